@@ -64,6 +64,49 @@ fn key_of_another_provider_alone_is_named_with_what_uses_it() {
     assert!(!ended.stderr.contains("OPENAI"), "{}", ended.stderr);
 }
 
+// REQ: SUR-2
+#[test]
+fn run_that_cannot_begin_says_why_in_json_too_and_an_address_is_no_path() {
+    let place = TestDirs::new();
+    let run = |name: &str, value: &str, args: &[&str]| -> Ended {
+        let mut command = place.command(&[&["-p", "a"], args].concat());
+        command.env(name, value).output().unwrap().into()
+    };
+    let away = run("ANTHROPIC_BASE_URL", "http://127.0.0.1:1", &["--output-format", "json"]);
+    let result = json(&away);
+    assert_eq!((away.code, &result["is_error"]), (Some(3), &true.into()), "{away:?}");
+    assert!(result["errors"][0].as_str().unwrap().contains("cannot connect"), "{result}");
+    for path in ["v1/messages", "v1/messages/", "v1/chat/completions", "responses"] {
+        let ended = run("ANTHROPIC_BASE_URL", &format!("http://127.0.0.1:1/{path}"), &[]);
+        assert_eq!(ended.code, Some(2), "{ended:?}");
+        assert!(ended.stderr.contains("names what is asked there"), "{ended:?}");
+    }
+    // Who names the provider wants an answer of it.
+    let named = run("ENNEAD_PROVIDER", "anthropic", &[]);
+    assert_eq!((named.code, &*named.stdout), (Some(2), ""), "{named:?}");
+    assert!(named.stderr.contains("ANTHROPIC_API_KEY"), "{named:?}");
+}
+
+// REQ: SUR-2, MDL-11
+#[test]
+fn denial_is_told_on_standard_error_where_there_is_no_terminal() {
+    let place = TestDirs::new();
+    let playbook = r#"
+[[rule]]
+name = "call"
+when.answers = 0
+reply = [{ tool = "Bash", input = { command = "make x" } }]
+
+[[rule]]
+name = "end"
+reply = [{ text = "fin" }]
+"#;
+    let ended = Server::playing(&place, playbook).run(&place, &["-p", "go"]);
+    assert_eq!((ended.code, ended.stdout.trim()), (Some(0), "fin"), "{ended:?}");
+    let told = "a call of Bash was denied";
+    assert!(ended.stderr.contains(told) && ended.stderr.contains("'Bash(make x)'"), "{ended:?}");
+}
+
 // REQ: SUR-2, MDL-8
 #[test]
 fn provider_whose_models_have_names_of_their_own_needs_one() {

@@ -341,7 +341,7 @@ impl Attempt<'_> {
         watchdog: &mut Watchdog,
     ) -> ModelFailure {
         let (body, cut) = read_error(body, watchdog).await;
-        if let Some(error) = cut.filter(|_| body.trim_ascii().is_empty())
+        if let Some(error) = cut
             && let Some(failure) = failure::of_unread(status, error)
         {
             return failure::named(url, failure);

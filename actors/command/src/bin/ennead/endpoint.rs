@@ -55,7 +55,9 @@ pub(crate) struct Server {
 pub(crate) fn from_environment() -> Result<Server, Failure> {
     let endpoint = match Endpoint::from_env() {
         Ok(endpoint) => endpoint,
-        Err(OptionError::NotSet { provider: "anthropic", .. }) => return simulated(),
+        Err(OptionError::NotSet { provider: "anthropic", .. }) if variable(PROVIDER).is_none() => {
+            return simulated();
+        }
         Err(error) => return Err(Failure::of(Exit::BadInput, &error)),
     };
     let variables = if &*endpoint.provider == "anthropic" { ANTHROPIC } else { OPENAI };
@@ -111,6 +113,10 @@ fn url_of(base: &str, variable: &str) -> Result<Url, Failure> {
     }
     if url.host_str().is_none() {
         return Err(bad("names no host"));
+    }
+    let path = url.path().trim_end_matches('/');
+    if ["/messages", "/chat/completions", "/responses"].iter().any(|it| path.ends_with(it)) {
+        return Err(bad("names what is asked there, which is put after it"));
     }
     Ok(url)
 }

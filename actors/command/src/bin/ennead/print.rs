@@ -56,12 +56,13 @@ pub(crate) async fn run(args: Print) -> Result<Exit, Failure> {
     let ennead = Ennead::start(server.options)
         .await
         .map_err(|error| Failure::of(Exit::RunFailed, &error))?;
+    let format = args.output_format;
     if let Err(error) = ennead.check(&options).await {
         ennead.shutdown().await;
-        return Err(Failure::of(exit_of(&error), &error));
+        return Err(show::told(format, Failure::of(exit_of(&error), &error)));
     }
     if let Some(base) = &server.base {
-        endpoint::try_connection(base, variables.base)?;
+        endpoint::try_connection(base, variables.base).map_err(|it| show::told(format, it))?;
     }
     // Servers of the session may take their time.
     let opened = tokio::select! {
@@ -77,7 +78,7 @@ pub(crate) async fn run(args: Print) -> Result<Exit, Failure> {
         Err(error) => {
             // Servers may have been started for it.
             ennead.shutdown().await;
-            return Err(Failure::of(exit_of(&error), &error));
+            return Err(show::told(format, Failure::of(exit_of(&error), &error)));
         }
     };
     if let Some(why) = server.why_simulated {

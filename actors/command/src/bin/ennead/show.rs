@@ -7,9 +7,12 @@ use std::io::{self, IsTerminal, Write};
 
 use ennead_runtime::output::terminal::{OutputTarget, clean, clean_for, clean_line, escape_json};
 use rustix::fs::fstat;
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use crate::exit::{Exit, Failure};
+use crate::{
+    args::OutputFormat,
+    exit::{Exit, Failure},
+};
 
 /// A line on standard error that says what went wrong, or what is worth knowing.
 pub(crate) fn problem(text: &str) {
@@ -56,6 +59,22 @@ pub(crate) fn answer(text: &str) -> Result<(), Failure> {
 /// As [`result`].
 pub(crate) fn json(value: &Value) -> Result<(), Failure> {
     whole(&escape_json(&value.to_string()))
+}
+
+/// Puts the reason of a run that could not begin where a program reads its result.
+pub(crate) fn told(format: OutputFormat, failure: Failure) -> Failure {
+    if format == OutputFormat::Json {
+        let object = json!({
+            "type": "result",
+            "subtype": "error_during_execution",
+            "is_error": true,
+            "num_turns": 0,
+            "errors": [failure.to_string()],
+        });
+        // Without a reader of standard output the exit code is left.
+        let _unread = self::json(&object);
+    }
+    failure
 }
 
 /// Clean text on standard output as it is, at once.
