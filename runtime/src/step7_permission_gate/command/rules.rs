@@ -251,7 +251,8 @@ fn git_in_workspace(part: &Part, around: &CommandContext) -> Option<String> {
 /// Rules that would cover a part, the narrowest first.
 pub(super) fn suggested(part: &Part) -> Vec<String> {
     let words = part.inner();
-    if words.is_empty() || part.fault.is_some() || !has_harmless_assignments(part) {
+    let is_nameable = part.fault.is_none() && !part.is_function;
+    if words.is_empty() || !is_nameable || !has_harmless_assignments(part) {
         return Vec::new();
     }
     let mut rules = vec![part.text.clone()];

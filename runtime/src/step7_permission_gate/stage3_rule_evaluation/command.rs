@@ -176,6 +176,10 @@ impl Uncovered<'_> {
                 let is_hidden = part.is_unseen && setup.book().restricts(tool);
                 let why = if is_hidden { format!("{UNSEEN}; ") } else { String::new() };
                 match rules.get(..2).unwrap_or(&rules) {
+                    // Assignments, functions: what a rule with a text cannot name.
+                    [] if part.fault.is_none() && !setup.book().restricts(tool) => {
+                        format!("{why}no rule allows it: `{shown}`; only {tool}, for every command, would")
+                    }
                     [] => format!("{why}no rule allows it: `{shown}`"),
                     rules => format!(
                         "{why}no rule allows it: `{shown}`; a rule that would: {}",

@@ -150,6 +150,10 @@ fn denial_names_a_rule_that_would_allow_it() {
         "{}",
         told("ls && cargo test -q")
     );
+    // Where no rule with a text can name it, the whole tool is named.
+    for unnamed in ["X=$(ls); echo $X", "a=(1 2); echo a", "function f() { ls; }; f x"] {
+        assert!(told(unnamed).contains("only Bash, for every command, would"), "{}", told(unnamed));
+    }
     assert!(told("ls > out").contains("write out"));
     assert!(told("$x y").contains("cannot be judged: the name of a program"));
     let long = told(&format!("make {}", "x".repeat(5000)));
