@@ -31,6 +31,8 @@ pub(super) fn check(body: &Json, needs_max_tokens: bool, pauses: bool) -> Result
     if !(body["stream"].is_null() || body["stream"].is_boolean()) {
         return Err("stream: must be true or false".to_owned());
     }
+    sampling(body)?;
+    thinking(body)?;
     system(&body["system"])?;
     tools(&body["tools"])?;
     ToolChoice::read(body)?;
@@ -42,6 +44,36 @@ pub(super) fn check(body: &Json, needs_max_tokens: bool, pauses: bool) -> Result
         ));
     }
     messages(&body["messages"], pauses)
+}
+
+fn sampling(body: &Json) -> Result<(), String> {
+    for name in ["temperature", "top_p"] {
+        let is_share = body[name].as_f64().is_some_and(|it| (0.0..=1.0).contains(&it));
+        if !(body[name].is_null() || is_share) {
+            return Err(format!("{name}: must be a number from 0 to 1"));
+        }
+    }
+    Ok(())
+}
+
+/// Tokens of a budget for thinking, at least.
+const MIN_THINKING: u64 = 1024;
+
+fn thinking(body: &Json) -> Result<(), String> {
+    let budget = &body["thinking"]["budget_tokens"];
+    if body["thinking"]["type"] != "enabled" {
+        return Ok(());
+    }
+    match budget.as_u64() {
+        Some(budget) if budget < MIN_THINKING => {
+            Err(format!("thinking.enabled.budget_tokens: must be {MIN_THINKING} at least"))
+        }
+        Some(budget) if body["max_tokens"].as_u64().is_some_and(|it| it <= budget) => {
+            Err("max_tokens: must be greater than thinking.budget_tokens".to_owned())
+        }
+        Some(_) => Ok(()),
+        None => Err("thinking.enabled.budget_tokens: a whole number is required".to_owned()),
+    }
 }
 
 fn system(system: &Json) -> Result<(), String> {

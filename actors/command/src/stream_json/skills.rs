@@ -194,6 +194,6 @@ mod tests {
         for same in ["/own", "/fixed it", "/tmp/x", "fix /fix", "/", "/no"] {
             assert_eq!(expanded(same), same);
         }
-        assert_eq!(skills.commands(), ["fix", "no"]);
+        assert_eq!(skills.commands(), ["clear", "compact", "fix", "no"]);
     }
 }

@@ -155,6 +155,7 @@ fn choice_that_cannot_be_made_is_refused() {
     }
     let [(path, mut request), ..] = in_formats("call", "A", false);
     request["thinking"] = json!({"type": "enabled", "budget_tokens": 1024});
+    request["max_tokens"] = 2000.into();
     refused(path, &request, "Thinking may not be enabled when tool_choice forces tool use");
 }
 

@@ -174,3 +174,24 @@ fn a_request_no_rule_applies_to_is_refused_and_never_panics() {
         assert_eq!(picky.exchange(&exchange, &mut |_| 0).status, 400);
     }
 }
+
+// REQ: MDL-11
+#[test]
+fn sampling_and_thinking_have_bounds() {
+    let with = |fields: Value| {
+        let mut request = json!({
+            "model": "m", "max_tokens": 2000, "stream": false, "messages": [user(json!("x"))]
+        });
+        request.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
+        request
+    };
+    refused(&with(json!({"temperature": 7})), 400, "temperature: must be a number from 0 to 1");
+    refused(&with(json!({"top_p": "x"})), 400, "top_p: must be a number");
+    let thinking = |n: Value| with(json!({"thinking": {"type": "enabled", "budget_tokens": n}}));
+    refused(&thinking(json!(1023)), 400, "must be 1024 at least");
+    refused(&thinking(json!(2000)), 400, "must be greater than thinking.budget_tokens");
+    refused(&thinking(json!("x")), 400, "a whole number is required");
+    for taken in [with(json!({"temperature": 1, "top_p": 0.5})), thinking(json!(1999))] {
+        assert_eq!(send(&playbook(HELLO), &taken).status, 200, "{taken}");
+    }
+}

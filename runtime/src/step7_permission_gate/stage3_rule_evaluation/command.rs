@@ -178,7 +178,9 @@ impl Uncovered<'_> {
                 match rules.get(..2).unwrap_or(&rules) {
                     // Assignments, functions: what a rule with a text cannot name.
                     [] if part.fault.is_none() && !setup.book().restricts(tool) => {
-                        format!("{why}no rule allows it: `{shown}`; only {tool}, for every command, would")
+                        format!(
+                            "{why}no rule allows it: `{shown}`; only {tool}, for every command, would"
+                        )
                     }
                     [] => format!("{why}no rule allows it: `{shown}`"),
                     rules => format!(
