@@ -176,8 +176,8 @@ impl Redactor {
 
     fn request(&self, request: &mut RunRequest) {
         request.content.iter_mut().for_each(|it| self.block(it.block_mut()));
-        if let Some(system) = &mut request.system {
-            self.in_place(system);
+        for text in [&mut request.system, &mut request.compacts].into_iter().flatten() {
+            self.in_place(text);
         }
     }
 }

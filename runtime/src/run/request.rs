@@ -34,7 +34,7 @@ pub struct RunRequest {
     /// `None` or blank: nothing.
     pub system: Option<String>,
     /// The run sums up the conversation and answers nothing; the text says what to keep in mind, and may be empty.
-    /// The prompt stays as it is. `None`: the prompt is answered.
+    /// Its first 1,000 bytes count. The prompt stays as it is. `None`: the prompt is answered.
     pub compacts: Option<String>,
     /// Who asks, for the record. `None` if the request names no sender.
     pub sender: Option<Sender>,

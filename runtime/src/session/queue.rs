@@ -18,11 +18,14 @@ use crate::{
     },
     step1_settings_resolution::{MergeOrder, Merged},
     time::Timestamp,
-    transcript::entry::{ConversationLine, Line, RecordKind, Stored, StoredText},
+    transcript::entry::{ConversationLine, Line, RecordKind, Stored, StoredText, clip},
 };
 
 /// Characters of a prompt that fits every window of at least 4,096 tokens: three quarters of one.
 const FITS_ALWAYS: u64 = 12_288;
+
+/// Bytes, in JSON, of what a summary that was asked for is to keep in mind; a record holds it whole.
+const MAX_FOCUS_BYTES: usize = 1_000;
 
 /// A prompt that waits.
 #[derive(Debug)]
@@ -120,7 +123,8 @@ impl Machine {
         let message = Arc::new(message);
         let mut stored = Vec::new();
         let system = request.system.filter(|it| !it.trim().is_empty());
-        let compacts = request.compacts;
+        let mut compacts = request.compacts;
+        compacts.iter_mut().for_each(|it| clip(it, MAX_FOCUS_BYTES));
         let is_first = !mem::replace(&mut self.conversation.has_begun, true);
         let start = RecordKind::RunStart {
             prompt: message.id.clone(),

@@ -17,7 +17,8 @@ use ennead::{
     permission::Permit,
     tool::{BoxFuture, Tool, ToolContext, ToolOutcome, ToolSpec},
 };
-use ennead_runtime::digest::Digest;
+use ennead_runtime::{digest::Digest, tool::ToolErrorKind};
+use ennead_tools::source_file::{ReadError, open_chosen};
 use serde::{Deserialize, Serialize};
 use tokio::task::spawn_blocking;
 
@@ -42,9 +43,9 @@ pub enum RewindError {
     /// The file system refuses.
     #[error("{}: {error}", path.display())]
     Io {
-        /// The file.
+        /// The file that could not be read or written.
         path: PathBuf,
-        /// What it answered.
+        /// The error of the file system.
         #[source]
         error: io::Error,
     },
@@ -54,7 +55,7 @@ pub enum RewindError {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Entry {
-    /// A prompt begins.
+    /// The files after this one were changed in answer to this prompt.
     Prompt { id: String },
     /// A file is about to be changed for the first time since.
     File { path: PathBuf, was: State },
@@ -64,7 +65,7 @@ enum Entry {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum State {
-    /// There was none.
+    /// Nothing lay at the path.
     Missing,
     /// Bytes of this digest, with these permissions.
     Kept { digest: Digest, mode: u32 },
@@ -172,19 +173,23 @@ impl History {
         if self.since.as_ref().is_none_or(|it| it.contains(path)) {
             return Ok(());
         }
-        let was = match fs::metadata(path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => State::Missing,
-            Err(error) => return Err(error),
-            Ok(found) if MAX_BYTES < found.len() => State::TooLarge,
-            Ok(found) => {
-                let bytes = fs::read(path)?;
-                let digest = Digest::of(&bytes);
-                let copy = self.directory.join(digest.to_string());
-                if !copy.exists() {
-                    put(&copy, &bytes, 0o600)?;
+        let was = match open_chosen(path) {
+            Err(ReadError::Missing) => State::Missing,
+            // No tool changes what is no regular file.
+            Err(ReadError::NotRegular | ReadError::MadeUp) => return Ok(()),
+            Err(error) => return Err(error.into()),
+            Ok(opened) => match opened.read(MAX_BYTES) {
+                Err(ReadError::TooLarge { .. }) => State::TooLarge,
+                Err(error) => return Err(error.into()),
+                Ok(bytes) => {
+                    let digest = Digest::of(&bytes);
+                    let copy = self.directory.join(digest.to_string());
+                    if !copy.exists() {
+                        put(&copy, &bytes, 0o600)?;
+                    }
+                    State::Kept { digest, mode: fs::metadata(path)?.permissions().mode() & 0o7777 }
                 }
-                State::Kept { digest, mode: found.permissions().mode() & 0o7777 }
-            }
+            },
         };
         self.note(&Entry::File { path: path.to_owned(), was })?;
         self.since.iter_mut().for_each(|it| _ = it.insert(path.to_owned()));
@@ -279,8 +284,12 @@ impl Tool for Watched {
         let tool = Arc::clone(&self.tool);
         Box::pin(async move {
             if let Some(real) = real {
-                // A file that cannot be read is the tool's to complain about.
-                let _kept = spawn_blocking(move || checkpoints.keep(&real)).await;
+                // What could not be put back is not changed.
+                let kept = spawn_blocking(move || checkpoints.keep(&real)).await;
+                if let Err(why) = kept.map_err(io::Error::other).flatten() {
+                    let text = format!("The file cannot be kept before it is changed: {why}.");
+                    return ToolOutcome::failed(ToolErrorKind::Failed, text);
+                }
             }
             tool.run(permit, context).await
         })
@@ -351,6 +360,11 @@ mod tests {
         let error = kept.rewind("p").unwrap_err();
         assert!(matches!(error, RewindError::NotKept(_)), "{error}");
         assert_eq!(fs::read_to_string(&small).unwrap(), "two");
+        // Opening a pipe would wait for its writer; tools refuse it.
+        let pipe = work.join("pipe");
+        let mode = rustix::fs::Mode::from_raw_mode(0o600);
+        rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, mode, 0).unwrap();
+        kept.keep(&pipe).unwrap();
         // A directory that has become a link leads elsewhere.
         let inner = work.join("inner");
         fs::create_dir(&inner).unwrap();

@@ -137,7 +137,7 @@ fn frames_of(
             n_bytes = 0;
         }
         n_bytes += line.len();
-        // A damaged line is no entry.
+        // Programs take objects alone; a damaged line stays on the disk.
         entries.extend(serde_json::from_slice::<Value>(&line).ok().filter(Value::is_object));
         line.clear();
     }

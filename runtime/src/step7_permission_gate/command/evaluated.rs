@@ -67,7 +67,7 @@ pub(super) fn is_set_by_shell(name: &str) -> bool {
 pub(super) enum Value {
     /// A number, or a sum of these names.
     Sum(Vec<String>),
-    /// A text that is no sum.
+    /// A text that arithmetic refuses, and that holds no command.
     Text,
     /// A text with a subscript, or with an option that a name follows.
     Harmful,
@@ -287,7 +287,7 @@ fn variable(text: &str) -> Option<String> {
     }
 }
 
-/// Whether a word is the output of a program that prints a number, or one word that is none of an attacker's.
+/// Whether a word is the output of a program that prints a number, or a name that others do not choose.
 fn prints_number(word: &Word) -> bool {
     let [span] = &word.spans[..] else { return false };
     let text = &word.text[span.start..span.end];

@@ -26,6 +26,13 @@ pub(super) struct Text {
     pub(super) is_elsewhere: bool,
 }
 
+impl Text {
+    /// A text that runs once, where the part runs.
+    fn here(text: String, is_own: bool) -> Self {
+        Self { text, is_own, is_later: false, is_elsewhere: false }
+    }
+}
+
 /// What a part runs besides the program that it names.
 #[derive(Debug, Default)]
 pub(super) struct Runs {
@@ -36,12 +43,7 @@ pub(super) struct Runs {
 
 impl Runs {
     fn text(&mut self, text: &str) {
-        self.texts.push(Text {
-            text: text.to_owned(),
-            is_own: false,
-            is_later: false,
-            is_elsewhere: false,
-        });
+        self.texts.push(Text::here(text.to_owned(), false));
     }
 
     /// What git runs, it runs at the top of a repository.
@@ -128,13 +130,7 @@ fn of_variables(part: &Part, found: &mut Runs) {
 fn texts_of(name: &str, args: &[Word], part: &Part, is_first: bool, found: &mut Runs) {
     let from_input = |found: &mut Runs, is_own: bool| {
         let (texts, is_unseen) = shells::input(part);
-        let all = texts.into_iter().map(|text| Text {
-            text,
-            is_own,
-            is_later: false,
-            is_elsewhere: false,
-        });
-        found.texts.extend(all);
+        found.texts.extend(texts.into_iter().map(|text| Text::here(text, is_own)));
         found.is_unseen |= is_unseen;
     };
     match name {
@@ -151,7 +147,7 @@ fn texts_of(name: &str, args: &[Word], part: &Part, is_first: bool, found: &mut 
         "eval" => {
             let is_end = args.first().is_some_and(|it| it.text == "--");
             let text = joined(&args[usize::from(is_end)..]);
-            found.texts.push(Text { text, is_own: is_first, is_later: false, is_elsewhere: false });
+            found.texts.push(Text::here(text, is_first));
             found.is_unseen |= !args.iter().all(Word::is_literal);
         }
         "trap" => {

@@ -57,12 +57,15 @@ impl Face {
         }
         self.chosen_mode = Some(self.facts.mode).filter(|it| *it != self.default_mode);
         self.clearing = Some(notes);
-        let opening = self.open()?;
+        let (opening, mirror) = (self.open()?, self.mirror.clone());
         Some(Box::pin(async move {
             let transcript = session.transcript().to_owned();
             session.close().await;
             // What the session that ended is known by is worth no failure of the next one.
             let _kept = tokio::task::spawn_blocking(move || titles::keep(&transcript)).await;
+            if let Some(mirror) = mirror {
+                mirror.show().await;
+            }
             opening.await
         }))
     }
