@@ -11,11 +11,12 @@ use std::{
 
 use ennead::{
     Ennead,
-    internal::LocalFiles,
+    internal::{Fingerprints, LocalFiles, SourceLookup, with_lookup},
     permission::Trust,
-    settings::{Fingerprints, SessionDirs as Files, SettingsRead, SourceFiles, SourceTexts},
+    settings::{SessionDirs as Files, SourceTexts},
     tool::{BoxFuture, McpLimits},
 };
+use ennead_runtime::turn::input::SettingsRead;
 use serde_json::{Value, json};
 
 use crate::support::settings::SettingsJson as _;
@@ -33,7 +34,7 @@ struct Counting {
     sources: AtomicUsize,
 }
 
-impl SourceFiles for Counting {
+impl SourceLookup for Counting {
     fn settings(
         &self,
         place: &Files,
@@ -69,7 +70,7 @@ async fn settings_are_read_again_only_when_a_file_changed() {
     let read = |id| call(id, "Glob", json!({"pattern": id}));
     let model = says(vec![read("a"), read("b"), text("done"), text("done")]);
     let files = Arc::new(Counting::default());
-    let options = place.options(&model).files(files.clone());
+    let options = with_lookup(place.options(&model), files.clone());
     let ennead = Ennead::start(options).await.unwrap();
     let session = ennead.open(place.session()).await.unwrap();
     session.prompt("go").await.unwrap();

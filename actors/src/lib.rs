@@ -138,11 +138,10 @@ pub mod settings {
         permission::Scope,
         step1_settings_resolution::{Durability, LayerText},
         step3_context_assembly::SourceTexts,
-        turn::input::SettingsRead,
     };
 
     pub use crate::handle::options::Settings;
-    pub use crate::world::local_files::{Fingerprints, SessionDirs, SourceFiles};
+    pub use crate::world::source_files::{SessionDirs, SourceFiles};
 }
 
 /// Where transcripts are kept; looking at them, and checking them.
@@ -190,7 +189,7 @@ pub mod internal {
         },
         handle::{
             events::{CAPACITY, EventHub, MAX_BYTES},
-            options::GoOn,
+            options::{GoOn, with_lookup},
             trust::{unset_until_trusted, waiting_for_trust},
         },
         storage::{
@@ -207,6 +206,7 @@ pub mod internal {
             plugin_files::{Plugin, plugin_files},
             real_paths::found,
             skill_files::skill_files,
+            source_files::{Fingerprints, SourceLookup},
         },
     };
 }

@@ -55,7 +55,7 @@ use crate::{
         transcript_writer::{Recorded, ReplyTo},
     },
     turn::hook_runner::{HookMsg, HookRequest},
-    world::local_files::Fingerprints,
+    world::source_files::Fingerprints,
 };
 pub(crate) use context::SessionContext;
 pub use handle::SessionHandle;

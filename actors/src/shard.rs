@@ -274,7 +274,7 @@ impl ShardHandle {
                 None => own_transport(&options.environment)?,
             },
             http: options.http,
-            files: Arc::clone(&options.files),
+            files: Arc::clone(&options.lookup),
             transcripts: Arc::clone(&options.transcript_store),
         };
         let setup = ArchiveSetup {

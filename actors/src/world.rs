@@ -16,6 +16,7 @@ mod rules;
 #[cfg(feature = "simulated")]
 pub(crate) mod simulated;
 pub(crate) mod skill_files;
+pub(crate) mod source_files;
 pub(crate) mod sources;
 mod tree;
 
@@ -26,7 +27,7 @@ use ennead_runtime::ports::{Clock, Transport};
 use crate::{
     handle::{errors::StartError, options::Environment},
     storage::transcript_store::TranscriptStore,
-    world::{clock::Timer, http_limits::HttpLimits, local_files::SourceFiles},
+    world::{clock::Timer, http_limits::HttpLimits, source_files::SourceLookup},
 };
 
 /// Returns the transport of those who name none: HTTP, with a pool of connections of its own.
@@ -53,7 +54,7 @@ pub(crate) struct World {
     /// How long model servers are waited for, unless settings say otherwise.
     pub http: HttpLimits,
     /// Reads settings and instruction files.
-    pub files: Arc<dyn SourceFiles>,
+    pub files: Arc<dyn SourceLookup>,
     /// Keeps transcripts.
     pub transcripts: Arc<dyn TranscriptStore>,
 }

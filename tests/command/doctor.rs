@@ -34,10 +34,17 @@ fn recovery_table_is_printed_as_the_documentation_has_it() {
     }
 }
 
-// REQ: MDL-10
+// REQ: MDL-10, TOL-10
 #[test]
-fn doctor_without_a_question_says_what_it_can_be_asked() {
-    let ended = TestDirs::new().run(&["doctor"]);
-    assert_eq!(ended.code, Some(2), "{ended:?}");
-    assert!(ended.stderr.contains("--recovery"), "{}", ended.stderr);
+fn doctor_that_is_asked_for_nothing_prints_all_that_it_knows() {
+    let place = TestDirs::new();
+    let ended = place.run(&["doctor"]);
+    assert_eq!((ended.code, &*ended.stderr), (Some(0), ""));
+    for part in ["--sandbox", "--recovery"] {
+        let part = place.run(&["doctor", part]).stdout;
+        assert!(!part.is_empty() && ended.stdout.contains(part.trim_end()), "{}", ended.stdout);
+    }
+    let ended = place.run(&["doctor", "--output-format", "json"]);
+    let parts: Value = serde_json::from_str(&ended.stdout).unwrap();
+    assert!(parts["recovery"].is_array() && parts["sandbox"]["levels"].is_array(), "{parts}");
 }

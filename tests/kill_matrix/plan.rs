@@ -113,143 +113,78 @@ pub(super) fn plan(step: Step, kind: ActorKind) -> Option<Plan> {
 
 /// Why a kind cannot live at a step.
 pub(super) fn impossible(step: Step, kind: ActorKind) -> Option<&'static str> {
-    let found = IMPOSSIBLE.iter().find(|(of, at, _)| *of == kind && at.contains(&step));
+    let found = IMPOSSIBLE.iter().find(|(of, at, _)| *of == kind && at.contains(step));
     found.map(|(.., reason)| *reason)
 }
 
-const IMPOSSIBLE: &[(ActorKind, &[Step], &str)] = {
+/// Steps of a turn.
+enum Steps {
+    /// These.
+    At(&'static [Step]),
+    /// All but these.
+    Outside(&'static [Step]),
+}
+
+impl Steps {
+    fn contains(&self, step: Step) -> bool {
+        match self {
+            Self::At(steps) => steps.contains(&step),
+            Self::Outside(steps) => !steps.contains(&step),
+        }
+    }
+}
+
+const IMPOSSIBLE: &[(ActorKind, Steps, &str)] = {
     use ActorKind as K;
     use Step as S;
+    use Steps::{At, Outside};
     &[
         (
             K::SubAgent,
-            &[
-                S::SettingsResolution,
-                S::StateInitialization,
-                S::ContextAssembly,
-                S::ContextShaping,
-                S::ModelCall,
-                S::ToolDispatch,
-                S::PermissionGate,
-                S::StopCheck,
-            ],
+            Outside(&[S::ToolExecution]),
             "a call of the Agent tool waits for it, and calls run in step 8",
         ),
         (
             K::HookExecution,
-            &[S::SettingsResolution, S::StateInitialization, S::ContextAssembly, S::ToolDispatch],
+            At(&[
+                S::SettingsResolution,
+                S::StateInitialization,
+                S::ContextAssembly,
+                S::ToolDispatch,
+            ]),
             "no event fires there",
         ),
         (
             K::HookExecution,
-            &[S::ModelCall],
+            At(&[S::ModelCall]),
             "a reactive compaction runs its stage, and only then may fire PreCompact; see step 4",
         ),
         (
             K::SourceReader,
-            &[
-                S::StateInitialization,
-                S::ContextShaping,
-                S::ModelCall,
-                S::ToolDispatch,
-                S::PermissionGate,
-                S::ToolExecution,
-                S::StopCheck,
-            ],
+            Outside(&[S::SettingsResolution, S::ContextAssembly]),
             "settings are read in step 1, sources in step 3",
         ),
         (
             K::ShaperStage,
-            &[
-                S::SettingsResolution,
-                S::StateInitialization,
-                S::ContextAssembly,
-                S::ToolDispatch,
-                S::PermissionGate,
-                S::ToolExecution,
-                S::StopCheck,
-            ],
+            Outside(&[S::ContextShaping, S::ModelCall]),
             "stages run in step 4, and in step 5 as a remedy",
         ),
         (
             K::ModelCall,
-            &[
-                S::SettingsResolution,
-                S::StateInitialization,
-                S::ContextAssembly,
-                S::ToolDispatch,
-                S::PermissionGate,
-                S::ToolExecution,
-                S::StopCheck,
-            ],
+            Outside(&[S::ContextShaping, S::ModelCall]),
             "the model is asked in step 5, and in step 4 for a summary",
         ),
-        (
-            K::GateWorker,
-            &[
-                S::SettingsResolution,
-                S::StateInitialization,
-                S::ContextAssembly,
-                S::ContextShaping,
-                S::ModelCall,
-                S::ToolDispatch,
-                S::ToolExecution,
-                S::StopCheck,
-            ],
-            "paths are looked at in step 7",
-        ),
-        (
-            K::Approval,
-            &[
-                S::SettingsResolution,
-                S::StateInitialization,
-                S::ContextAssembly,
-                S::ContextShaping,
-                S::ModelCall,
-                S::ToolDispatch,
-                S::ToolExecution,
-                S::StopCheck,
-            ],
-            "permissions are asked for in step 7",
-        ),
+        (K::GateWorker, Outside(&[S::PermissionGate]), "paths are looked at in step 7"),
+        (K::Approval, Outside(&[S::PermissionGate]), "permissions are asked for in step 7"),
         (
             K::ToolDispatcher,
-            &[
-                S::SettingsResolution,
-                S::StateInitialization,
-                S::ContextAssembly,
-                S::ContextShaping,
-                S::ModelCall,
-                S::ToolDispatch,
-            ],
+            Outside(&[S::PermissionGate, S::ToolExecution, S::StopCheck]),
             "step 6 spawns it and goes on to step 7 without waiting for anything",
         ),
-        (
-            K::ToolExecutor,
-            &[
-                S::SettingsResolution,
-                S::StateInitialization,
-                S::ContextAssembly,
-                S::ContextShaping,
-                S::ModelCall,
-                S::ToolDispatch,
-                S::PermissionGate,
-                S::StopCheck,
-            ],
-            "calls run in step 8",
-        ),
+        (K::ToolExecutor, Outside(&[S::ToolExecution]), "calls run in step 8"),
         (
             K::ShellProcess,
-            &[
-                S::SettingsResolution,
-                S::StateInitialization,
-                S::ContextAssembly,
-                S::ContextShaping,
-                S::ModelCall,
-                S::ToolDispatch,
-                S::PermissionGate,
-                S::StopCheck,
-            ],
+            Outside(&[S::ToolExecution]),
             "a call waits for it, and calls run in step 8",
         ),
     ]

@@ -1,6 +1,6 @@
 //! A recorded stream, the places where it is cut, and what must come of each.
 
-use std::{fs, path::Path};
+use std::{collections::BTreeSet, fs, path::Path};
 
 use bytes::Bytes;
 use ennead_runtime::step5_model_call::stream::conformance::conformance_report;
@@ -10,15 +10,22 @@ use serde_json::{Value, json};
 pub(crate) const STREAMS: &str =
     concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/cases/sse_streams");
 
-/// Streams up to this long are cut at every byte.
-const SMALL: usize = 16 * 1024;
+/// Streams up to this many bytes are cut at every byte.
+const SMALL: usize = 8 * 1024;
+
+/// The same with [`BOTH`] set.
+const SMALL_IN_FULL: usize = 16 * 1024;
 
 /// Places where a longer one is cut.
 pub(crate) const CUTS_OF_LARGE: usize = 200;
 
-/// Set in the environment, every place is cut with both endings. That takes twice as long, and is
-/// for builds that are optimised.
-pub(crate) const BOTH: &str = "ENNEAD_CUT_BOTH_WAYS";
+/// Set in the environment, every place is cut with both endings, of longer streams too. That takes
+/// nearly three times as long, and is for builds that are optimised.
+const BOTH: &str = "ENNEAD_CUT_BOTH_WAYS";
+
+pub(crate) fn cuts_both_ways() -> bool {
+    std::env::var_os(BOTH).is_some()
+}
 
 /// The answer to the one that asks again after a stream without a message.
 pub(crate) const RECOVERED: &str = "Recovered.";
@@ -92,7 +99,8 @@ impl Case {
     }
 
     pub(crate) fn is_large(&self) -> bool {
-        SMALL < self.bytes.len()
+        let small = if cuts_both_ways() { SMALL_IN_FULL } else { SMALL };
+        small < self.bytes.len()
     }
 
     /// Before every byte and after the last; of a large stream this many places drawn from a fixed
@@ -102,11 +110,13 @@ impl Case {
         let places: Vec<usize> = match self.is_large() {
             false => (0..=n).collect(),
             true => {
-                draws(0x5EED).map(|it| (it % (n as u64 + 1)) as usize).take(CUTS_OF_LARGE).collect()
+                let mut drawn = BTreeSet::new();
+                let places = draws(0x5EED).map(|it| (it % (n as u64 + 1)) as usize);
+                places.filter(|it| drawn.insert(*it)).take(CUTS_OF_LARGE).collect()
             }
         };
         let endings = [Ending::Proper, Ending::Reset];
-        let both = std::env::var_os(BOTH).is_some();
+        let both = cuts_both_ways();
         let cuts = places.into_iter().flat_map(|at| endings.map(|ending| Cut { at, ending }));
         (0..).zip(cuts).filter(|(i, _)| both || matches!(i % 4, 0 | 3)).map(|it| it.1).collect()
     }

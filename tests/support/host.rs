@@ -11,7 +11,7 @@ use ennead::{
     SessionId, SessionOptions,
     internal::{ActorKind, Live},
     permission::{Approver, PermissionAnswer, Question},
-    settings::{Durability, Fingerprints, SessionDirs, SettingsRead, SourceFiles, SourceTexts},
+    settings::{Durability, SessionDirs, SourceFiles, SourceTexts},
     testing::ManualClock,
     tool::{BoxFuture, McpLimits, Tool},
 };
@@ -236,11 +236,7 @@ pub(crate) struct HeldFiles {
 }
 
 impl SourceFiles for HeldFiles {
-    fn settings(
-        &self,
-        _: &SessionDirs,
-        _: Option<&Fingerprints>,
-    ) -> BoxFuture<'static, io::Result<(SettingsRead, Fingerprints)>> {
+    fn settings(&self, _: &SessionDirs) -> BoxFuture<'static, io::Result<Vec<LayerText>>> {
         let this = self.clone();
         Box::pin(async move {
             this.settings.pass().await;
@@ -250,7 +246,7 @@ impl SourceFiles for HeldFiles {
             let layer = this.layer.lock().unwrap().clone();
             let source = "settings.json".to_owned();
             let layers = layer.map(|text| LayerText { scope: Scope::User, source, text });
-            Ok((SettingsRead::Layers(layers.into_iter().collect()), Arc::default()))
+            Ok(layers.into_iter().collect())
         })
     }
 

@@ -14,7 +14,6 @@ const CLOSED: &[&str] = &[
     "settings::Durability",
     "settings::LayerText",
     "settings::Scope",
-    "settings::SettingsRead",
     "settings::SourceTexts",
     "testing::Step",
     "tool::ToolContext",

@@ -36,7 +36,8 @@ use crate::{
     world::{
         clock::{SystemClock, SystemTimer, Timer},
         http_limits::HttpLimits,
-        local_files::{LocalFiles, SourceFiles},
+        local_files::LocalFiles,
+        source_files::{OfEmbedder, SourceFiles, SourceLookup},
     },
 };
 
@@ -119,8 +120,8 @@ pub struct Options {
     pub http: HttpLimits,
     /// What calls to one provider with one key may take together.
     pub governor: GovernorLimits,
-    /// Reads settings and instruction files.
-    pub files: Arc<dyn SourceFiles>,
+    /// Reads settings and instruction files; the machine's own by default.
+    pub(crate) lookup: Arc<dyn SourceLookup>,
     /// Keeps transcripts; the file system by default.
     pub transcript_store: Arc<dyn TranscriptStore>,
     /// Limits on MCP servers; `None`: as variables of the environment say.
@@ -134,6 +135,11 @@ pub struct Options {
     pub hook_chain: Option<Vec<String>>,
 }
 
+/// Options by which sources are read through `lookup`.
+pub fn with_lookup(options: Options, lookup: Arc<dyn SourceLookup>) -> Options {
+    Options { lookup, ..options }
+}
+
 impl Default for Options {
     fn default() -> Self {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
@@ -145,7 +151,7 @@ impl Default for Options {
             transport: None,
             http: HttpLimits::default(),
             governor: GovernorLimits::default(),
-            files: Arc::new(LocalFiles::default()),
+            lookup: Arc::new(LocalFiles::default()),
             transcript_store: Arc::new(FileStore::default()),
             mcp: None,
             environment: Environment::of_process(),
@@ -194,10 +200,10 @@ impl Options {
         Self { governor, ..self }
     }
 
-    /// Reads settings and instruction files from here.
+    /// Takes settings and instructions from here, and not from the machine's files.
     #[must_use]
     pub fn files(self, files: Arc<dyn SourceFiles>) -> Self {
-        Self { files, ..self }
+        with_lookup(self, Arc::new(OfEmbedder(files)))
     }
 
     /// Reads this of the process and the machine.

@@ -23,7 +23,7 @@ use crate::{
     services::{governor::ProviderLimiter, mcp_server::SessionServers},
     session::{background::SessionShells, tools::SessionTools},
     turn::model_call::learned::Learned,
-    world::{World, local_files::SessionDirs},
+    world::{World, source_files::SessionDirs},
 };
 
 /// What the actors of one session have in common.

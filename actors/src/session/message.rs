@@ -25,7 +25,7 @@ use crate::{
     handle::errors::OpenError,
     services::mcp_server::Answered,
     storage::{archive::Opened, transcript_writer::Recorded},
-    world::{hook_process::HookPlace, local_files::Fingerprints},
+    world::{hook_process::HookPlace, source_files::Fingerprints},
 };
 
 /// Receives how a run ended.

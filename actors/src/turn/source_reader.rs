@@ -12,7 +12,7 @@ use ennead_runtime::{
 
 use crate::{
     session::context::SessionContext,
-    world::local_files::{Fingerprints, SessionDirs},
+    world::source_files::{Fingerprints, SessionDirs},
 };
 
 /// What the settings files held when the session was opened.

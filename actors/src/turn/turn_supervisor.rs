@@ -50,7 +50,7 @@ use crate::{
         model_call::Sent,
         tool_dispatcher::{DispatcherMsg, Execution},
     },
-    world::local_files::Fingerprints,
+    world::source_files::Fingerprints,
 };
 
 /// What a turn is given.

@@ -5,7 +5,7 @@
 //! place. Sources are read once per session, on the blocking pool.
 
 use std::{
-    fmt, fs, io,
+    fs, io,
     os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
     sync::Arc,
@@ -15,10 +15,7 @@ use ennead_runtime::{
     digest::Digest,
     permission::Scope,
     ports::BoxFuture,
-    step1_settings_resolution::{
-        LayerText,
-        trust::{SettingSources, Trust, restrict},
-    },
+    step1_settings_resolution::{LayerText, trust::restrict},
     step3_context_assembly::{SourceMarks, SourceTexts, SourcesLook, SourcesOrder},
     turn::input::SettingsRead,
 };
@@ -31,78 +28,9 @@ use last_good::LastGood;
 use super::{
     compiled_patterns::CompiledPatterns,
     git,
+    source_files::{Fingerprint, Fingerprints, SessionDirs, SourceLookup},
     sources::{self, EmptyDirs},
 };
-
-/// Where a session's files lie, and how far they are trusted.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct SessionDirs {
-    /// The working directory; absolute.
-    pub workspace: PathBuf,
-    /// The worktree below it that a sub-agent works in; what is read is read from the workspace.
-    pub worktree: Option<PathBuf>,
-    /// The user's home directory.
-    pub home: PathBuf,
-    /// The user's configuration directory: `CLAUDE_CONFIG_DIR`, else `~/.claude`.
-    pub config: PathBuf,
-    /// The directory of the organisation's settings, if there is one.
-    pub managed: Option<PathBuf>,
-    /// What a repository's own files may change.
-    pub trust: Trust,
-    /// Whose files are read next to those of the organisation.
-    pub sources: SettingSources,
-    /// Patterns of the paths that `Read` deny rules hide; instruction files import none of them.
-    pub hidden: Arc<[String]>,
-    /// Globs of the instruction files that settings leave out; those of the organisation are read.
-    pub excludes: Arc<[String]>,
-}
-
-/// State of the settings files when they were last read, strongest first.
-pub type Fingerprints = Arc<[Fingerprint]>;
-
-/// State of a settings file.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Fingerprint {
-    /// Whose settings it holds.
-    pub scope: Scope,
-    /// Path of the file.
-    pub path: PathBuf,
-    /// Modification time in nanoseconds, size, inode; `None`: it is not there.
-    pub state: Option<(i128, u64, u64)>,
-    /// Why it cannot be read as settings, where its earlier content goes on to hold.
-    pub broken: Option<Arc<str>>,
-}
-
-impl Fingerprint {
-    /// Whether the file is as it was then.
-    fn is_as(&self, then: &Self) -> bool {
-        (self.scope, &self.path, self.state) == (then.scope, &then.path, then.state)
-    }
-}
-
-/// Reads what a session takes from files.
-pub trait SourceFiles: Send + Sync + fmt::Debug {
-    /// The settings layers of a place, or that they are as they were at `known`.
-    ///
-    /// # Errors
-    ///
-    /// When a file is there and cannot be read: without its rules a turn must not run.
-    fn settings(
-        &self,
-        place: &SessionDirs,
-        known: Option<&Fingerprints>,
-    ) -> BoxFuture<'static, io::Result<(SettingsRead, Fingerprints)>>;
-
-    /// What the files of a place contribute to the nine sources.
-    fn sources(&self, place: &SessionDirs) -> BoxFuture<'static, SourceTexts>;
-
-    /// What a later look finds, or that all is as it was at the marks of the order. Finds nothing
-    /// new unless it is implemented.
-    fn look(&self, _place: &SessionDirs, _order: &SourcesOrder) -> BoxFuture<'static, SourcesLook> {
-        Box::pin(std::future::ready(SourcesLook::Unchanged))
-    }
-}
 
 /// Reads settings and instruction files from the machine's disk.
 #[derive(Debug, Default)]
@@ -112,7 +40,7 @@ pub struct LocalFiles {
     patterns: Arc<CompiledPatterns>,
 }
 
-impl SourceFiles for LocalFiles {
+impl SourceLookup for LocalFiles {
     fn settings(
         &self,
         place: &SessionDirs,

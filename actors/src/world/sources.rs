@@ -19,10 +19,8 @@ use ennead_runtime::{
 use ennead_tools::source_file::{Opened, Root, open_chosen, read_chosen_text};
 
 use super::{
-    compiled_patterns::CompiledPatterns,
-    local_files::{SessionDirs, state_of},
-    negative_dir_cache::NegativeDirCache,
-    rules,
+    compiled_patterns::CompiledPatterns, local_files::state_of,
+    negative_dir_cache::NegativeDirCache, rules, source_files::SessionDirs,
 };
 use crate::storage::archive::layout::project_name;
 

@@ -3,7 +3,7 @@
 use ennead_runtime::approval::{AnswerError, RuleDestination, RuleUpdate};
 use ennead_tools::rule_file::keep_rules;
 
-use crate::world::local_files::SessionDirs;
+use crate::world::source_files::SessionDirs;
 
 /// Keeps rules in files, on the blocking pool. Those of the session alone are in no file.
 pub(super) async fn keep(place: &SessionDirs, rules: &[RuleUpdate]) -> Result<(), AnswerError> {

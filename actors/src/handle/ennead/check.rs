@@ -11,7 +11,7 @@ use super::{Ennead, is_uuid, layers, place::place};
 use crate::{
     handle::{errors::OpenError, options::SessionOptions},
     turn::source_reader::FirstLook,
-    world::{local_files::SessionDirs, real_paths::RealPaths},
+    world::{real_paths::RealPaths, source_files::SessionDirs},
 };
 
 /// Bytes of settings that a session keeps from its opening to its first turn; more is read again.
@@ -39,7 +39,7 @@ impl Ennead {
         let place = place(&self.options.environment, options, &mut RealPaths::default())?;
         let mut all = layers(options);
         if options.reads_settings {
-            let read = self.options.files.settings(&place, None).await;
+            let read = self.options.lookup.settings(&place, None).await;
             let failed = |cause| OpenError::Workspace { path: options.workspace.clone(), cause };
             if let (SettingsRead::Layers(read), _) = read.map_err(failed)? {
                 all.extend(read);
@@ -62,7 +62,7 @@ impl Ennead {
         let layers = layers(options);
         let mut looked = Looked { place, real_paths, layers, first: None, notice: None };
         if options.reads_settings {
-            match self.options.files.settings(&looked.place, None).await {
+            match self.options.lookup.settings(&looked.place, None).await {
                 Ok((SettingsRead::Layers(read), seen)) => {
                     looked.first = Some(FirstLook { layers: read, seen });
                 }

@@ -10,7 +10,7 @@ use crate::{
         options::{Environment, SessionOptions},
     },
     storage::archive::{guard, layout::Layout},
-    world::{local_files::SessionDirs, real_paths::RealPaths},
+    world::{real_paths::RealPaths, source_files::SessionDirs},
 };
 
 /// The directories that a session works with.

@@ -30,7 +30,7 @@ use crate::{
     handle::options::{
         Endpoint, Environment, McpLimits, Options, SessionOptions, credentials::secret_variables,
     },
-    world::local_files::SessionDirs,
+    world::source_files::SessionDirs,
 };
 
 /// Servers that are started at once for a session: more than anybody has, and a bound on what a
@@ -282,7 +282,7 @@ async fn with_files(
     common: &Options,
 ) -> io::Result<Vec<LayerText>> {
     if options.reads_settings
-        && let (SettingsRead::Layers(read), _) = common.files.settings(place, None).await?
+        && let (SettingsRead::Layers(read), _) = common.lookup.settings(place, None).await?
     {
         layers.extend(read);
     }

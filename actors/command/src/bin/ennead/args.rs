@@ -263,10 +263,10 @@ pub(crate) struct Config {
 #[derive(Debug, clap::Args)]
 pub(crate) struct Doctor {
     /// What is done about each class of failure of a model call: the table that decides.
-    #[arg(long, required_unless_present = "sandbox")]
+    #[arg(long)]
     pub(crate) recovery: bool,
     /// What this kernel gives to confine commands with, and what is reached with it.
-    #[arg(long, conflicts_with = "recovery")]
+    #[arg(long)]
     pub(crate) sandbox: bool,
     /// `text`: a table; `json`: the same for programs.
     #[arg(long, value_enum, default_value_t)]

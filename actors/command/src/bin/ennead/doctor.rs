@@ -1,6 +1,7 @@
 //! `doctor`: what the harness would do, printed from what it does it by.
 
 use ennead_runtime::recovery::{backoff::DEFAULT_RETRIES, table};
+use serde_json::{Map, json};
 
 use crate::{
     args::{Doctor, TableFormat},
@@ -8,30 +9,41 @@ use crate::{
     show,
 };
 
+/// Prints the parts that were asked for, or all where none was. As JSON one part is its own text, and
+/// several are fields of one object.
 pub(crate) fn run(doctor: &Doctor) -> Result<Exit, Failure> {
-    if doctor.recovery {
-        match doctor.output_format {
-            TableFormat::Text => show::result(table::print(DEFAULT_RETRIES).trim_end())?,
-            TableFormat::Json => {
-                let rows = serde_json::to_string_pretty(&table::shown(DEFAULT_RETRIES))
-                    .map_err(|error| Failure::of(Exit::RunFailed, &error))?;
-                show::result(&rows)?;
-            }
+    let is_all = !doctor.recovery && !doctor.sandbox;
+    let (sandbox, recovery) = (doctor.sandbox || is_all, doctor.recovery || is_all);
+    match doctor.output_format {
+        TableFormat::Text => {
+            let parts = [
+                sandbox.then(sandbox_text),
+                recovery.then(|| table::print(DEFAULT_RETRIES).trim_end().to_owned()),
+            ];
+            show::result(&parts.into_iter().flatten().collect::<Vec<_>>().join("\n\n"))?;
         }
-    }
-    if doctor.sandbox {
-        print_sandbox(doctor.output_format)?;
+        TableFormat::Json => {
+            let mut parts = Map::new();
+            if sandbox {
+                parts.insert("sandbox".to_owned(), json!(ennead_tools::sandbox::kernel()));
+            }
+            if recovery {
+                parts.insert("recovery".to_owned(), json!(table::shown(DEFAULT_RETRIES)));
+            }
+            let shown = match parts.len() {
+                1 => parts.into_iter().map(|(_, part)| part).next().unwrap_or_default(),
+                _ => parts.into(),
+            };
+            let text = serde_json::to_string_pretty(&shown)
+                .map_err(|error| Failure::of(Exit::RunFailed, &error))?;
+            show::result(&text)?;
+        }
     }
     Ok(Exit::Success)
 }
 
-fn print_sandbox(format: TableFormat) -> Result<(), Failure> {
+fn sandbox_text() -> String {
     let kernel = ennead_tools::sandbox::kernel();
-    if let TableFormat::Json = format {
-        let text = serde_json::to_string_pretty(kernel)
-            .map_err(|error| Failure::of(Exit::RunFailed, &error))?;
-        return show::result(&text);
-    }
     let can = match &kernel.lacks {
         None => "commands can be confined".to_owned(),
         Some(why) => format!("commands cannot be confined: {why}"),
@@ -41,5 +53,5 @@ fn print_sandbox(format: TableFormat) -> Result<(), Failure> {
         format!("{:<22}{is_there:<5}{}", it.name, it.holds)
     });
     let head = [can, format!("Landlock version: {}", kernel.landlock)];
-    show::result(&head.into_iter().chain(rows).collect::<Vec<_>>().join("\n"))
+    head.into_iter().chain(rows).collect::<Vec<_>>().join("\n")
 }
