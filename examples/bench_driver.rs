@@ -34,7 +34,7 @@ use futures::stream::{FuturesUnordered, StreamExt};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-/// That of the command.
+/// The allocator of the command.
 #[cfg(feature = "jemalloc")]
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;

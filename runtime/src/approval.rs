@@ -55,7 +55,7 @@ pub struct Question {
     pub call: ToolCall,
     /// The directory that the call would run in; absolute.
     pub cwd: Arc<str>,
-    /// Of the exact action: see [`action_digest`].
+    /// The digest of the exact action: see [`action_digest`].
     pub digest: Digest,
     /// Of the rules and the mode under which it is asked.
     pub epoch: Digest,

@@ -269,7 +269,7 @@ impl Block {
         self.0.size.chars
     }
 
-    /// The same, weighed by their kinds.
+    /// Returns the size of the block, with characters weighed by their kinds.
     pub(crate) fn size(&self) -> Size {
         self.0.size
     }
@@ -303,7 +303,7 @@ impl Block {
         }
     }
 
-    /// Its size by characters alone.
+    /// Returns the size of the block by characters alone.
     pub fn tokens(&self) -> Tokens {
         Tokens::from_chars(self.chars())
     }

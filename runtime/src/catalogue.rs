@@ -126,7 +126,7 @@ impl ModelFacts {
         u32::try_from(budget).unwrap_or(max_tokens)
     }
 
-    /// Its name on a platform.
+    /// Returns the name of the model on a platform.
     pub fn id_on(&self, platform: Platform) -> Arc<str> {
         let by_rule = || format!("anthropic.{}", self.id).into();
         match platform {
@@ -197,7 +197,7 @@ impl Catalogue {
         self.models.is_empty() && self.aliases.is_empty()
     }
 
-    /// All models, by name.
+    /// Returns all models, by name.
     pub fn models(&self) -> impl Iterator<Item = &Arc<ModelFacts>> {
         self.models.values()
     }

@@ -185,12 +185,12 @@ impl CostLedger {
         self
     }
 
-    /// Of the agent itself.
+    /// Returns the accounts of the agent itself.
     pub fn own(&self) -> Accounts {
         self.models.values().fold(Accounts::default(), |sum, it| sum + **it)
     }
 
-    /// Of the agent and all below it.
+    /// Returns the accounts of the agent and all below it.
     pub fn tree(&self) -> Accounts {
         self.agents.values().fold(self.own(), |sum, it| sum + it.tree())
     }

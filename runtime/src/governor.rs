@@ -85,7 +85,7 @@ pub struct Governor {
     /// Retries that wait for the budget, in the order they came.
     repeaters: VecDeque<Ticket>,
     calls: BTreeMap<Ticket, WaitingCall>,
-    /// Of calls that wait.
+    /// Deadlines of the calls that wait.
     deadlines: BTreeSet<(u64, Ticket)>,
     n_admitted: u64,
 }

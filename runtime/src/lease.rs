@@ -48,7 +48,7 @@ impl Lease {
         Self { limits, depth: 0, ends: None, running, ended }
     }
 
-    /// The same places taken, under other limits.
+    /// Replaces the limits. Places that are taken stay taken.
     pub fn set_limits(&mut self, limits: AgentLimits) {
         self.limits = limits;
     }

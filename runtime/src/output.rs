@@ -47,7 +47,7 @@ pub enum Payload {
     },
     /// A piece of the reasoning, never blank.
     Reasoning {
-        /// As that of a text.
+        /// Numbered together with texts.
         id: u64,
         /// The next part of the reasoning.
         text: String,

@@ -42,7 +42,7 @@ pub struct RuleText {
     pub kind: RuleKind,
     /// Where it comes from.
     pub scope: Scope,
-    /// As written, for example `Bash(git status)`.
+    /// The rule as it is written, for example `Bash(git status)`.
     pub text: String,
 }
 

@@ -54,7 +54,7 @@ pub enum NotShown {
     /// More than a provider takes.
     #[error("it has {bytes} bytes; {max} are the most that can be shown")]
     TooLarge {
-        /// Its size.
+        /// Length of the file, in bytes.
         bytes: usize,
         /// The greatest size that is shown.
         max: usize,

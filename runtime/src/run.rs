@@ -141,7 +141,7 @@ pub struct Run {
     warned: BTreeSet<&'static str>,
 }
 
-/// What comes after a turn.
+/// What a run does after a turn.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AfterTurn {
     /// Another turn; these alerts go out first.

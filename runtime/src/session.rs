@@ -94,7 +94,7 @@ pub struct Machine {
     outcomes: BTreeMap<RunId, RunOutcome>,
     /// Answers of the tree to its own top, taken when the input under way has been handled.
     own_answers: VecDeque<TreeAnswer>,
-    /// Of the input under way.
+    /// Effects of the input under way.
     effects: Vec<SessionEffect>,
 }
 

@@ -192,7 +192,7 @@ pub fn listing(skills: &[Skill]) -> String {
     escape_harness_tags(&lines.join("\n")).into_owned()
 }
 
-/// Of several of one name the first.
+/// Returns the first skill of each name.
 pub fn first_of_each(skills: Vec<Skill>) -> Vec<Skill> {
     let mut names = BTreeSet::new();
     skills.into_iter().filter(|it| names.insert(Arc::clone(&it.name))).collect()

@@ -122,7 +122,7 @@ pub struct ShaperSetup {
 /// Which results have a cap together when there is pressure.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Sharing {
-    /// Those of one message.
+    /// Results in one message.
     Message,
     /// Those that answer one answer of the model, however many messages they are in.
     #[default]
@@ -165,7 +165,7 @@ impl ShapedContext {
 /// What a stage did.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StageResult {
-    /// Nothing; the context is as it was.
+    /// The stage changed nothing.
     Unchanged {
         /// Why, for the log.
         why: String,

@@ -41,7 +41,7 @@ impl Tokens {
         Self(self.0.saturating_mul(CHARS_PER_TOKEN))
     }
 
-    /// This less `other`, at least 0.
+    /// Returns this minus `other`, at least 0.
     #[must_use]
     pub fn saturating_sub(self, other: Self) -> Self {
         Self(self.0.saturating_sub(other.0))
@@ -160,7 +160,7 @@ impl Add for Usage {
     }
 }
 
-/// Nothing is less than nothing.
+/// Counts that would fall below 0 are 0.
 impl Sub for Usage {
     type Output = Self;
 

@@ -134,7 +134,7 @@ pub struct ToolOutcome {
     pub structured: Option<String>,
     /// How the call failed; `None` if it succeeded.
     pub error: Option<ToolErrorKind>,
-    /// Of the process, if there was one.
+    /// The exit code of the process, if there was one.
     pub exit_code: Option<i32>,
     /// From start to end, in milliseconds.
     pub duration_ms: u64,
@@ -285,7 +285,7 @@ pub struct Todo {
     pub content: String,
     /// How far it is.
     pub status: TodoStatus,
-    /// The same, as something under way.
+    /// The task in words, as something under way ("Running tests").
     #[serde(rename = "activeForm")]
     pub active_form: String,
 }

@@ -59,7 +59,7 @@ pub(crate) struct GrepInput {
     /// Lines to show before and after each match in content mode.
     #[serde(rename = "-C")]
     around: Option<u32>,
-    /// The same as -C.
+    /// Lines shown before and after each match, as `-C`.
     context: Option<u32>,
     /// How many lines or paths to show; 250 if left out, 0 for all.
     head_limit: Option<u64>,

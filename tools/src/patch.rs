@@ -57,7 +57,7 @@ pub(crate) fn structured_patch(old: &str, new: &str) -> Vec<Hunk> {
     hunks
 }
 
-/// Of nothing, the line before it.
+/// Returns the first line of a range, or the line before it where the range is empty.
 fn start_line(range: &std::ops::Range<usize>) -> usize {
     if range.is_empty() { range.start } else { range.start + 1 }
 }

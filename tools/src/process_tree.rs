@@ -50,12 +50,12 @@ fn marks_with(mark: &str) -> OsString {
 pub enum Rest {
     /// The processes that are left are ended.
     Ends,
-    /// They are meant to stay.
+    /// Processes that remain are meant to stay.
     Stays,
 }
 
 impl Rest {
-    /// As a reaper receives it.
+    /// Returns the word by which a reaper receives it.
     #[cfg(target_os = "linux")]
     fn word(self) -> &'static str {
         match self {

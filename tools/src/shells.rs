@@ -24,7 +24,7 @@ pub struct Shells(Mutex<Table>);
 struct Table {
     /// Names that were given.
     n_named: u64,
-    /// By the order of their beginnings.
+    /// Shells, in the order in which they were started.
     shells: BTreeMap<u64, Entry>,
 }
 

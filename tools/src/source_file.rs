@@ -111,7 +111,7 @@ impl From<ReadError> for io::Error {
 #[derive(Debug)]
 pub struct Root {
     handle: File,
-    /// As it was given.
+    /// The path as it was given.
     given: PathBuf,
     real: PathBuf,
 }

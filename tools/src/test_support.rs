@@ -103,7 +103,7 @@ impl KeepShells for TestShells {
 #[derive(Debug, Default)]
 pub(crate) struct TaskHost {
     pub(crate) shells: TestShells,
-    /// Of each task, whether it was detached.
+    /// Each task, and whether it was detached.
     pub(crate) tasks: Mutex<Vec<(tokio::task::JoinHandle<()>, Detached)>>,
 }
 

@@ -17,7 +17,7 @@ use ignored::Ignored;
 /// Where a search starts.
 #[derive(Clone, Debug)]
 pub(crate) struct Root {
-    /// As it is named in results.
+    /// The path that results name.
     pub(crate) named: PathBuf,
     pub(crate) real: PathBuf,
 }

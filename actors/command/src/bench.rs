@@ -61,7 +61,7 @@ pub struct Figures {
     pub memory: Memory,
     /// Of turns: alone and many at once, with and without a call.
     pub turns: Vec<TurnCost>,
-    /// Of the nine steps, in order.
+    /// The cost of each of the nine steps, in order.
     pub steps: Vec<StepCost>,
     /// Of interrupts, by what the turn was waiting for.
     pub interrupts: Vec<Interrupt>,

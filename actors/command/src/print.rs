@@ -35,7 +35,7 @@ pub const MAX_INPUT: usize = 10 * 1024 * 1024;
 pub struct ModelRecord {
     /// Milliseconds of all calls; sub-agents not included.
     pub api_ms: u64,
-    /// Of the last answer.
+    /// Why the model ended its last answer.
     pub stop_reason: Option<String>,
     /// The last call, if it failed.
     pub failure: Option<Failure>,

@@ -169,7 +169,7 @@ impl Directory {
         all
     }
 
-    /// Those who work for a session.
+    /// Returns the actors that work for a session.
     pub fn of(&self, session: &SessionId) -> Vec<Live> {
         let mut all = self.all();
         all.retain(|it| it.session.as_ref() == Some(session));

@@ -166,7 +166,7 @@ impl HookReply {
         Self { input: Some(input), ..self }
     }
 
-    /// As a command would have printed it.
+    /// Returns the reply as a command would have printed it.
     fn printed(self, event: HookEvent) -> Value {
         if let Some(json) = self.json {
             return json;

@@ -130,7 +130,7 @@ impl Problem {
         Self { code, detail: detail.into(), retry_after: None }
     }
 
-    /// The same, with when to ask again.
+    /// Adds after how long the client may ask again (`Retry-After`).
     pub(crate) fn after(self, wait: Duration) -> Self {
         Self { retry_after: Some(wait), ..self }
     }

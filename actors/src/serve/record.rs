@@ -88,7 +88,7 @@ impl StatePaths {
         self.records().join(tenant.as_str()).join(format!("{id}.json"))
     }
 
-    /// Of a session: its runs.
+    /// Returns the directory of a session's runs.
     pub(crate) fn runs(&self, tenant: &TenantId, id: &SessionId) -> PathBuf {
         self.records().join(tenant.as_str()).join(format!("{id}.runs.jsonl"))
     }

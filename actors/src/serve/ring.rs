@@ -68,7 +68,7 @@ struct Inner {
 /// What a reader finds at its place.
 #[derive(Debug)]
 pub(crate) enum Next {
-    /// This, and then the next place.
+    /// This event; the reader's place is after it.
     Kept(Kept),
     /// The ring has gone on; this number of places is gone.
     Gap(u64),

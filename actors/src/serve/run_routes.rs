@@ -52,7 +52,7 @@ pub(crate) struct RunView {
     /// The session.
     #[schema(value_type = String)]
     session: SessionId,
-    /// How it was asked for.
+    /// How the run was to be delivered.
     delivery: Delivery,
     /// How far it is.
     state: RunState,

@@ -107,7 +107,7 @@ impl Server {
 enum Range {
     /// Not one that is understood; all is given, as the standard says.
     Ignored,
-    /// From the first to before the second.
+    /// Bytes from the first number up to, and without, the second.
     Part(u64, u64),
     Outside,
 }

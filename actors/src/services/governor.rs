@@ -25,7 +25,7 @@ pub(crate) use gate::{CallPermit, Parked, ProviderLimiter, Request, Spawner};
 pub(crate) enum GovernorMsg {
     /// Look again at this time of the gate's clock, in milliseconds, and not before.
     WakeAt(u64),
-    /// It is that time.
+    /// The time that the governor waited for has come.
     Tick,
 }
 

@@ -39,7 +39,7 @@ use crate::{
 
 /// One call of a tool.
 pub(crate) struct Order {
-    /// By its name there.
+    /// The tool, by its name on the server.
     pub(crate) tool: String,
     pub(crate) arguments: Map<String, Value>,
     /// Takes how far the call is.

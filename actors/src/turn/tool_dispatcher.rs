@@ -27,7 +27,7 @@ use crate::{
     turn::turn_supervisor::TurnMsg,
 };
 
-/// One call to be run.
+/// A call that is to run.
 pub(crate) struct Execution {
     permit: Permit,
     call: ToolCall,

@@ -45,7 +45,7 @@ pub fn agent_files(
     (found, problems)
 }
 
-/// Of one name the first holds.
+/// Reads all agents. The first one of a name wins.
 pub(super) fn read_all(
     directory: &Path,
     within: Option<&Root>,

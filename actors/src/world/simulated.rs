@@ -223,7 +223,7 @@ fn body(pieces: Vec<Piece>, last: End) -> ResponseBody {
     Box::pin(said.chain(end))
 }
 
-/// What comes after the last byte.
+/// Ends a body as the playbook says.
 async fn end(end: End) -> Result<(), TransportError> {
     let broken = |why: &str| Err(TransportError::Broken { why: why.to_owned() });
     match end {

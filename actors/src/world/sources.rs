@@ -33,9 +33,9 @@ const MAX_CONTENT: u64 = MAX_FILE_CHARS as u64 * 4;
 /// Directories that were found to hold nothing for a session.
 #[derive(Debug)]
 pub(super) struct EmptyDirs {
-    /// Those above working directories.
+    /// Directories above working directories.
     ancestors: NegativeDirCache,
-    /// Those that are for instructions alone.
+    /// Directories that hold instructions and nothing else.
     configuration: NegativeDirCache,
 }
 

@@ -86,7 +86,7 @@ const CHAT: &[&str] = &[
     "function_call",
 ];
 
-/// Of the Responses API.
+/// Fields of a request of the Responses API.
 const RESPONSES: &[&str] = &[
     "model",
     "input",
@@ -132,7 +132,7 @@ const BLOCKS: &[(&str, &[&str])] = &[
     ("document", &["type", "source", "title", "context", "citations", "cache_control"]),
 ];
 
-/// Of a tool with a schema.
+/// Fields of a tool with a schema.
 const TOOL: &[&str] = &[
     "type",
     "name",

@@ -64,9 +64,9 @@ pub(super) struct Rule {
 /// What goes wrong when.
 #[derive(Debug)]
 enum Faults {
-    /// The same every time, or nothing.
+    /// The same fault every time, or none.
     Always(Option<Box<Fault>>),
-    /// One after the other, and then nothing.
+    /// One fault after the other, and then none.
     InTurn(Vec<Fault>),
 }
 

@@ -13,7 +13,7 @@ use crate::transcript::entry::RecordKind;
 pub struct QuestionCounts {
     /// Questions that were asked.
     pub asked: u64,
-    /// Those that somebody or something answered.
+    /// Questions that were answered, by a person or by a program.
     pub answered: u64,
     /// Questions that expired without an answer.
     pub expired: u64,

@@ -88,13 +88,13 @@ impl RuleUpdate {
         Self { act, ..self }
     }
 
-    /// The same, kept there as well.
+    /// Returns the update with a file in which the rule is kept as well.
     #[must_use]
     pub fn kept_in(self, destination: RuleDestination) -> Self {
         Self { destination, ..self }
     }
 
-    /// As a rule of the session.
+    /// Returns the rule as one of the session.
     pub fn text(&self) -> RuleText {
         RuleText { kind: self.kind, scope: Scope::Session, text: self.rule.clone() }
     }

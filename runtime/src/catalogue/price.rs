@@ -56,7 +56,7 @@ pub struct LongPrompt {
 }
 
 impl Money {
-    /// This many millionths of a US dollar.
+    /// Returns a price of this many millionths of a US dollar.
     pub fn of_micro_usd(millionths: u64) -> Self {
         Self(millionths.saturating_mul(1_000_000))
     }

@@ -44,7 +44,7 @@ impl Eq for ReadBefore {}
 /// How a handler ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HandlerEnd {
-    /// By itself, with this code.
+    /// The handler exited with this code.
     Exited(i32),
     /// It was killed for taking too long.
     TimedOut,
@@ -113,7 +113,7 @@ impl HandlerEnd {
 /// What one handler means.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HookAnswer {
-    /// As if it were the only one.
+    /// The verdict of this handler alone.
     pub verdict: HookVerdict,
 }
 

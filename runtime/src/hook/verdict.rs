@@ -71,7 +71,7 @@ pub struct HookPermission {
 pub struct HookVerdict {
     /// The decision of a `PreToolUse` hook; `None` if it has none.
     pub decision: Option<HookDecision>,
-    /// Of PermissionRequest: the answer to the question.
+    /// The answer to the question, from hooks of PermissionRequest.
     pub permission: Option<HookPermission>,
     /// Of PreToolUse: replaces the whole input. JSON text of an object.
     pub updated_input: Option<String>,

@@ -119,7 +119,7 @@ impl Tree {
         self.started.make_contiguous().sort_unstable();
     }
 
-    /// The same sums, under other limits.
+    /// Replaces the limits. What was used stays counted.
     pub fn set_limits(&mut self, limits: AgentLimits) {
         self.limits = limits;
     }

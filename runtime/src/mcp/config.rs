@@ -21,7 +21,7 @@ const MIN_TIMEOUT_MS: u64 = 1000;
 pub struct ServerConfig {
     /// As configured; the names of its tools come from it.
     pub name: Arc<str>,
-    /// How it is reached.
+    /// The transport by which the server is reached.
     pub reach: ServerTransport,
     /// Milliseconds that one call may take; `None` leaves it to the session.
     pub timeout_ms: Option<u64>,

@@ -29,7 +29,7 @@ const READS_AT_ONCE: u32 = 10;
 /// A tool as its server lists it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Listed {
-    /// As the server knows it.
+    /// The tool's name on the server.
     pub name: String,
     /// The description that the model reads.
     pub description: String,

@@ -205,7 +205,7 @@ impl Normalizer {
         }
     }
 
-    /// Nothing more comes of the message.
+    /// Ends the message.
     fn close(&mut self, out: &mut Vec<Payload>) {
         self.is_incomplete = false;
         let mut pieces = Vec::new();

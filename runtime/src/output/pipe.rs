@@ -53,7 +53,7 @@ impl Pipe {
         self.cut(out, Chunker::part);
     }
 
-    /// Nothing came for a while.
+    /// Sends what is held back, after a while without input.
     pub(super) fn flush(&mut self, out: &mut Vec<Out>) {
         self.cut(out, Chunker::flush);
     }

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 pub struct ChannelPolicy {
     /// When the answer comes.
     pub delivery: Delivery,
-    /// How it is cut.
+    /// How the text is cut into pieces.
     pub chunking: ChunkPolicy,
     /// Whether reasoning comes, too.
     pub reasoning: bool,

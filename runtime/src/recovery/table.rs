@@ -46,7 +46,7 @@ pub const OVERLOADS_TO_SWITCH: u32 = 3;
 pub struct Row {
     /// The class of failure that the row applies to.
     pub class: FailureClass,
-    /// All of them must hold.
+    /// Conditions, all of which must hold.
     pub when: &'static [Condition],
     /// The remedy that the row prescribes.
     pub action: Action,
@@ -116,7 +116,7 @@ pub enum Action {
     SwitchModel,
     /// Asks the next model of the chain that is on another provider.
     SwitchProvider,
-    /// Nothing more: the failure remains.
+    /// Nothing more is tried: the failure is reported.
     Surface,
 }
 

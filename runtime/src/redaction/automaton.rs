@@ -19,7 +19,7 @@ const NONE: u32 = u32::MAX;
 pub(super) enum Word {
     /// The beginning of the shape of this rule, of this many bytes.
     Anchor { rule: usize, n_bytes: usize },
-    /// This value.
+    /// The configured value at this place of the list.
     Value(usize),
 }
 

@@ -34,7 +34,7 @@ impl Stream {
         String::from_utf8(self.push_bytes(text.as_bytes())).unwrap_or_default()
     }
 
-    /// The same for bytes of any kind.
+    /// Takes the next bytes and returns those that can be shown by now.
     pub fn push_bytes(&mut self, bytes: &[u8]) -> Vec<u8> {
         self.held.extend_from_slice(bytes);
         let hay = Hay { bytes: &self.held, base: self.base, before: self.before };

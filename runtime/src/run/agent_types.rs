@@ -18,7 +18,7 @@ const MAX_NAME_BYTES: usize = 128;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct AgentType {
-    /// As the model names it.
+    /// The name by which the model asks for it.
     pub name: Arc<str>,
     /// What it is for, in words for the model.
     #[serde(default, skip_serializing_if = "is_empty")]
@@ -62,9 +62,9 @@ pub enum NoAgent {
     /// There is no type of this name.
     #[error("there is no agent type {name}; there are {known}")]
     Unknown {
-        /// As the model named it.
+        /// The name that the model asked for.
         name: String,
-        /// Those there are, with commas between them.
+        /// Names of the types there are, with commas between them.
         known: String,
     },
     /// None of the tools that it may use is there.

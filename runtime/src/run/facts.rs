@@ -71,7 +71,7 @@ pub struct SessionFacts {
     pub session: SessionId,
     /// The sub-agent, if it is one.
     pub agent: Option<AgentId>,
-    /// Its type; empty when it is none.
+    /// Its type; empty where the run is no sub-agent's.
     pub agent_type: Arc<str>,
     /// Generations above it; 0 for a top session.
     pub depth: u32,

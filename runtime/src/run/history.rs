@@ -86,7 +86,7 @@ impl History {
         self.len() == 0
     }
 
-    /// All messages.
+    /// Returns all messages, the oldest first.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = &Arc<Message>> {
         self.messages.iter()
     }
@@ -117,7 +117,7 @@ impl History {
         self.stop.decision(budget)
     }
 
-    /// All messages as a list.
+    /// Returns all messages as a list.
     pub fn to_messages(&self) -> Messages {
         self.iter().cloned().collect()
     }

@@ -33,7 +33,7 @@ pub struct RunOutcome {
     pub messages: Messages,
     /// Number of turns that the run took.
     pub turns: u32,
-    /// Of all its model calls, sub-agents included.
+    /// Usage of all its model calls, sub-agents included.
     pub usage: Usage,
     /// Of all runs of the session so far, this one included.
     pub session_usage: Usage,
@@ -60,7 +60,7 @@ pub struct RunOutcome {
     /// to one would have cost as any other input, less what they cost. Prices are those of the catalogue
     /// for short prompts; nothing where they are not known, or where writing cost more than reading saved.
     pub cache_saved: Money,
-    /// From prompt to end, in milliseconds.
+    /// Time from prompt to end, in milliseconds.
     pub duration_ms: u64,
     /// The error that ended it, in words.
     pub error: Option<String>,

@@ -143,14 +143,14 @@ impl RunRequest {
         Self { origin, ..self }
     }
 
-    /// The same with a further block.
+    /// Adds a block.
     #[must_use]
     pub fn block(mut self, block: PromptBlock) -> Self {
         self.content.push(block);
         self
     }
 
-    /// Its content, as a message holds it.
+    /// Returns its content, as a message holds it.
     pub fn blocks(&self) -> Vec<Block> {
         self.content.iter().map(|it| it.block().clone()).collect()
     }
@@ -179,7 +179,7 @@ impl RunRequest {
         Self { compacts: Some(focus.into()), ..self }
     }
 
-    /// The same, asked for by this sender.
+    /// Names the sender who asks for the run.
     #[must_use]
     pub fn sender(self, id: impl Into<String>, is_owner: bool) -> Self {
         Self { sender: Some(Sender { id: id.into(), is_owner }), ..self }

@@ -44,7 +44,7 @@ pub enum RunWait {
     Retry(&'static str),
     /// An answer of the model.
     Model,
-    /// This number of sub-agents.
+    /// The number of sub-agents that run.
     Agents(u32),
     /// Tools with these names, in the order in which they began.
     Tools(Vec<Arc<str>>),

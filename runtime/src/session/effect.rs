@@ -37,7 +37,7 @@ pub enum SessionEffect {
     Reply {
         /// The number of the prompt, as `SessionInput` has it.
         prompt: u64,
-        /// How it ended.
+        /// The outcome, or why there is none.
         result: Box<Result<RunOutcome, RunError>>,
     },
 
@@ -120,7 +120,7 @@ pub enum SessionEffect {
     ReportAgent {
         /// Its name.
         agent: AgentId,
-        /// How it ended.
+        /// The outcome, or why there is none.
         result: Box<Result<RunOutcome, RunError>>,
     },
     /// Ask the top session of the tree.

@@ -56,7 +56,7 @@ pub enum SessionInput {
     SettingsRead(Option<Arc<Merged>>),
     /// A write is safe, with the hash that the chain then ends in, or it is lost.
     Written {
-        /// Of [`Batch::ticket`](super::Batch).
+        /// The ticket of its [`Batch`](super::Batch).
         ticket: u64,
         /// The error in words.
         result: Result<Digest, String>,
@@ -155,7 +155,7 @@ pub enum SessionInput {
     AgentCrashed {
         /// Its name.
         agent: AgentId,
-        /// By agent.
+        /// What each agent used.
         used: Vec<(AgentId, UsageTotals)>,
     },
     /// An agent of the tree asks its top session.

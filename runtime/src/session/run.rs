@@ -63,7 +63,7 @@ pub(super) struct ActiveRun {
 /// When a run is to end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct TimeLimit {
-    /// By the clock that never goes back.
+    /// When its time is up, by the monotonic clock.
     pub(super) deadline: Duration,
     /// What the run ends with then.
     pub(super) end: RunEnd,

@@ -16,7 +16,7 @@ use crate::{
     step5_model_call::{adaptation::Parameters, request::PromptCaching},
 };
 
-/// All of them, none required.
+/// The keys of the section. None is required.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct EnneadSettings {

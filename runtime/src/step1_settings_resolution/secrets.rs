@@ -76,7 +76,7 @@ impl SecretEnv {
         secrets
     }
 
-    /// All names, in order.
+    /// Returns all names, in order.
     pub fn all(&self) -> impl Iterator<Item = &str> {
         let own = self.names.iter().map(String::as_str).filter(|it| !PROVIDER_KEYS.contains(it));
         PROVIDER_KEYS.into_iter().chain(own)

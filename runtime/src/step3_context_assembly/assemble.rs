@@ -41,7 +41,7 @@ pub struct Sources {
     triggered_rules: Option<Arc<Message>>,
     /// Characters of the sources so far; 7 to 9 are counted per turn.
     sizes: [u64; 9],
-    /// Of the system prompt and the tools.
+    /// Size of the system prompt and the tools.
     fixed: Size,
 }
 

@@ -65,7 +65,7 @@ pub struct Segment {
     pub name: &'static str,
     /// Its text; never empty.
     pub text: String,
-    /// The same on every machine and day.
+    /// Whether it is the same on every machine and day.
     pub is_static: bool,
 }
 

@@ -44,7 +44,7 @@ impl PathRuleSet {
         Self { isolation: Some(isolation), ..self }
     }
 
-    /// The same place with other rules.
+    /// Returns the same place with other rules.
     #[must_use]
     pub fn with(&self, rules: &[PathRule]) -> Self {
         Self { isolation: self.isolation.clone(), ..Self::new(rules) }

@@ -64,7 +64,7 @@ impl Paragraph {
         Self { text: text.into(), quoted: Some((origin.into(), quoted.into())) }
     }
 
-    /// As it is between the marks.
+    /// Returns the result as it is between the marks.
     pub(super) fn shown(&self) -> String {
         let text = escape_harness_tags(&self.text);
         match &self.quoted {

@@ -20,9 +20,9 @@ const MS_PER_MINUTE: u64 = 60_000;
 
 /// What is cleared.
 enum Cleared {
-    /// All that is old.
+    /// All old results.
     Old,
-    /// Of what is old, these results.
+    /// These old results, which later ones superseded.
     Superseded(BTreeSet<ToolUseId>),
 }
 

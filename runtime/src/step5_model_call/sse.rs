@@ -89,7 +89,7 @@ impl SseParser {
         Self::with_limit(MAX_EVENT_BYTES)
     }
 
-    /// The same with another limit, in bytes.
+    /// Makes a parser with another limit for one event, in bytes.
     pub fn with_limit(limit: usize) -> Self {
         Self {
             limit,

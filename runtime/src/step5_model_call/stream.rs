@@ -216,7 +216,7 @@ pub(super) fn class_of_breach(code: &str, phase: StreamPhase) -> FailureClass {
 }
 
 impl StreamReport {
-    /// Of a reader of another format.
+    /// Makes the report of a reader of another format.
     pub(super) fn new(
         outcome: StreamOutcome,
         partial_text: String,

@@ -34,7 +34,7 @@ pub enum WireFormat {
 pub struct Provider {
     /// Names it in settings, records and outcomes.
     pub name: Arc<str>,
-    /// How it is spoken to.
+    /// The wire format.
     pub format: WireFormat,
 }
 

@@ -116,7 +116,7 @@ impl ShellCommand {
         Self { raw: raw.into(), parts, changes, mentions: OnceLock::new(), fault, around }
     }
 
-    /// As it was given.
+    /// Returns the command as it was given.
     pub(crate) fn raw(&self) -> &str {
         &self.raw
     }

@@ -33,7 +33,7 @@ type Refused = Result<(), &'static str>;
 pub struct Isolation {
     /// The top directories of the worktree.
     pub worktree: Vec<String>,
-    /// Those of the checkout.
+    /// Directories of the checkout.
     pub checkout: Vec<String>,
 }
 

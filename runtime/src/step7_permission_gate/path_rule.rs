@@ -18,7 +18,7 @@ use crate::permission::{RuleKind, Scope};
 pub struct Anchors {
     /// Of `x` and `./x`, and of `/x` in local and command line rules.
     pub workspace: String,
-    /// Of `/x` in project rules.
+    /// The directory that `/x` in project rules is below.
     pub project_root: String,
     /// Of `~/x`; `/x` in user rules means `.claude` in it.
     pub home: String,

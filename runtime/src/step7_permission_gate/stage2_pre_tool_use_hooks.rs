@@ -14,9 +14,9 @@ pub(super) enum Remembered {
     /// No hook had an opinion.
     #[default]
     Nothing,
-    /// One allowed it, none objected.
+    /// A hook allowed the call, and none objected.
     Allow,
-    /// One wants it asked, for this reason.
+    /// A hook wants a person to be asked, for this reason.
     Ask(String),
 }
 

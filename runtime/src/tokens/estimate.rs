@@ -21,7 +21,7 @@ pub(crate) enum Counting {
 }
 
 impl Estimate {
-    /// Of something of this size, rounded up.
+    /// Returns the estimate for this size, rounded up.
     pub(crate) fn of(size: Size) -> Self {
         Self { by_chars: Tokens::from_chars(size.chars), by_class: Tokens(size.by_class()) }
     }
@@ -41,7 +41,7 @@ impl Estimate {
         self.by_class
     }
 
-    /// This less `other`, at least 0.
+    /// Returns this minus `other`, at least 0.
     pub(crate) fn saturating_sub(self, other: Self) -> Self {
         Self {
             by_chars: self.by_chars.saturating_sub(other.by_chars),

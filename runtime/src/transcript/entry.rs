@@ -78,7 +78,7 @@ pub enum RecordKind {
     RunResumed {
         /// The line of its prompt.
         prompt: EntryId,
-        /// As of a run that begins.
+        /// As in the record of a run's beginning.
         stream: String,
         /// What was fixed when the session was opened again, JSON text.
         setup: Stored,
@@ -260,7 +260,7 @@ pub enum RecordKind {
         /// The sub-agents from the top of the tree down to the one that asks; absent for none.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         agents: Vec<AgentId>,
-        /// Of tool, input and working directory.
+        /// The digest of tool, input and working directory.
         digest: Digest,
         /// Of the rules and the mode that hold.
         epoch: Digest,
@@ -355,7 +355,7 @@ pub enum RecordKind {
         command: String,
         /// The code of a [`ShellState`](crate::ports::shells::ShellState).
         state: String,
-        /// Of the shell, if it exited.
+        /// The exit code of the shell, if it exited.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         exit_code: Option<i32>,
         /// Whether the model has not learned of its end; written when the session is closed.
@@ -378,7 +378,7 @@ pub enum RecordKind {
         reason: String,
         /// Turns that the run took.
         turns: u32,
-        /// Of this run, sub-agents included.
+        /// The usage of this run, sub-agents included.
         usage: Usage,
         /// Hash of the record before.
         #[serde(default, skip_serializing_if = "Option::is_none")]

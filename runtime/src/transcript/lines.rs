@@ -19,7 +19,7 @@ pub(super) struct FileLine<'a> {
     pub(super) offset: usize,
     /// Without its newline.
     pub(super) bytes: &'a [u8],
-    /// It ends with a newline.
+    /// Whether it ends with a newline.
     pub(super) is_terminated: bool,
     /// What the line holds; `None` when it cannot be read.
     pub(super) read: Option<Read>,

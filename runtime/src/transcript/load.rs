@@ -56,7 +56,7 @@ pub type Ended = BTreeMap<ToolUseId, Option<ToolErrorKind>>;
 pub enum LoadAs {
     /// Those of the session; lines of sub-agents are left out.
     Session,
-    /// Those of a sub-agent.
+    /// The lines of a sub-agent.
     Sidechain,
 }
 
@@ -76,7 +76,7 @@ pub struct Loaded {
     pub open_run: Option<OpenRun>,
     /// The newest conversation line, to link the next one to.
     pub last: Option<EntryId>,
-    /// Of the whole file.
+    /// Usage of the whole file.
     pub used: UsageTotals,
     /// What of the context was appended to the conversation, oldest first.
     pub appended: Vec<ShownPart>,

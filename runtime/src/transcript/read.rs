@@ -39,7 +39,7 @@ pub enum Entry {
     Conversation {
         /// The line, parsed and checked.
         line: Box<ConversationLine>,
-        /// It belongs to a sub-agent.
+        /// Whether it belongs to a sub-agent.
         sidechain: bool,
         /// Blocks that could not be read and are left out of `line`.
         bad_blocks: u64,
@@ -54,7 +54,7 @@ pub enum Entry {
         id: Option<EntryId>,
         /// What it is linked to.
         parent: Option<EntryId>,
-        /// It belongs to a sub-agent.
+        /// Whether it belongs to a sub-agent.
         sidechain: bool,
     },
 }

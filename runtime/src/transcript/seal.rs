@@ -105,14 +105,14 @@ impl Seal {
 /// How a line is held in the chain of hashes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Proof {
-    /// By itself, as before version 2.
+    /// The line is sealed by itself, as before version 2.
     Line {
         /// Hash of the line before, as the line says.
         prev: Digest,
         /// Hash of its own bytes, as the line says.
         hash: Digest,
     },
-    /// By a later line.
+    /// A later line seals it.
     Open,
     /// By its hash, which covers all lines since the last one with a hash.
     Lines {

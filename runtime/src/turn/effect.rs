@@ -126,7 +126,7 @@ pub struct ModelCallOrder {
     pub attempt: u32,
     /// Who is asked: a place in [`SessionFacts::providers`](crate::run::facts::SessionFacts).
     pub provider: usize,
-    /// How it is spoken to.
+    /// The wire format of its requests and answers.
     pub format: WireFormat,
     /// The model, by its name there.
     pub model: Arc<str>,

@@ -102,7 +102,7 @@ pub enum TurnInput {
     },
     /// Lines up to this ticket are as safe as their mode promises.
     Recorded {
-        /// As given with [`super::effect::Effect::Append`].
+        /// The ticket that came with [`super::effect::Effect::Append`].
         ticket: u64,
     },
     /// Somebody wants the run to end after this turn.

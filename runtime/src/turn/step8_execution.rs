@@ -263,7 +263,7 @@ impl Turn {
         }
     }
 
-    /// All calls are answered.
+    /// Goes on to step 9: all calls are answered.
     fn executed(&mut self) {
         if self.step != Step::ToolExecution {
             return;

@@ -57,7 +57,7 @@ pub(super) enum Ending {
 /// Why a command is not followed any longer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Followed<T> {
-    /// It has ended, or must be.
+    /// The process has ended, or must be ended.
     Ended(Ending),
     /// What it was followed until has come.
     Stopped(T),

@@ -23,7 +23,7 @@ const PIECE_BYTES: usize = 64 << 10;
 pub(super) struct Unread {
     /// The part of the file, in bytes.
     pub(super) from: u64,
-    /// Its end.
+    /// The place after its last byte.
     pub(super) until: u64,
     /// Bytes that came after it and are not in the file.
     pub(super) n_lost: u64,

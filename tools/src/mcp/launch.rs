@@ -39,7 +39,7 @@ pub enum ConnectError {
     /// The feature `mcp` is off.
     #[error("this build of ennead has no MCP client (feature `mcp`)")]
     LeftOut,
-    /// It did not speak the protocol.
+    /// The server did not speak the protocol.
     #[error("{why}{}", said_at_the_end(said))]
     Handshake {
         /// The cause in words.
@@ -47,7 +47,7 @@ pub enum ConnectError {
         /// The end of its standard error.
         said: String,
     },
-    /// It lists tools without end.
+    /// The server lists more tools than a session may have.
     #[error("it lists more than {MAX_TOOLS} tools")]
     TooManyTools,
 }

@@ -19,7 +19,7 @@ const KEY: &[u8] = b"\"taskSupport\"";
 pub(super) struct TaskTools(Arc<Mutex<Option<BTreeSet<String>>>>);
 
 impl TaskTools {
-    /// Nothing found, and looking.
+    /// Starts looking: nothing is found yet.
     pub(super) fn looking() -> Self {
         Self(Arc::new(Mutex::new(Some(BTreeSet::new()))))
     }

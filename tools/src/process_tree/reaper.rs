@@ -85,7 +85,7 @@ struct Reaper {
     link: UnixStream,
     /// The program, as the leader of its group; 0 when it has ended.
     first: AtomicI32,
-    /// Nothing is below us any more.
+    /// Whether no process is left below this one.
     is_over: AtomicBool,
     /// How the program ended, as `wait` gives it.
     status: Mutex<i32>,

@@ -187,7 +187,7 @@ impl SweepTarget<'_> {
 enum Marked {
     Yes,
     No,
-    /// It has no environment, or none yet.
+    /// The process has no environment, or none yet.
     Unclear,
 }
 

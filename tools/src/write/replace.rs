@@ -21,9 +21,9 @@ use crate::{
 pub(crate) struct Replacement<'a> {
     /// Where the file really is.
     pub(crate) real: &'a str,
-    /// All it is to hold.
+    /// The new content of the file.
     pub(crate) bytes: &'a [u8],
-    /// As the old file was protected.
+    /// The mode of the old file.
     pub(crate) permissions: Option<Permissions>,
     /// The model knows only a part of the file.
     pub(crate) partial: bool,

@@ -107,7 +107,7 @@ pub struct Isolated {
     pub misbehaved: Vec<Misbehaved>,
     /// Resident memory of the process with all sessions open, in kibibytes; 0 where the system does not say.
     pub open_kib: u64,
-    /// The same at the end.
+    /// Resident memory at the end, in KiB.
     pub end_kib: u64,
 }
 

@@ -10,7 +10,7 @@ pub(super) struct Times {
     open: HashMap<Option<AgentId>, OpenRun>,
     pub(super) n_agents: u64,
     pub(super) n_turns: u64,
-    /// Of ended runs, without their tools.
+    /// Time that ended runs took without their tools.
     pub(super) own: Duration,
     /// Of ended runs, in tools other than that which waits for agents.
     pub(super) tools: Duration,

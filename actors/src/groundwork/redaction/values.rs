@@ -64,7 +64,7 @@ impl PatternsInUse {
         Redaction::new(patterns, settings.redact.model)
     }
 
-    /// Those for these values.
+    /// Returns the patterns for these values.
     fn of(&self, values: Vec<SecretValue>) -> Arc<Patterns> {
         // Whole values are put in, so a panic elsewhere spoils nothing.
         let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);

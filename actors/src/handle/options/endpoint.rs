@@ -19,7 +19,7 @@ use crate::handle::in_process_model::{Held, InProcessModel};
 pub struct Endpoint {
     /// Names the provider in settings, records and outcomes.
     pub provider: Arc<str>,
-    /// How it is spoken to.
+    /// The wire format of its requests and answers.
     pub format: WireFormat,
     /// Its address, without the path that the format adds.
     pub base: Arc<str>,

@@ -58,7 +58,7 @@ pub(crate) struct Joined {
     pub(crate) notices: Vec<Arc<str>>,
     /// Its servers.
     pub(crate) servers: SessionServers,
-    /// Those that have not answered.
+    /// Servers that have not answered yet.
     pub(crate) starting: Option<Box<StartingServers>>,
 }
 

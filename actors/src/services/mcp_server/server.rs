@@ -79,7 +79,7 @@ impl Server {
         answer.await.unwrap_or_else(|_| Err("it crashed when it was started".into()))
     }
 
-    /// This is its actor from now on.
+    /// Records the actor that holds the connection from now on.
     pub(super) fn has_actor(&self, actor: &ActorRef<McpMsg>) {
         self.mailbox.send_replace(Some(Mailbox::new(actor.clone(), WINDOW, McpMsg::Call)));
     }

@@ -26,7 +26,7 @@ impl SessionServers {
         self.lock().clone()
     }
 
-    /// Those that have not answered.
+    /// Returns the names of servers that have not answered yet.
     pub(crate) fn pending(&self) -> Vec<Arc<str>> {
         let all = self.lock();
         let pending = all.iter().filter(|it| it.state == ServerState::Pending);

@@ -103,7 +103,7 @@ impl Breaks {
         self.is_behind_sentence
     }
 
-    /// What comes before is gone.
+    /// Forgets the breaks before this place.
     pub(super) fn forget_until(&mut self, place: TextPosition) {
         for queue in self.queues.iter_mut().chain([&mut self.lines_of_code]) {
             while queue.front().is_some_and(|it| it.bytes <= place.bytes) {

@@ -123,7 +123,7 @@ impl PromptBlock {
         Self(block)
     }
 
-    /// As a message holds it.
+    /// Returns the block, as a message holds it.
     pub fn block(&self) -> &Block {
         &self.0
     }

@@ -26,11 +26,11 @@ pub(crate) struct Form {
 /// The texts of all messages of a request. Cheap to clone.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Forms {
-    /// Of the settled messages.
+    /// Texts of the settled messages.
     settled: SharedList<Kept>,
     /// How much was settled when they were made.
     up_to: Extent,
-    /// Of the messages behind them.
+    /// Texts of the messages after them.
     rest: Vec<Text>,
 }
 

@@ -18,7 +18,7 @@ pub struct PrefixChain {
     settled: SharedList<(Digest, Digest)>,
     n_settled_messages: usize,
     up_to: Extent,
-    /// The same for the items after them.
+    /// Each item after them, and the chain up to and with it.
     pub(super) links: Vec<(Digest, Digest)>,
     /// The first item of the request before that is not in this one, at its place.
     changed: Option<usize>,

@@ -81,7 +81,7 @@ pub(super) enum Addition<'a> {
     Text(Option<Cow<'a, str>>),
     Thinking(Option<Cow<'a, str>>),
     Signature(Option<Cow<'a, str>>),
-    /// Of the input of a tool.
+    /// A piece of the input of a tool.
     Json(Option<Cow<'a, str>>),
     Content(Option<Cow<'a, str>>),
     Citation(Option<&'a RawValue>),

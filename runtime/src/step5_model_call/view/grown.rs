@@ -66,7 +66,7 @@ pub(in crate::step5_model_call) struct Extent {
     pub(in crate::step5_model_call) n_items: usize,
     /// Bytes of the messages in a request, each with a comma after it.
     pub(in crate::step5_model_call) n_bytes: usize,
-    /// The same as [`View`] counts them.
+    /// Bytes of the messages, as [`View`] counts them.
     n_view_bytes: usize,
     /// Covers the items.
     pub(in crate::step5_model_call) digest: Digest,

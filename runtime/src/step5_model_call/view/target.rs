@@ -14,7 +14,7 @@ use crate::{
 /// The reader of a view.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Target<'a> {
-    /// How it is spoken to.
+    /// The wire format of the model's provider.
     pub format: WireFormat,
     /// The model by its name there; `None`: whichever has answered so far.
     pub model: Option<&'a str>,

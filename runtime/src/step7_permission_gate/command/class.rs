@@ -39,7 +39,7 @@ pub enum CommandClass {
 }
 
 impl CommandClass {
-    /// As the transcript has it.
+    /// Returns the name that transcripts use.
     pub fn name(self) -> &'static str {
         match self {
             Self::ReadOnly => "read-only",

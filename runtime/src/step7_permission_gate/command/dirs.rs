@@ -19,7 +19,7 @@ const HERE: [&str; 5] = ["$PWD", "${PWD}", "$(pwd)", "`pwd`", "~+"];
 pub(crate) struct Dirs(Option<Arc<BTreeSet<String>>>);
 
 impl Dirs {
-    /// This directory, by whatever name.
+    /// Returns this directory alone, by whatever name it was given.
     pub(crate) fn one(directory: &str, around: &CommandContext) -> Self {
         Self::of([directory.to_owned()], around)
     }
@@ -195,7 +195,7 @@ pub(crate) enum Target {
 }
 
 impl Target {
-    /// As written; a tilde represents its directory.
+    /// Returns the path as written, with a tilde replaced by its directory.
     pub(crate) fn text(&self) -> &str {
         let (Self::Known(text) | Self::Glob(text) | Self::Open(text)) = self;
         text

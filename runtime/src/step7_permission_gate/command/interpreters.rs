@@ -16,11 +16,11 @@ use crate::step7_permission_gate::shell::word::Word;
 pub(crate) enum Source {
     /// From options in front of its first operand, and from its input when it has no operand.
     Input,
-    /// From options, wherever they are.
+    /// Programs come from options, wherever they are.
     Options,
     /// From a subcommand of one of the names under `long`.
     Subcommand,
-    /// From whatever it is given.
+    /// Programs come from any argument.
     Anything,
 }
 

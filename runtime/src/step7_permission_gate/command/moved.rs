@@ -25,7 +25,7 @@ const MAX_STEPS: usize = 4;
 /// What may lie at a path besides what lies there before the command runs.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Moved {
-    /// By the new path: the old ones.
+    /// The old paths, by the new one.
     sources: BTreeMap<String, Vec<String>>,
     n_choices: usize,
 }
@@ -55,7 +55,7 @@ impl Moved {
         Some(true)
     }
 
-    /// All choices, one after the other.
+    /// Returns all choices, one after the other.
     pub(super) fn choices(&self) -> impl Iterator<Item = Choice> + use<> {
         [None].into_iter().chain((0..self.n_choices).map(Some))
     }

@@ -8,11 +8,11 @@ use crate::step7_permission_gate::shell::{tree::Redirect, word::Word};
 pub(super) enum Program<'a> {
     /// The text after `-c`.
     Text(&'a Word),
-    /// What comes from its input.
+    /// The shell runs what it reads from standard input.
     Input,
     /// A file.
     File,
-    /// It says something about itself, or complains.
+    /// The shell runs nothing: it prints its version or an error.
     Nothing,
 }
 

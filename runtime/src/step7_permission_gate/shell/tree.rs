@@ -10,9 +10,9 @@ pub(crate) struct List(pub(crate) Vec<Item>);
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Item {
     pub(crate) first: Pipeline,
-    /// Those after `&&` and `||`.
+    /// Pipelines after `&&` and `||`.
     pub(crate) rest: Vec<(Connector, Pipeline)>,
-    /// It ends with `&`.
+    /// Whether it ends with `&`.
     pub(crate) is_background: bool,
 }
 
@@ -26,7 +26,7 @@ pub(crate) enum Connector {
 /// Commands joined by `|`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Pipeline {
-    /// It begins with `!`.
+    /// Whether it begins with `!`.
     pub(crate) is_negated: bool,
     pub(crate) commands: Vec<Command>,
 }

@@ -28,11 +28,11 @@ pub(in super::super) struct Coverage<'a> {
 /// What covers something.
 #[derive(Clone, Debug)]
 enum Covering {
-    /// Nothing does.
+    /// No rule covers it.
     No,
-    /// It needs no rule.
+    /// It needs no rule to run.
     Free,
-    /// This rule does.
+    /// This rule covers it.
     By(RuleRef),
 }
 
@@ -75,7 +75,7 @@ impl<'a> Coverage<'a> {
         self.command
     }
 
-    /// The same of another gate.
+    /// Returns the same question for another gate.
     pub(super) fn under<'b>(&self, setup: &'b GateSetup) -> Coverage<'b>
     where
         'a: 'b,

@@ -32,7 +32,7 @@ pub(super) enum Last {
     NoTurn,
     GoOn,
     Done(String),
-    /// By a `turn_end` before its ninth step.
+    /// The turn ended by a `turn_end` before its ninth step.
     Early(String),
 }
 

@@ -72,7 +72,7 @@ wrong! {
     OutsideRun, "outside_run", "this belongs to a run and none is open";
     /// A record that names another run or turn.
     WrongTurn, "wrong_turn", "this belongs to another run or turn";
-    /// Not the step that comes next.
+    /// The step is not the one that comes next.
     WrongStep { expected: u8, found: u8 }, "wrong_step", "step {found} stands where step {expected} should";
     /// The detail is not that of the step.
     WrongDetail, "wrong_detail", "the record does not fit its step";

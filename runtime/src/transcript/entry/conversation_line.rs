@@ -37,7 +37,7 @@ pub struct ConversationLine {
     pub answer: Option<AnswerFields>,
     /// Of a tool result: the structured result, JSON text, and the line of the call.
     pub tool_result: Option<ToolResultFields>,
-    /// Of a compaction boundary.
+    /// What a compaction boundary says about the compaction.
     pub boundary: Option<Boundary>,
 }
 

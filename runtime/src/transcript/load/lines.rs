@@ -10,7 +10,7 @@ pub(super) struct RawLine<'a> {
     /// From 1; blank lines count.
     pub(super) number: u64,
     pub(super) text: Cow<'a, str>,
-    /// It ends with a newline.
+    /// Whether it ends with a newline.
     pub(super) terminated: bool,
 }
 

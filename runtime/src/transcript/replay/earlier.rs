@@ -44,7 +44,7 @@ impl<'a> Earlier<'a> {
         self.file.bytes().get(..end).unwrap_or_default()
     }
 
-    /// The same, where nothing was chosen.
+    /// Resumes the conversation as it was before this line, where no message was chosen.
     pub(super) fn resume(&mut self, conversation: &mut Conversation, place: usize) {
         let load_as = load_as(conversation);
         if !self.file.is_orderly() {

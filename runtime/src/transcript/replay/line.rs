@@ -41,7 +41,7 @@ pub(super) enum LineRef<'a> {
     Harness(&'a Record),
 }
 
-/// All sealed lines, in order.
+/// Returns all sealed lines, in order.
 pub(super) fn sealed<'a>(file: &'a FileLines<'_>) -> Vec<SealedLine<'a>> {
     let sealed = |(place, line): (usize, &'a FileLine<'_>)| {
         let body = body_of(line.bytes)?;

@@ -26,7 +26,7 @@ use crate::{
     },
 };
 
-/// As a turn writes it down.
+/// The error of a stage that crashed, as a turn records it.
 const CRASHED: &str = "the stage crashed";
 
 /// The lines of a turn, and how far they were compared.

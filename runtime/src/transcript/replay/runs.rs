@@ -24,7 +24,7 @@ pub(super) struct Runs<'a> {
 /// The beginning of a run.
 #[derive(Clone, Copy)]
 pub(super) struct Begun<'a> {
-    /// Its record.
+    /// The record of its beginning.
     pub(super) line: &'a SealedLine<'a>,
     pub(super) record: &'a Record,
     /// Its place among the sealed lines.

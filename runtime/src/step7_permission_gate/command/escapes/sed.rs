@@ -26,7 +26,7 @@ pub(in super::super) struct Files {
     pub(in super::super) reads: Vec<Word>,
     /// Files of `w` and `W`, and of the flag `w`.
     pub(in super::super) writes: Vec<Word>,
-    /// They run programs.
+    /// Whether they run programs.
     runs: bool,
 }
 
