@@ -69,7 +69,7 @@ reply = [{ text = "{{ range(1000)|join(' and on ') }}" }, { tool = "Glob", input
 "#;
 
 /// How long anything may take that is waited for.
-const LIMIT: Duration = Duration::from_secs(30);
+pub(super) const LIMIT: Duration = Duration::from_secs(30);
 
 /// Ways to leave `sleep SECONDS` after. The last one keeps nothing by which it could be known: no
 /// session, group, parent, environment, directory or file.
@@ -158,7 +158,7 @@ fn check_transcripts(place: &TestDirs) {
 }
 
 /// Whether a pipe has been opened for writing, and then that nobody has it open any more.
-fn watch(path: &Path) -> mpsc::Receiver<()> {
+pub(super) fn watch(path: &Path) -> mpsc::Receiver<()> {
     fifo(path);
     let (path, (tell, told)) = (path.to_owned(), mpsc::channel());
     std::thread::spawn(move || {

@@ -3,6 +3,7 @@
 mod attempts;
 mod held;
 mod network;
+mod processes;
 
 use std::{fs, path::PathBuf, process::Command};
 

@@ -13,7 +13,11 @@ mod kernel;
 #[cfg(not(all(target_os = "linux", feature = "sandbox")))]
 mod left_out;
 #[cfg(all(target_os = "linux", feature = "sandbox"))]
+mod namespaces;
+#[cfg(all(target_os = "linux", feature = "sandbox"))]
 mod network;
+#[cfg(all(target_os = "linux", feature = "sandbox"))]
+mod processes;
 #[cfg(all(target_os = "linux", feature = "sandbox"))]
 mod proxy;
 #[cfg(all(target_os = "linux", feature = "sandbox"))]
@@ -28,9 +32,11 @@ pub use kernel::kernel;
 #[cfg(not(all(target_os = "linux", feature = "sandbox")))]
 pub use left_out::kernel;
 #[cfg(all(target_os = "linux", not(feature = "sandbox")))]
-pub(crate) use left_out::{PORT, Proxy, confine, listen, prepare};
+pub(crate) use left_out::{PORT, Proxy, begin, confine, listen, prepare, separate};
 #[cfg(all(target_os = "linux", feature = "sandbox"))]
 pub(crate) use network::{PORT, listen};
+#[cfg(all(target_os = "linux", feature = "sandbox"))]
+pub(crate) use processes::{begin, separate};
 #[cfg(all(target_os = "linux", feature = "sandbox"))]
 pub(crate) use proxy::Proxy;
 
@@ -48,6 +54,8 @@ pub struct Kernel {
     pub seccomp: bool,
     /// Whether a command can have a network of its own, which an allow-list of hosts needs.
     pub own_network: bool,
+    /// Whether a command has a PID namespace of its own, and sees no other processes.
+    pub own_processes: bool,
     /// Why commands cannot be confined, if they cannot.
     pub lacks: Option<String>,
     /// What is reached of it, in the order in which it is put into force.

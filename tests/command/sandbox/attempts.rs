@@ -75,7 +75,12 @@ const WAYS: &[(&str, Open, &str)] = &[
     ("descriptors of another", ToAll, "readlink /proc/VICTIM/fd/0 && echo ESC''APED"),
     ("kill another", ToAll, "kill -0 VICTIM && echo ESC''APED"),
     ("kill the helper", ToAll, "kill -0 $PPID && echo ESC''APED"),
-    ("kill the host", ToAll, "kill -0 $(cut -d' ' -f4 /proc/$PPID/stat) && echo ESC''APED"),
+    // In a PID namespace of its own nothing is above the helper.
+    (
+        "kill the host",
+        ToAll,
+        "h=$(cut -d' ' -f4 /proc/$PPID/stat); [ $h -gt 0 ] && kill -0 $h && echo ESC''APED",
+    ),
     ("leftover descriptor", ToAll, "cat <&7"),
     (
         "privileges by programs",

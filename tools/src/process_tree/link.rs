@@ -28,7 +28,7 @@ const BEGIN: u8 = b'b';
 /// What a reaper says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Report {
-    /// The program runs, under this number.
+    /// The program runs, under this number; 0: its number means nothing to the one that started it.
     Started(i32),
     /// It cannot be started: an error number of the system.
     Failed(i32),

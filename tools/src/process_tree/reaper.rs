@@ -13,8 +13,11 @@ use std::{
     ffi::OsString,
     fs::File,
     io::{self, Read},
-    os::{fd::AsFd, unix::net::UnixStream},
-    process::{ExitCode, Stdio},
+    os::{
+        fd::AsFd,
+        unix::{net::UnixStream, process::CommandExt},
+    },
+    process::{Command, ExitCode, Stdio},
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, AtomicI32, Ordering},
@@ -41,6 +44,16 @@ pub(crate) const NAME: &str = "ennead-reaper";
 
 /// In place of what becomes of the rest: whether it can have a network of its own is all that is asked.
 pub(crate) const PROBE: &str = "probe-network";
+
+/// In place of what becomes of the rest: a reaper is to be the first process of a PID namespace, and this
+/// process makes that.
+pub(crate) const OUTER: &str = "outer";
+
+/// In place of what becomes of the rest: this is the first process of its PID namespace.
+const FIRST: &str = "first";
+
+/// After [`OUTER`]: whether there can be such a namespace is all that is asked.
+pub(crate) const PROBE_PROCESSES: &str = "probe-processes";
 
 /// Whether the executable of this process is a reaper under that name.
 static OFFERED: AtomicBool = AtomicBool::new(false);
@@ -95,9 +108,20 @@ struct Reaper {
 /// `words`: what becomes of the rest, the policy of the sandbox or nothing, the program and its
 /// arguments.
 fn keep(mut words: impl Iterator<Item = OsString>) -> io::Result<()> {
-    let first = words.next();
-    if first.as_ref().is_some_and(|it| it == PROBE) {
-        return sandbox::listen().map(drop);
+    let mut first = words.next();
+    match first.as_ref().and_then(|it| it.to_str()) {
+        Some(PROBE) => return sandbox::listen().map(drop),
+        Some(OUTER) => return stand_outside(words),
+        Some(FIRST) => {
+            if let Err(error) = sandbox::begin() {
+                return failed(&error, &own_link()?);
+            }
+            first = words.next();
+            if first.as_ref().is_some_and(|it| it == PROBE_PROCESSES) {
+                return Ok(());
+            }
+        }
+        _ => {}
     }
     let rest = first.and_then(|it| Rest::read(&it));
     let policy = words.next().and_then(|it| it.into_string().ok());
@@ -108,8 +132,8 @@ fn keep(mut words: impl Iterator<Item = OsString>) -> io::Result<()> {
         "" => None,
         text => Some(serde_json::from_str(text)?),
     };
-    let link = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
-    let null = File::options().read(true).write(true).open("/dev/null")?;
+    let link = own_link()?;
+    let null = null()?;
     let input = link::begun(&link)?;
     rustix::stdio::dup2_stdin(&null)?;
     if policy.as_ref().is_some_and(|it| it.network == SandboxNetwork::Listed) {
@@ -130,7 +154,9 @@ fn keep(mut words: impl Iterator<Item = OsString>) -> io::Result<()> {
     rustix::stdio::dup2_stdout(&null)?;
     rustix::stdio::dup2_stderr(&null)?;
     // Nobody may be there to hear it, which the other thread notices.
-    let _gone = Report::Started(first).send(&link);
+    // The numbers of a PID namespace mean others outside.
+    let shown = if getpid().is_init() { 0 } else { first };
+    let _gone = Report::Started(shown).send(&link);
     let reaper = Arc::new(Reaper {
         link,
         first: AtomicI32::new(first),
@@ -141,6 +167,35 @@ fn keep(mut words: impl Iterator<Item = OsString>) -> io::Result<()> {
     let listening = Arc::clone(&reaper);
     std::thread::Builder::new().spawn(move || listening.listen())?;
     reaper.reap(rest)
+}
+
+/// Starts the reaper proper as the first process of a PID namespace, and ends when that does. `words` are
+/// those of the reaper.
+fn stand_outside(words: impl Iterator<Item = OsString>) -> io::Result<()> {
+    let mut reaper = Command::new("/proc/self/exe");
+    reaper.arg0(NAME).arg(FIRST).args(words);
+    let mut first = match sandbox::separate().and_then(|()| reaper.spawn()) {
+        Ok(first) => first,
+        Err(error) => return failed(&error, &own_link()?),
+    };
+    // What is open here would seem to be open there.
+    let null = null()?;
+    rustix::stdio::dup2_stdin(&null)?;
+    rustix::stdio::dup2_stdout(&null)?;
+    rustix::stdio::dup2_stderr(&null)?;
+    match first.wait()?.success() {
+        true => Ok(()),
+        false => Err(io::ErrorKind::Other.into()),
+    }
+}
+
+/// The way to the one that started us.
+fn own_link() -> io::Result<UnixStream> {
+    Ok(UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?))
+}
+
+fn null() -> io::Result<File> {
+    File::options().read(true).write(true).open("/dev/null")
 }
 
 /// Takes this process out of the network, and hands over where it listens from now on.

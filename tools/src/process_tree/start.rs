@@ -217,7 +217,11 @@ fn below_reaper(
     let policy = confine.map(serde_json::to_string).transpose()?.unwrap_or_default();
     // The path of the executable may lead to a newer one by now; this leads to ours.
     let child = spawn(OsStr::new("/proc/self/exe"), |command| {
-        command.arg0(reaper::NAME).arg(rest.word()).arg(&policy).arg(program);
+        command.arg0(reaper::NAME);
+        if confine.is_some() && sandbox::kernel().own_processes {
+            command.arg(reaper::OUTER);
+        }
+        command.arg(rest.word()).arg(&policy).arg(program);
         configure(command)?;
         command.stdin(Stdio::from(OwnedFd::from(theirs)));
         Ok(())
@@ -321,7 +325,8 @@ impl ProcessTree {
         match Report::wait(&reaper.link).await? {
             Some(Report::Started(pid)) => {
                 // One that has ended already is no other with its number.
-                processes.leader = Some((pid, sweep::started(pid).unwrap_or(0)));
+                processes.leader =
+                    (pid != 0).then(|| (pid, sweep::started(pid).unwrap_or_default()));
                 Ok(true)
             }
             Some(Report::Failed(errno)) => Err(io::Error::from_raw_os_error(errno)),

@@ -5,7 +5,7 @@ use std::{sync::OnceLock, thread};
 use super::{
     Kernel, Level,
     enforce::{RIGHTS, confine},
-    network, syscalls,
+    network, processes, syscalls,
 };
 use ennead_runtime::sandbox::{HostRules, SandboxNetwork, SandboxPolicy};
 use landlock::{
@@ -23,6 +23,7 @@ pub fn kernel() -> &'static Kernel {
             |confined| confined.err().map(|it| it.to_string()),
         );
         let own_network = network::is_there();
+        let own_processes = processes::is_there();
         let from = |name, version, holds| Level { name, is_there: version <= landlock, holds };
         let levels = vec![
             from(
@@ -45,8 +46,13 @@ pub fn kernel() -> &'static Kernel {
                 is_there: own_network,
                 holds: "with an allow-list of hosts: all but the proxy",
             },
+            Level {
+                name: "pid namespace",
+                is_there: own_processes,
+                holds: "names, numbers and command lines of processes outside",
+            },
         ];
-        Kernel { landlock, seccomp, own_network, lacks, levels }
+        Kernel { landlock, seccomp, own_network, own_processes, lacks, levels }
     })
 }
 

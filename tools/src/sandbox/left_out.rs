@@ -8,6 +8,7 @@ pub fn kernel() -> &'static Kernel {
         landlock: 0,
         seccomp: false,
         own_network: false,
+        own_processes: false,
         lacks: Some("this build has no sandbox (Linux, feature `sandbox`)".to_owned()),
         levels: Vec::new(),
     });
@@ -50,4 +51,16 @@ impl Proxy {
 #[cfg(target_os = "linux")]
 pub(crate) fn prepare(policy: &ennead_runtime::sandbox::SandboxPolicy) -> std::io::Result<()> {
     confine(policy)
+}
+
+/// Refuses as [`confine`] does.
+#[cfg(target_os = "linux")]
+pub(crate) fn separate() -> std::io::Result<()> {
+    Err(std::io::ErrorKind::Unsupported.into())
+}
+
+/// Refuses as [`confine`] does.
+#[cfg(target_os = "linux")]
+pub(crate) fn begin() -> std::io::Result<()> {
+    Err(std::io::ErrorKind::Unsupported.into())
 }

@@ -2,7 +2,7 @@
 //! listens for the [proxy](super::proxy).
 
 use std::{
-    fs, io,
+    io,
     net::{Ipv4Addr, TcpListener},
     os::unix::process::CommandExt,
     process::{Command, Stdio},
@@ -11,10 +11,10 @@ use std::{
 use rustix::{
     io::Errno,
     net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, recv, send, socket_with},
-    process::{getegid, geteuid},
     thread::UnshareFlags,
 };
 
+use super::namespaces;
 use crate::process_tree::reaper;
 
 /// Where the proxy is reached from inside. Nothing else listens in a new namespace, so any port is free.
@@ -27,15 +27,7 @@ pub(crate) const PORT: u16 = 3128;
 ///
 /// When the kernel has no such namespace for this user.
 pub(crate) fn listen() -> io::Result<TcpListener> {
-    let (user, group) = (geteuid(), getegid());
-    // Root needs no other users for it, and would have no right over their files then.
-    let is_alone = user.is_root() && unshare(UnshareFlags::NEWNET).is_ok();
-    if !is_alone {
-        unshare(UnshareFlags::NEWUSER | UnshareFlags::NEWNET)?;
-        fs::write("/proc/self/setgroups", "deny")?;
-        fs::write("/proc/self/uid_map", format!("{0} {0} 1", user.as_raw()))?;
-        fs::write("/proc/self/gid_map", format!("{0} {0} 1", group.as_raw()))?;
-    }
+    namespaces::enter(UnshareFlags::NEWNET)?;
     start_loopback()?;
     TcpListener::bind((Ipv4Addr::LOCALHOST, PORT))
 }
@@ -46,14 +38,6 @@ pub(super) fn is_there() -> bool {
     probe.arg0(reaper::NAME).arg(reaper::PROBE);
     probe.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     reaper::is_offered() && probe.status().is_ok_and(|it| it.success())
-}
-
-#[expect(
-    deprecated,
-    reason = "it is unsafe for tables of open files alone, which are not asked for"
-)]
-fn unshare(what: UnshareFlags) -> rustix::io::Result<()> {
-    rustix::thread::unshare(what)
 }
 
 /// Switches the loopback device on, by a message to the kernel. Source: `linux/netlink.h`,
