@@ -32,6 +32,7 @@
 //! * [`settings`]: what a session reads from files.
 //! * [`transcript`]: where transcripts are kept, looking at them, and checking them.
 //! * [`testing`]: clocks and stops that a test controls, and the answers of the simulated model.
+//! * [`data`]: the types of fields and results, which are read more often than named.
 //!
 //! The rules (nine steps, permissions, recovery, transcripts) are pure functions in the package
 //! `ennead-runtime`; what tools do to the world is in `ennead-tools`; this package is everything that
@@ -164,6 +165,59 @@ pub mod testing {
     pub use ennead_simulated::Playbook;
 
     pub use crate::{handle::options::Breakpoints, world::clock::ManualClock};
+}
+
+/// Types of fields, variants, parameters and results of the above: what programs read, and seldom have to
+/// name. Those that a port of one's own needs are here, too: the [`Timestamp`](data::Timestamp) of a clock,
+/// the [`InstructionFile`](data::InstructionFile) of a source, the
+/// [`ToolErrorKind`](data::ToolErrorKind) of a tool that fails.
+pub mod data {
+    pub use ennead_runtime::{
+        approval::{AnsweredBy, QuestionCounts, UpdateAct},
+        block::Block,
+        catalogue::Money,
+        cost::CostLedger,
+        digest::Digest,
+        event::RecordedMessage,
+        governor::{
+            ParkReason,
+            limits::{BreakerLimits, RetryLimits},
+        },
+        hook::BadMatcher,
+        ids::{AgentId, ApprovalId, EntryId, RunId, TenantId, ToolName, ToolUseId},
+        mcp::{config::ServerTransport, spec::CallLimits, state::ServerState},
+        message::Messages,
+        output::{ChunkPolicy, Chunking, Delivery, OutputSettings, Piece, ToolResult},
+        permission::{RuleKind, RuleText},
+        ports::{
+            AgentStatus, Cancel, CommittedOutcome, HostProcess, Progress, ReportProgress,
+            SpawnAgent, WorkGuard,
+        },
+        recovery::chain::FallbackUsed,
+        run::{InvalidRequest, Sender, agent_types::BadAgent, outcome::Denial},
+        step1_settings_resolution::trust::UnknownSource,
+        step3_context_assembly::{InstructionFile, PathRule},
+        step5_model_call::cache_watch::PromptCacheEvent,
+        step7_permission_gate::{PermitError, ResolvedPath, rule::BadRule},
+        time::Timestamp,
+        tokens::Tokens,
+        tool::{ToolCall, ToolErrorKind, ToolMemory, ToolNote, Truncation},
+        transcript::{audit::Violation, replay::ReplayError},
+    };
+    #[cfg(feature = "simulated")]
+    pub use ennead_simulated::PlaybookError;
+    pub use ennead_tools::custom::CustomToolBuilder;
+
+    #[cfg(feature = "http")]
+    pub use crate::world::http::HttpSetupError;
+    pub use crate::{
+        handle::{
+            events::EventsMissed, in_process_model::OfferedTool, options::GoOn, trust::RecordError,
+        },
+        services::mcp_server::McpServerStatus,
+        session::Status,
+        storage::archive::guard::UnsafeTranscripts,
+    };
 }
 
 /// What the command and the tests of this project reach by name. Promises nothing.

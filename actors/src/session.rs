@@ -59,7 +59,7 @@ use crate::{
 };
 pub(crate) use context::SessionContext;
 pub use handle::SessionHandle;
-pub(crate) use handle::Status;
+pub use handle::Status;
 pub(crate) use hooks::HookToken;
 pub(crate) use message::{Prompt, RunReply, SessionMsg};
 pub(crate) use turn_handles::WaitingCall;

@@ -183,6 +183,8 @@ impl ModelState {
 pub struct CallState {
     /// As the model asked, or as a hook rewrote it.
     pub call: ToolCall,
+    /// Whether the input is another than the one that was checked in step 6.
+    pub is_rewritten: bool,
     /// The tool; `None` when there is none of that name.
     pub spec: Option<Arc<ToolSpec>>,
     /// How far it is.

@@ -47,7 +47,7 @@ pub fn calls_of(answer: &ModelAnswer, tools: &[Arc<ToolSpec>]) -> Vec<CallState>
             (Some(_), Some(why)) => refused(ToolErrorKind::InvalidInput, unreadable(why)),
             (Some(_), None) => CallStage::Open,
         };
-        CallState { call, spec, stage }
+        CallState { call, is_rewritten: false, spec, stage }
     })
     .collect()
 }
@@ -81,6 +81,12 @@ pub fn admit(calls: &mut [CallState], admissions: Vec<Admission>, max_calls: u32
             }
         }
     }
+}
+
+/// The answer to a call whose input was rewritten to one that does not fit the schema.
+pub fn refused_rewritten(why: &str) -> ToolOutcome {
+    let text = format!("InputValidationError: {why} (the input is that of a PreToolUse hook)");
+    ToolOutcome::failed(ToolErrorKind::InvalidInput, text)
 }
 
 fn refused(kind: ToolErrorKind, text: String) -> CallStage {

@@ -50,6 +50,7 @@ use crate::{
     step::Step,
     step2_state_initialization::TurnState,
     step4_context_shapers::Stage,
+    step6_tool_dispatch::refused_rewritten,
     time::Timestamp,
     tool::ToolMemory,
     transcript::entry::{RecordKind, StepDetail},
@@ -202,6 +203,9 @@ impl Turn {
                 self.permission_answered(&call, *given)
             }
             TurnInput::ModeChanged(mode) => self.mode_changed(mode),
+            TurnInput::InputRefused { call, why } => {
+                self.tool_finished(&call, refused_rewritten(&why));
+            }
             TurnInput::ToolFinished { call, outcome } => self.tool_finished(&call, *outcome),
             TurnInput::Recorded { ticket } => self.recorded(ticket),
             TurnInput::StopRequested => self.stop_requested = true,

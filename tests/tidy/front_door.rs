@@ -45,7 +45,7 @@ impl Type {
 /// The structs and enums at the front door, by their paths there.
 fn types() -> BTreeMap<String, Type> {
     let public = public_names::exports().into_iter();
-    let public = public.filter(|(name, _)| !name.starts_with("ennead::internal::"));
+    let public = public.filter(|(name, _)| public_names::is_to_be_known(name));
     let found: BTreeMap<_, _> =
         public.filter_map(|(name, path)| Some((name, defined(&path)?))).collect();
     assert!(50 < found.len(), "found {}", found.len());
@@ -121,7 +121,7 @@ fn names_at_the_front_door_have_an_example_that_compiles() {
     let shown: Vec<&str> = pages.iter().flat_map(|it| example_words(it.lines())).collect();
     let without: Vec<String> = public_names::exports()
         .into_iter()
-        .filter(|(name, _)| !name.starts_with("ennead::internal::"))
+        .filter(|(name, _)| public_names::is_to_be_known(name))
         .filter(|(name, path)| {
             let own = defined(path).map(|it| it.head).unwrap_or_default();
             let own = own.iter().rev().filter_map(|it| it.strip_prefix("///"));

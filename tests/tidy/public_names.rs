@@ -13,8 +13,11 @@ const LISTING: &str = "docs/public-names.txt";
 const INTERNAL: &str =
     "# Hidden, and promised to nobody: for the command and the tests of this project.";
 
-/// Names at the front door, methods not counted, that nobody should have to look through.
-const MAX_NAMES: usize = 99;
+/// Above the types that are read rather than named.
+const DATA: &str = "# Types of fields, variants, parameters and results.";
+
+/// Names at the front door, methods and the types of `ennead::data` not counted, that nobody should have to look through.
+const MAX_NAMES: usize = 97;
 
 /// The items that lib.rs exports: their paths, and the paths that they are taken from.
 pub(super) fn exports() -> BTreeMap<String, Vec<String>> {
@@ -163,18 +166,28 @@ fn exports_of_files() -> BTreeMap<String, Vec<String>> {
 }
 
 fn listing() -> (String, usize) {
-    let (mut public, mut internal, mut n_names) = (Vec::new(), Vec::new(), 0);
+    let (mut public, mut data, mut internal) = (Vec::new(), Vec::new(), Vec::new());
+    let mut n_names = 0;
     for (name, path) in exports().into_iter().chain(exports_of_files()) {
-        let is_internal = name.starts_with("ennead::internal::");
-        let lines = if is_internal { &mut internal } else { &mut public };
         let (kind, methods) = looked_up(&path);
-        lines.push(format!("pub {kind} {name}"));
-        n_names += usize::from(!is_internal);
-        if !is_internal {
-            lines.extend(methods.iter().map(|it| format!("pub fn {name}::{it}")));
+        let line = format!("pub {kind} {name}");
+        match name.split("::").nth(1) {
+            Some("internal") => internal.push(line),
+            Some("data") => data.push(line),
+            _ => {
+                n_names += 1;
+                public.push(line);
+                public.extend(methods.iter().map(|it| format!("pub fn {name}::{it}")));
+            }
         }
     }
-    (format!("{}\n\n{INTERNAL}\n{}\n", public.join("\n"), internal.join("\n")), n_names)
+    let [public, data, internal] = [public, data, internal].map(|it| it.join("\n"));
+    (format!("{public}\n\n{DATA}\n{data}\n\n{INTERNAL}\n{internal}\n"), n_names)
+}
+
+/// Whether embedders are to know a name: the front door without the types of its fields.
+pub(super) fn is_to_be_known(name: &str) -> bool {
+    !name.starts_with("ennead::internal::") && !name.starts_with("ennead::data::")
 }
 
 #[test]

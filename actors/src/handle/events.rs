@@ -39,7 +39,7 @@ use futures::Stream;
 use backlog::{Backlog, Full};
 pub use backlog::{CAPACITY, MAX_BYTES};
 pub(crate) use everywhere::EventsOfAll;
-pub use everywhere::{AllEvents, SessionEvent};
+pub use everywhere::{AllEvents, EventsMissed, SessionEvent};
 pub(crate) use wanted::Wants;
 
 /// The events of one session.

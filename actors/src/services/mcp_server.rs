@@ -25,7 +25,7 @@ use tokio::sync::{mpsc, oneshot};
 pub(crate) use join::{Joined, join, one_line, wants};
 pub(crate) use server::{McpServers, Server, ServerHome};
 pub(crate) use starting::{Answered, StartingServers};
-pub(crate) use status::McpServerStatus;
+pub use status::McpServerStatus;
 pub(crate) use status::SessionServers;
 
 use crate::{

@@ -62,59 +62,31 @@ pub(crate) enum SessionMsg {
     /// Lines are safe, or lost.
     Recorded(Recorded),
     /// A turn wants lines written. The key names the turn.
-    Append {
-        key: u64,
-        append: Box<Append>,
-    },
+    Append { key: u64, append: Box<Append> },
     /// A turn waits and has no lines yet: those of the turn before wait no longer.
     Flush,
     /// A turn started a call, which leaves its outcome there if it can no longer be undone.
-    CallStarted {
-        key: u64,
-        call: ToolUseId,
-        settled: CommittedOutcome,
-    },
+    CallStarted { key: u64, call: ToolUseId, settled: CommittedOutcome },
     /// A turn wants handlers run.
-    RunHooks {
-        firing: Box<HookFiring>,
-        place: Box<HookPlace>,
-        request: HookToken,
-    },
+    RunHooks { firing: Box<HookFiring>, place: Box<HookPlace>, request: HookToken },
     /// A tool of this turn wants a command run, in an actor of its own.
-    HostProcess {
-        key: u64,
-        work: BoxFuture<'static, ()>,
-        detached: Detached,
-    },
+    HostProcess { key: u64, work: BoxFuture<'static, ()>, detached: Detached },
     /// An MCP server that was starting when the session was opened has answered.
     ServerAnswered(Box<Answered>),
     /// A command goes on in the background.
     ShellKept(Box<ShellStatus>),
     /// Nothing of the commands in the background is left, or it was not waited for any longer.
     ShellsEnded,
-    /// A turn has reached its end.
     /// The model of the turns to come; `None`: that of the settings again.
     SetModel(Option<String>),
-    TurnDone {
-        key: u64,
-        report: Box<TurnReport>,
-        fingerprints: Option<Fingerprints>,
-    },
+    /// A turn has reached its end.
+    TurnDone { key: u64, report: Box<TurnReport>, fingerprints: Option<Fingerprints> },
     /// A turn cannot run.
-    CannotRun {
-        key: u64,
-        why: String,
-    },
+    CannotRun { key: u64, why: String },
     /// Nothing of an ended turn works any more, or it was not waited for any longer.
-    TurnQuiet {
-        key: u64,
-        late: bool,
-    },
+    TurnQuiet { key: u64, late: bool },
     /// This limit of this run is reached.
-    TimeIsUp {
-        run: u64,
-        deadline: Duration,
-    },
+    TimeIsUp { run: u64, deadline: Duration },
     /// A model call of a turn whose tree is limited waits to be let go.
     CallWaits(Box<WaitingCall>),
     /// A tool wants a sub-agent.
@@ -122,20 +94,11 @@ pub(crate) enum SessionMsg {
     /// The call that waited for a sub-agent is gone: end it.
     StopAgent(ToolUseId),
     /// A sub-agent has ended its run.
-    AgentEnded {
-        agent: AgentId,
-        result: Box<Result<RunOutcome, RunError>>,
-    },
+    AgentEnded { agent: AgentId, result: Box<Result<RunOutcome, RunError>> },
     /// A sub-agent has crashed; what it used, and those below it.
-    AgentCrashed {
-        agent: AgentId,
-        used: Vec<(AgentId, UsageTotals)>,
-    },
+    AgentCrashed { agent: AgentId, used: Vec<(AgentId, UsageTotals)> },
     /// An agent of the tree asks its top session.
-    TreeQuestion {
-        question: TreeQuestion,
-        from: ActorRef<SessionMsg>,
-    },
+    TreeQuestion { question: TreeQuestion, from: ActorRef<SessionMsg> },
     /// The top session of the tree has answered.
     TreeAnswer(TreeAnswer),
     /// A child has ended. Comes after all that it sent before.

@@ -94,8 +94,8 @@ pub(crate) struct ActiveTurn {
     /// Questions that children have not answered yet.
     pending: Vec<(ActorId, Pending)>,
     dispatcher: Option<Mailbox<Box<Execution>, DispatcherMsg>>,
-    /// Calls that were let in and do not run yet: their slots, and the inputs that fit the schema.
-    slots: BTreeMap<ToolUseId, (Slot, Arc<str>)>,
+    /// Slots of the calls that were let in and do not run yet.
+    slots: BTreeMap<ToolUseId, Slot>,
     running: Vec<ToolUseId>,
     /// The firing of hooks that is awaited, and how many handlers it has.
     firing: Option<(u32, usize)>,

@@ -21,7 +21,7 @@ use ennead_runtime::ports::{BoxFuture, Transport, TransportError, WireRequest, W
 use futures::Stream;
 use http::{HeaderMap, HeaderName, HeaderValue};
 
-pub(crate) use self::pools::HttpSetupError;
+pub use self::pools::HttpSetupError;
 use self::pools::{Pool, Pools};
 use super::http_limits::CONNECT;
 use crate::handle::options::Environment;

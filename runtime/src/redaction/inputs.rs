@@ -46,6 +46,7 @@ impl Redactor {
                 PolicyVerdict::Pass => {}
             },
             TurnInput::PermissionAnswered { given, .. } => self.given_answer(given),
+            TurnInput::InputRefused { why, .. } => self.in_place(why),
             TurnInput::ToolFinished { outcome, .. } => self.outcome(outcome),
             // Made from what the turn knows already, or settings, or no text.
             TurnInput::Run(_)

@@ -138,7 +138,20 @@ impl SandboxSettings {
                 }
                 "home" => read_path(value, &mut self.home),
                 "tmpdir" => read_path(value, &mut self.tmpdir),
-                _ => true,
+                "allowUnsandboxedCommands" => {
+                    if *value == Value::Bool(true) {
+                        warnings.push(
+                            "`sandbox.allowUnsandboxedCommands` has no effect: no command leaves \
+                             the sandbox because the model asks for it; `excludedCommands` do"
+                                .to_owned(),
+                        );
+                    }
+                    true
+                }
+                _ => {
+                    warnings.push(format!("`sandbox.{key}` is no setting; it is ignored"));
+                    true
+                }
             };
             if !fits {
                 warnings.push(format!("`sandbox.{key}` has the wrong type; it is ignored"));
@@ -338,6 +351,21 @@ mod tests {
         assert_eq!(denied.settings.sandbox.network, SandboxNetwork::Off);
         let closed = merge(&[layer(Scope::User, &user), layer(Scope::CliArg, &json!("off"))]);
         assert_eq!(closed.settings.sandbox.network, SandboxNetwork::Off);
+    }
+
+    // REQ: TOL-10
+    #[test]
+    fn key_without_effect_is_told() {
+        let found = of(
+            Scope::User,
+            &json!({"enable": true, "allowUnsandboxedCommands": true, "home": "/h"}),
+        );
+        assert!(!found.settings.sandbox.enabled);
+        let told = found.warnings.join("; ");
+        assert!(told.contains("`sandbox.enable` is no setting"), "{told}");
+        assert!(told.contains("`sandbox.allowUnsandboxedCommands` has no effect"), "{told}");
+        let found = of(Scope::User, &json!({"allowUnsandboxedCommands": false}));
+        assert_eq!(found.warnings, Vec::<String>::new());
     }
 
     #[test]

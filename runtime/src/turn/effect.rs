@@ -78,6 +78,9 @@ pub enum Effect {
         call: ToolCall,
         /// Declaration of the tool.
         spec: Arc<ToolSpec>,
+        /// Whether the input is to be checked first, since it is another than the one of step 6. One that
+        /// does not fit is answered by [`super::TurnInput::InputRefused`].
+        must_check: bool,
     },
     /// Write these lines, then say [`super::TurnInput::Recorded`] if they are awaited.
     Append(Box<Append>),

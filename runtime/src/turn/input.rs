@@ -93,6 +93,13 @@ pub enum TurnInput {
     },
     /// The session was put into another permission mode.
     ModeChanged(PermissionMode),
+    /// The input that a hook gave a call does not fit the schema of the tool: the call does not run.
+    InputRefused {
+        /// Id of the tool use that was not run.
+        call: ToolUseId,
+        /// What is wrong with the input.
+        why: String,
+    },
     /// A call has ended.
     ToolFinished {
         /// Id of the tool use that ended.

@@ -147,6 +147,7 @@ impl Turn {
         let state = &mut self.state.calls[index];
         let rewritten = (state.call.input != gate.call().input).then(|| gate.call().input.clone());
         state.call = gate.call().clone();
+        state.is_rewritten = rewritten.is_some();
         let (call, tool) = (state.call.id.clone(), state.call.name.clone());
         let digest = permit.as_ref().map_or_else(|| state.call.digest(), Permit::digest);
         state.stage = match permit {

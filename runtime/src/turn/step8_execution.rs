@@ -80,10 +80,10 @@ impl Turn {
             let (CallStage::Allowed(permit), Some(spec)) = (stage, state.spec.clone()) else {
                 continue;
             };
-            let call = state.call.clone();
+            let (call, must_check) = (state.call.clone(), state.is_rewritten);
             let (id, tool) = (call.id.clone(), call.name.clone());
             self.effects.push(Effect::Tell(Event::ToolStarted { call: id, tool }));
-            self.effects.push(Effect::ExecuteTool { permit, call, spec });
+            self.effects.push(Effect::ExecuteTool { permit, call, spec, must_check });
         }
     }
 

@@ -39,7 +39,7 @@ pub(super) fn check_inputs(
 }
 
 impl ActiveTurn {
-    /// Takes a slot of the dispatcher for each call, and keeps the inputs that fit.
+    /// Takes a slot of the dispatcher for each call.
     pub(super) async fn dispatch(
         &mut self,
         calls: Vec<CheckedCall>,
@@ -57,7 +57,7 @@ impl ActiveTurn {
             let admission = match mailbox.reserve() {
                 None => Admission::TooMany,
                 Some(slot) => {
-                    self.slots.insert(call.id, (slot, call.input));
+                    self.slots.insert(call.id, slot);
                     checked.map_or_else(Admission::InvalidInput, |()| Admission::Admitted)
                 }
             };

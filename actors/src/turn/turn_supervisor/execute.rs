@@ -6,7 +6,6 @@ use ennead_runtime::{
     event::Event,
     ports::BoxFuture,
     step::Step,
-    tool::{ToolErrorKind, ToolOutcome},
     turn::{
         Effect, TurnInput,
         effect::{HookFiring, ModelCallOrder, ShapeOrder, TurnReport},
@@ -145,22 +144,15 @@ fn execute(
             return Ok(state.leaf(myself, ActorKind::Approval, pending, work));
         }
         Effect::AskPermission(question) => return Ok(state.open_question(question, myself)),
-        Effect::ExecuteTool { permit, call, spec } => {
+        Effect::ExecuteTool { permit, call, spec, must_check } => {
             let id = call.id.clone();
-            let Some((dispatcher, (slot, checked))) =
-                state.dispatcher.as_ref().zip(state.slots.remove(&id))
+            let Some((dispatcher, slot)) = state.dispatcher.as_ref().zip(state.slots.remove(&id))
             else {
                 return Ok(Outcome::Reply(crashed(id)));
             };
-            // A hook may have put another input in the place of the one that was checked.
-            if checked != call.input
-                && let Some(tool) = state.shared.tools.get(&call.name)
-                && let Err(why) = tool.check_input(&call.input)
-            {
-                let why =
-                    format!("InputValidationError: {why} (the input is that of a PreToolUse hook)");
-                let outcome = Box::new(ToolOutcome::failed(ToolErrorKind::InvalidInput, why));
-                return Ok(Outcome::Reply(TurnInput::ToolFinished { call: id, outcome }));
+            let tool = must_check.then(|| state.shared.tools.get(&call.name)).flatten();
+            if let Some(Err(why)) = tool.map(|it| it.check_input(&call.input)) {
+                return Ok(Outcome::Reply(TurnInput::InputRefused { call: id, why }));
             }
             let context = state.tool_context(&call);
             let span = spans::tool(&state.step_span, &call);

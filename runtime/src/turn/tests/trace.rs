@@ -68,6 +68,9 @@ pub(super) fn again(input: &TurnInput) -> Option<TurnInput> {
             TurnInput::PermissionAnswered { call: call.clone(), given: given.clone() }
         }
         TurnInput::ModeChanged(_) => return None,
+        TurnInput::InputRefused { call, why } => {
+            TurnInput::InputRefused { call: call.clone(), why: why.clone() }
+        }
         TurnInput::ToolFinished { call, outcome } => {
             TurnInput::ToolFinished { call: call.clone(), outcome: outcome.clone() }
         }
