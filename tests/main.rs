@@ -11,63 +11,12 @@
 
 mod support;
 
-// What we rely on in ractor, and what we add to it.
-mod bounded_mailbox;
-mod ractor_facts;
+mod groundwork;
+mod storage;
 
-// The transcript on disk.
-mod transcript_store;
-mod transcript_writer;
-
-// Sessions under faults.
-mod backpressure;
-mod bounds;
-mod crash_rows;
-mod damage;
-mod failing_disk;
-mod hostile_answers;
-mod interrupts;
-mod kill_matrix;
-mod lifecycle;
-mod mutated_histories;
-mod stream_cuts;
-mod watchdogs;
-
-// Sessions from the outside.
-mod appended;
-mod approvals;
-mod context;
-mod determinism;
-mod fallback;
-mod gate;
-mod gate_fuzz;
-mod governor;
-mod hooks;
-mod learned_limits;
-mod library;
-mod limits;
-mod mcp;
-mod older_forms;
-mod openai;
-mod output;
-mod overflow;
-mod own_transcript;
-mod recovery;
-mod redaction;
-mod resume;
-mod run_request;
-mod serve;
-mod session_replay;
-mod shell_differential;
-mod shells;
-mod sources;
-mod spans;
-mod sub_agents;
-mod tls;
-
-// What people see of it.
-mod command;
-mod demo;
+mod faults;
+mod sessions;
+mod surfaces;
 
 // The rules of the project itself.
 mod tidy;

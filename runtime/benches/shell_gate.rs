@@ -28,7 +28,7 @@ use ennead_runtime::{
 use serde_json::json;
 
 #[allow(dead_code, reason = "the benchmark looks at one answer")]
-#[path = "../../tests/gate_fuzz/judged.rs"]
+#[path = "../../tests/sessions/gate_fuzz/judged.rs"]
 mod judged;
 
 /// Rules of each kind but deny.

@@ -5,11 +5,7 @@
 //! stream and a label that names its purpose. So a draw depends on what it is for and not on how
 //! many others were made before, and a session run twice with one seed gives the same ids.
 
-use crate::{
-    digest::{Digest, HEX},
-    ids::EntryId,
-    time::Timestamp,
-};
+use crate::{digest::HEX, ids::EntryId, time::Timestamp};
 
 /// A source of draws. Copies draw the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,11 +68,6 @@ impl Stream {
             at += 2;
         }
         digits
-    }
-
-    /// A short name that cannot be turned back into the key; for records.
-    pub fn fingerprint(&self) -> Digest {
-        Digest::of(&self.0)
     }
 }
 

@@ -85,7 +85,9 @@ pub fn admit(calls: &mut [CallState], admissions: Vec<Admission>, max_calls: u32
 
 /// The answer to a call whose input was rewritten to one that does not fit the schema.
 pub fn refused_rewritten(why: &str) -> ToolOutcome {
-    let text = format!("InputValidationError: {why} (the input is that of a PreToolUse hook)");
+    let text = format!(
+        "InputValidationError: {why} (the input is that of a PreToolUse hook or of an answer)"
+    );
     ToolOutcome::failed(ToolErrorKind::InvalidInput, text)
 }
 

@@ -116,14 +116,4 @@ impl LeaseRefused {
             LeaseRefused::Closed => "agent_ended",
         }
     }
-
-    /// Whether the same request can succeed later.
-    pub fn is_temporary(&self) -> bool {
-        matches!(
-            self,
-            LeaseRefused::TooManyAtOnce { .. }
-                | LeaseRefused::TooFast { .. }
-                | LeaseRefused::Reserved
-        )
-    }
 }

@@ -46,34 +46,21 @@ impl Stream {
 
     /// Ends the text and returns what was held back.
     pub fn finish(&mut self) -> String {
-        self.end(false)
-    }
-
-    /// Ends a text that was cut off: what may be the beginning of a secret counts as one.
-    pub fn finish_cut(&mut self) -> String {
-        self.end(true)
+        String::from_utf8(self.finish_bytes()).unwrap_or_default()
     }
 
     /// The same as [`Stream::finish`] for bytes of any kind.
     pub fn finish_bytes(&mut self) -> Vec<u8> {
-        self.end_bytes(false)
+        let hay = Hay { bytes: &self.held, base: self.base, before: self.before };
+        self.scanner.finish(&self.redactor.patterns, hay, false, &mut self.spans);
+        let rest = self.give(self.base + self.held.len());
+        *self = Self::new(self.redactor.clone());
+        rest
     }
 
     /// Whether something is held back.
     pub fn is_holding(&self) -> bool {
         !self.held.is_empty()
-    }
-
-    fn end(&mut self, is_cut: bool) -> String {
-        String::from_utf8(self.end_bytes(is_cut)).unwrap_or_default()
-    }
-
-    fn end_bytes(&mut self, is_cut: bool) -> Vec<u8> {
-        let hay = Hay { bytes: &self.held, base: self.base, before: self.before };
-        self.scanner.finish(&self.redactor.patterns, hay, is_cut, &mut self.spans);
-        let rest = self.give(self.base + self.held.len());
-        *self = Self::new(self.redactor.clone());
-        rest
     }
 
     /// Gives out what is in front of `until`, with placeholders for the spans in it.

@@ -20,7 +20,7 @@ use crate::{
     step3_context_assembly::{InstructionFile, PathRule},
     step5_model_call::cache_watch::DropReason,
     tool::{FileSeen, Todo, TodoStatus, ToolErrorKind, ToolNote, ToolOutcome, ToolSpec},
-    transcript::{entry::RecordKind, replay::replay},
+    transcript::entry::RecordKind,
     turn::effect::Purpose,
 };
 
@@ -86,12 +86,6 @@ fn drops(play: &Play) -> Vec<DropReason> {
         _ => None,
     });
     drops.collect()
-}
-
-#[track_caller]
-fn check_replay(play: &Play) {
-    let replayed = replay(&play.bytes(), &|digest| play.stored.get(&digest).cloned());
-    assert!(replayed.is_ok(), "{replayed:?}");
 }
 
 // REQ: CTX-7, CTX-2, SHP-7
@@ -160,7 +154,7 @@ fn rules_and_nested_files_are_appended_once_after_the_result_that_made_them_due(
         }
         assert!(body.find(r#""tool_use_id":"a1""#).unwrap() < body.find("RULE FOR RUST").unwrap());
     }
-    check_replay(&play);
+    play.check_replay();
     // Another process reads the sources anew and knows what was appended.
     play.reopen();
     go(&mut play, "b", 2, "Read", "/w/src/a.rs", 100);
@@ -168,7 +162,7 @@ fn rules_and_nested_files_are_appended_once_after_the_result_that_made_them_due(
     for part in ["RULE FOR RUST", "NESTED WORDS", "FROM THE START"] {
         assert_eq!(last.matches(part).count(), 1, "{part} in {last}");
     }
-    check_replay(&play);
+    play.check_replay();
 }
 
 // REQ: CTX-2
@@ -191,7 +185,7 @@ fn new_day_and_changed_files_are_told_with_their_date_and_never_written_over() {
     for part in ["FROM THE START", "CHANGED SINCE", "A new day has begun", "is gone as of"] {
         assert_eq!(last.matches(part).count(), 1, "{part}");
     }
-    check_replay(&play);
+    play.check_replay();
 }
 
 // REQ: SHP-7
@@ -224,7 +218,7 @@ fn work_under_way_is_there_after_a_compaction_whatever_the_summary_says() {
         assert!(after.contains(part), "{part} in {after}");
     }
     assert!(!after.contains("RULE FOR RUST"), "it is due again when the model reads there again");
-    check_replay(&play);
+    play.check_replay();
 }
 
 fn offer(world: &mut World, tool: &str) {
@@ -278,7 +272,7 @@ fn list_of_tasks_is_shown_again_when_its_turn_is_snipped_and_only_then() {
     assert!(0 < first && 0 < again, "{first} {again}");
     let last = turns(&play).pop().unwrap().0;
     assert!(last.contains("under way: MEND THE BRIDGE"), "{last}");
-    check_replay(&play);
+    play.check_replay();
 }
 
 // REQ: SES-3, SHP-7
@@ -295,7 +289,7 @@ fn list_of_tasks_outlives_its_process() {
     let turns = turns(&play);
     let at = turns.iter().position(|it| it.1 == 1).expect("no summary was asked for");
     assert!(turns[at].0.contains("under way: MEND THE BRIDGE"), "{}", turns[at].0);
-    check_replay(&play);
+    play.check_replay();
 }
 
 /// A call that loads a skill with this text.
@@ -331,7 +325,7 @@ fn skill_that_was_loaded_is_shown_again_after_a_compaction_and_only_then() {
         assert_ne!(*n_summaries, 0, "the test is about compactions");
         assert!(last.contains("The skill pot, which you loaded"), "{last}");
         assert!(!last.contains("The skill gone"), "{last}");
-        check_replay(&play);
+        play.check_replay();
     }
 }
 
@@ -348,5 +342,5 @@ fn session_of_the_revision_before_is_walked_again_as_it_was_recorded() {
     let place = |body: &String, part| body.find(part);
     assert!(place(&bodies[1], "RULE FOR RUST") < place(&bodies[1], r#""tool_use_id":"a1""#));
     assert!(!bodies[3].contains("Date:") && !bodies[3].contains("NESTED WORDS"));
-    check_replay(&play);
+    play.check_replay();
 }

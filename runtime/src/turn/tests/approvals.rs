@@ -14,7 +14,7 @@ use crate::{
     entropy::Stream,
     permission::{PermissionMode, Scope},
     step7_permission_gate::Handler,
-    transcript::{entry::RecordKind, replay::replay},
+    transcript::entry::RecordKind,
 };
 
 fn world(settings: Value, answers: &[&[&str]]) -> World {
@@ -40,13 +40,6 @@ fn reason(play: &Play, n: usize) -> String {
     play.records().filter_map(|it| of(&it.what)).nth(n).unwrap()
 }
 
-/// The turns are walked again from their lines.
-#[track_caller]
-fn check_replay(play: &Play) {
-    let stored = |digest| play.stored.get(&digest).cloned();
-    replay(&play.bytes(), &stored).unwrap_or_else(|it| panic!("{it}"));
-}
-
 // REQ: PRM-9, PRM-10
 #[test]
 fn question_is_on_record_before_it_is_asked_and_its_answer_before_the_decision() {
@@ -63,7 +56,7 @@ fn question_is_on_record_before_it_is_asked_and_its_answer_before_the_decision()
     assert_eq!(recorded, (question.id.clone(), question.digest, question.epoch));
     assert_eq!(question.expires.0 - question.asked_at.0, 86_400_000);
     assert_eq!(answered(&play), [(true, AnsweredBy::Surface)]);
-    check_replay(&play);
+    play.check_replay();
 }
 
 // REQ: PRM-5
@@ -83,7 +76,7 @@ fn policy_is_asked_first_then_a_person_and_where_nobody_is_left_it_is_no() {
         let play = play(world);
         assert_eq!(answered(&play), expected, "{call}");
         assert_eq!(play.questions.len(), usize::from(is_shown), "{call}");
-        check_replay(&play);
+        play.check_replay();
     }
 }
 
@@ -97,7 +90,7 @@ fn changed_input_is_judged_again_before_it_runs() {
         let play = play(world);
         assert_eq!(play.log().contains("result:x"), is_allowed, "{input}: {}", play.log());
         assert!(reason(&play, 0).contains(why), "{input}: {}", reason(&play, 0));
-        check_replay(&play);
+        play.check_replay();
     };
     let bash = |command: &str| json!({ "command": command });
     check("x:Bash:make", bash("make all"), true, "allowed when asked");
@@ -118,7 +111,7 @@ fn rule_of_an_answer_holds_from_the_next_call_on_and_is_named_as_one_of_the_sess
     assert_eq!(play.questions.len(), 1, "{}", play.log());
     assert!(reason(&play, 1).contains("session:Bash(make)"), "{}", reason(&play, 1));
     assert!(reason(&play, 2).contains("session:Bash(make)"), "{}", reason(&play, 2));
-    check_replay(&play);
+    play.check_replay();
 }
 
 // REQ: PRM-5, RUN-2
@@ -132,7 +125,7 @@ fn answer_that_interrupts_ends_the_run_and_nothing_of_the_same_answer_runs() {
     assert!(play.log().ends_with("error:a error:x error:y 9 interrupted"), "{}", play.log());
     assert!(play.trace.is_empty(), "{:?}", play.trace);
     assert_eq!(play.ends[0].1.as_deref(), Some("stop it"));
-    check_replay(&play);
+    play.check_replay();
 }
 
 // REQ: PRM-4, PRM-9
@@ -144,7 +137,7 @@ fn mode_that_changes_while_somebody_is_asked_has_the_question_judged_anew() {
     assert_eq!(play.questions.len(), 1, "{}", play.log());
     assert!(answered(&play).is_empty() && play.log().contains("result:y"), "{}", play.log());
     assert!(play.records().any(|it| matches!(it.what, RecordKind::Mode { .. })));
-    check_replay(&play);
+    play.check_replay();
 }
 
 // REQ: PRM-4, PRM-9
@@ -157,7 +150,7 @@ fn question_that_is_asked_again_has_its_name_and_another_epoch() {
     assert_eq!((&first.id, first.digest), (&second.id, second.digest));
     assert_ne!(first.epoch, second.epoch);
     assert_eq!(answered(&play), [(true, AnsweredBy::Surface)]);
-    check_replay(&play);
+    play.check_replay();
 }
 
 /// A session in which `handler` is the first that is asked about `make`, and allows it; somebody sets the
@@ -192,7 +185,7 @@ fn answer_that_comes_after_the_mode_has_changed_allows_nothing() {
         let play = play(changed_during(handler, PermissionMode::DontAsk));
         assert!(play.log().contains("error:x"), "{handler:?}: {}", play.log());
         assert!(answered(&play).is_empty() && play.questions.is_empty(), "{handler:?}");
-        check_replay(&play);
+        play.check_replay();
     }
 }
 
@@ -208,7 +201,7 @@ fn handler_that_comes_next_is_not_asked_under_a_mode_that_no_longer_holds() {
         let play = play(world);
         assert!(play.log().contains("error:x"), "{handler:?}: {}", play.log());
         assert!(play.questions.is_empty(), "{handler:?}: {}", play.log());
-        check_replay(&play);
+        play.check_replay();
     }
 }
 
@@ -227,7 +220,7 @@ fn verdict_under_an_earlier_mode_does_not_count_for_the_question_that_is_asked_a
         let answer = play.records().position(|it| matches!(it.what, RecordKind::Approval { .. }));
         let is_first = mode.is_none_or(|it| answer < Some(it));
         assert_eq!(verdicts, [(is_first, AnsweredBy::Policy)], "{seed}: {}", play.log());
-        check_replay(&play);
+        play.check_replay();
     }
 }
 
@@ -264,7 +257,7 @@ fn classifier_decides_in_the_mode_auto_and_its_call_is_recorded_and_counted() {
         assert!(0 < *tokens && *tokens <= play.used.output_tokens);
         let said = reason(&play, 0);
         assert!(said.contains(if is_allowed { "it builds" } else { "it destroys" }), "{said}");
-        check_replay(&play);
+        play.check_replay();
     }
 }
 
@@ -285,7 +278,7 @@ fn classifier_that_is_unsure_leaves_the_call_to_a_person_or_denies_it_where_ther
                 it.what,
                 RecordKind::Passed { by: AnsweredBy::Classifier, .. }
             )));
-            check_replay(&play);
+            play.check_replay();
         }
     }
     let mut world = auto(&[&["x:Bash:make"]], &[]);
@@ -293,7 +286,7 @@ fn classifier_that_is_unsure_leaves_the_call_to_a_person_or_denies_it_where_ther
         [super::script::failure(crate::step5_model_call::FailureClass::Timeout)].into();
     let play = play(world);
     assert_eq!(answered(&play), [(true, AnsweredBy::Surface)]);
-    check_replay(&play);
+    play.check_replay();
 }
 
 // REQ: PRM-2, PRM-4
@@ -314,7 +307,7 @@ fn classifier_is_not_asked_about_what_no_rule_could_allow() {
             play.log(),
             reason(&play, 0)
         );
-        check_replay(&play);
+        play.check_replay();
     }
 }
 
@@ -328,11 +321,11 @@ fn hooks_are_notified_before_somebody_is_asked_and_decide_nothing() {
         let play = play(world(hooks, &[&["x:Bash:make"]]));
         assert_eq!(play.log().contains("hook:Notification"), is_run, "{}", play.log());
         assert_eq!(answered(&play), [(true, AnsweredBy::Surface)]);
-        check_replay(&play);
+        play.check_replay();
     }
     let mut earlier = world(hook("Notification", "", &[says]), &[&["x:Bash:make"]]);
     std::sync::Arc::make_mut(&mut earlier.facts).revision = 7;
     let play = play(earlier);
     assert!(!play.log().contains("hook:"), "{}", play.log());
-    check_replay(&play);
+    play.check_replay();
 }

@@ -10,18 +10,9 @@ use super::{
     world::World,
 };
 use crate::{
-    hook::HookEvent,
-    run::RunEnd,
-    step5_model_call::FailureClass,
-    transcript::{entry::RecordKind, replay::replay},
+    hook::HookEvent, run::RunEnd, step5_model_call::FailureClass, transcript::entry::RecordKind,
     turn::effect::Purpose,
 };
-
-#[track_caller]
-fn check_replay(play: &Play) {
-    let replayed = replay(&play.bytes(), &|digest| play.stored.get(&digest).cloned());
-    assert!(replayed.is_ok(), "{replayed:?}");
-}
 
 // REQ: SHP-7, HKS-1
 #[test]
@@ -49,7 +40,7 @@ fn summary_that_was_asked_for_takes_the_place_of_all_that_was_said() {
     play.run("and then?");
     let body = String::from_utf8(play.requests[2].request.body.to_vec()).unwrap();
     assert!(body.contains("a summary") && !body.contains("say first"), "{body}");
-    check_replay(&play);
+    play.check_replay();
 }
 
 // REQ: SHP-7
@@ -76,6 +67,6 @@ fn run_that_cannot_sum_up_says_why_and_changes_nothing() {
         let after = play.conversation.history.to_messages();
         assert_eq!(after[..before.len()], before[..], "{said}");
         assert!(play.messages().all(|it| it.boundary.is_none()), "{said}");
-        check_replay(&play);
+        play.check_replay();
     }
 }

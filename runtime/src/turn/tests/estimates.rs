@@ -16,10 +16,7 @@ use crate::{
     },
     tokens::Tokens,
     tool::ToolOutcome,
-    transcript::{
-        entry::{RecordKind, StepDetail},
-        replay::replay,
-    },
+    transcript::entry::{RecordKind, StepDetail},
 };
 
 /// A world by the rules of this revision, in which each answer brings results of this text.
@@ -41,12 +38,6 @@ fn bringing(revision: u32, window: Window, rounds: &[usize], result: &str) -> Wo
     world
 }
 
-#[track_caller]
-fn check_replay(play: &Play) {
-    let replayed = replay(&play.bytes(), &|digest| play.stored.get(&digest).cloned());
-    assert!(replayed.is_ok(), "{replayed:?}");
-}
-
 fn refusals(play: &Play) -> usize {
     let is_refused =
         |it: &RecordKind| matches!(it, RecordKind::ModelAttempt { outcome, .. } if outcome != "ok");
@@ -63,7 +54,7 @@ fn chinese_results_are_cut_before_they_are_refused_and_older_sessions_are_walked
         play.run("go");
         assert_eq!(play.ends.last().unwrap().0, RunEnd::NoPendingTools, "{}", play.log());
         assert_eq!(refusals(&play), refused, "{revision}: {}", play.log());
-        check_replay(&play);
+        play.check_replay();
     }
 }
 
@@ -97,6 +88,6 @@ fn session_that_is_opened_again_estimates_by_what_was_reported_before() {
             REVISION => assert!((90..=105).contains(&percent), "{percent} %"),
             _ => assert!(percent < 60, "{percent} %"),
         }
-        check_replay(&play);
+        play.check_replay();
     }
 }

@@ -24,6 +24,7 @@ use crate::{
     transcript::{
         entry::{ConversationLine, Line, LineFrame, Record, RecordKind, Stored},
         load::Ended,
+        replay::replay,
         seal::{Head, LineBatch},
     },
     turn::{
@@ -74,6 +75,13 @@ pub(crate) fn play(world: World) -> Play {
 }
 
 impl Play {
+    /// Walks the turns again from their lines.
+    #[track_caller]
+    pub(super) fn check_replay(&self) {
+        let stored = |digest| self.stored.get(&digest).cloned();
+        replay(&self.bytes(), &stored).unwrap_or_else(|it| panic!("{it}"));
+    }
+
     pub(crate) fn new(world: World) -> Self {
         let stream = Stream::from_seed(7).child(world.facts.session.as_str());
         Self {

@@ -58,7 +58,12 @@ async fn process_that_asks() {
 /// Runs it until it has asked, and kills it. Returns the name of the question.
 fn killed_while_asking(place: &TestDirs) -> String {
     let mut child: Child = Command::new(std::env::current_exe().unwrap())
-        .args(["approvals::kills::process_that_asks", "--exact", "--ignored", "--nocapture"])
+        .args([
+            "sessions::approvals::kills::process_that_asks",
+            "--exact",
+            "--ignored",
+            "--nocapture",
+        ])
         .env(PLACE, place.path(""))
         .stdout(Stdio::piped())
         .stderr(Stdio::null())

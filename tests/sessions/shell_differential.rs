@@ -28,7 +28,7 @@ use serde_json::json;
 use grammar::Draws;
 use shell::Shell;
 
-use crate::gate_fuzz::judged::{self, Outcome};
+use crate::sessions::gate_fuzz::judged::{self, Outcome};
 
 /// Commands in a run that nobody asked to be longer.
 const TRIALS: u64 = 2_000;

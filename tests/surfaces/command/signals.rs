@@ -151,7 +151,7 @@ fn embedder() {
 #[test]
 fn a_second_signal_ends_the_process_although_a_scheduler_thread_is_blocked() {
     let mut child = Command::new(std::env::current_exe().unwrap())
-        .args(["command::signals::embedder", "--exact", "--ignored", "--nocapture"])
+        .args(["surfaces::command::signals::embedder", "--exact", "--ignored", "--nocapture"])
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::null())

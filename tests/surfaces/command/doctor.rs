@@ -10,7 +10,7 @@ fn recovery_table_is_printed_as_the_documentation_has_it() {
     let place = TestDirs::new();
     let ended = place.run(&["doctor", "--recovery"]);
     assert_eq!((ended.code, &*ended.stderr), (Some(0), ""));
-    let page = include_str!("../../docs/recovery.md");
+    let page = include_str!("../../../docs/recovery.md");
     assert!(page.contains(&format!("```text\n{}```", ended.stdout)), "{}", ended.stdout);
 
     let ended = place.run(&["doctor", "--recovery", "--output-format", "json"]);

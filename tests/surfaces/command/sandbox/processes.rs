@@ -9,7 +9,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 
 use super::{Cell, can_confine, doctor};
-use crate::command::processes::{LIMIT, watch};
+use crate::surfaces::command::processes::{LIMIT, watch};
 
 /// Whether a command has a PID namespace of its own here.
 #[expect(clippy::print_stdout, reason = "what is skipped is worth knowing")]

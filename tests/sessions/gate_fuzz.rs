@@ -81,7 +81,7 @@ fn bytes() -> impl Strategy<Value = Vec<u8>> {
 
 /// The commands of the permission cases.
 static CASES: LazyLock<Vec<String>> = LazyLock::new(|| {
-    let lines = include_str!("cases/bash_permissions.jsonl").lines();
+    let lines = include_str!("../cases/bash_permissions.jsonl").lines();
     let cases = lines.map(|it| serde_json::from_str::<Value>(it).unwrap());
     cases.map(|it| it["input"]["command"].as_str().unwrap().to_owned()).collect()
 });

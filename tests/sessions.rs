@@ -1,0 +1,31 @@
+//! Sessions from the outside.
+
+mod appended;
+mod approvals;
+mod context;
+mod determinism;
+mod fallback;
+mod gate;
+mod gate_fuzz;
+mod governor;
+mod hooks;
+mod learned_limits;
+mod library;
+mod limits;
+mod mcp;
+mod older_forms;
+mod openai;
+mod output;
+mod overflow;
+mod own_transcript;
+mod recovery;
+mod redaction;
+mod resume;
+mod run_request;
+mod session_replay;
+mod shell_differential;
+mod shells;
+mod sources;
+mod spans;
+mod sub_agents;
+mod tls;

@@ -1,0 +1,4 @@
+//! The transcript on disk.
+
+mod transcript_store;
+mod transcript_writer;

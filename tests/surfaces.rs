@@ -1,0 +1,5 @@
+//! What people and programs see of it.
+
+mod command;
+mod demo;
+mod serve;
