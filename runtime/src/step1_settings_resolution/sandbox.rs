@@ -138,16 +138,6 @@ impl SandboxSettings {
                 }
                 "home" => read_path(value, &mut self.home),
                 "tmpdir" => read_path(value, &mut self.tmpdir),
-                "allowUnsandboxedCommands" => {
-                    if *value == Value::Bool(true) {
-                        warnings.push(
-                            "`sandbox.allowUnsandboxedCommands` has no effect: no command leaves \
-                             the sandbox because the model asks for it; `excludedCommands` do"
-                                .to_owned(),
-                        );
-                    }
-                    true
-                }
                 _ => {
                     warnings.push(format!("`sandbox.{key}` is no setting; it is ignored"));
                     true
@@ -363,9 +353,7 @@ mod tests {
         assert!(!found.settings.sandbox.enabled);
         let told = found.warnings.join("; ");
         assert!(told.contains("`sandbox.enable` is no setting"), "{told}");
-        assert!(told.contains("`sandbox.allowUnsandboxedCommands` has no effect"), "{told}");
-        let found = of(Scope::User, &json!({"allowUnsandboxedCommands": false}));
-        assert_eq!(found.warnings, Vec::<String>::new());
+        assert!(told.contains("`sandbox.allowUnsandboxedCommands` is no setting"), "{told}");
     }
 
     #[test]
