@@ -7,11 +7,13 @@ use std::{
     fs,
     io::{BufRead, BufReader, Read, Write},
     process::{Child, Command, Stdio},
+    sync::mpsc,
 };
 
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
-use super::{Ended, Server, TestDirs, with_input};
+use super::{Ended, Server, TestDirs, processes::LIMIT, with_input};
 
 const DRIVEN: [&str; 5] =
     ["--output-format", "stream-json", "--verbose", "--input-format", "stream-json"];
@@ -136,17 +138,28 @@ fn session_is_gone_on_with_by_its_id_and_an_unknown_one_is_a_result() {
     assert!(ended.stderr.contains(&expected), "{}", ended.stderr);
 }
 
-/// A program that drives the command and can leave at any time.
+/// A program that drives the command and can leave at any time. A command that is still there after the
+/// limit is killed, so that no test waits for it without an end.
 struct Driver {
     child: Child,
     output: BufReader<std::process::ChildStdout>,
+    /// Dropped with the driver, after which nothing is killed any more.
+    _watched: mpsc::Sender<()>,
 }
 
 impl Driver {
     fn start(mut command: Command) -> Self {
         let mut child = command.stdin(Stdio::piped()).spawn().unwrap();
         let output = BufReader::new(child.stdout.take().unwrap());
-        Self { child, output }
+        let (_watched, watch) = mpsc::channel();
+        let pid = Pid::from_child(&child);
+        std::thread::spawn(move || {
+            if watch.recv_timeout(LIMIT) == Err(mpsc::RecvTimeoutError::Timeout) {
+                // It may have ended meanwhile.
+                let _gone = kill_process(pid, Signal::KILL);
+            }
+        });
+        Self { child, output, _watched }
     }
 
     fn write(&mut self, line: &str) {
@@ -224,13 +237,13 @@ reply = [{ text = "done" }]
     // It is there before its text is.
     let pid_of = || fs::read_to_string(&shell).unwrap_or_default().trim().to_owned();
     while pid_of().is_empty() {
+        assert!(driver.child.try_wait().unwrap().is_none(), "it ended without its shell");
         std::thread::yield_now();
     }
     let shell = pid_of();
     drop((driver.child.stdin.take(), driver.output));
     // The next line that it writes nobody reads.
-    let pid = rustix::process::Pid::from_raw(driver.child.id().try_into().unwrap()).unwrap();
-    rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+    kill_process(Pid::from_child(&driver.child), Signal::TERM).unwrap();
     driver.child.wait().unwrap();
     let alive = fs::read_to_string(format!("/proc/{shell}/stat")).unwrap_or_default();
     assert!(alive.is_empty() || alive.contains(") Z "), "{alive}");
