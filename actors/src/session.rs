@@ -6,7 +6,7 @@
 //! started it as a sub-agent. Idle, a session is this actor, its writer and nothing else.
 //!
 //! A prompt arrives from [`SessionHandle`] as [`SessionMsg::Prompt`]; the machine queues it
-//! (`session/queue.rs` in `runtime`), and `execute.rs` starts the supervisor of its first turn.
+//! (`session/queue.rs` in `runtime`), and `turn_handles.rs` starts the supervisor of its first turn.
 
 pub(crate) mod agents;
 pub(crate) mod background;

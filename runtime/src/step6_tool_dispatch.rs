@@ -1,6 +1,6 @@
 //! Step 6: the tool uses of the answer become calls.
 //!
-//! One dispatch per tool use, in the order of the answer. A call that cannot go on (no such tool,
+//! One call per tool use, in the order of the answer. A call that cannot go on (no such tool,
 //! an input that is not an object or does not fit the schema, one call too many) gets its answer here
 //! and the turn goes on with the others.
 

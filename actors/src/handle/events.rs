@@ -125,7 +125,7 @@ impl EventHub {
         }
     }
 
-    /// Sends to the listeners of this session alone, not those of its parent, what an answer adds while it
+    /// Sends to the listeners of this session and of all sessions, not those of its parent, what an answer adds while it
     /// arrives. Where there are none the event is counted and never made.
     pub(crate) fn publish_delta(&self, delta: impl FnOnce() -> Event) {
         let mut state = lock(&self.0.state);

@@ -112,7 +112,7 @@ pub struct Options {
     pub seed: Option<u64>,
     /// Reads the wall clock and the monotonic clock.
     pub clock: Arc<dyn Clock>,
-    /// Waits out the pauses between two attempts at the model.
+    /// Waits for what ends by time: see [`Timer`].
     pub timer: Arc<dyn Timer>,
     /// Reaches model servers; HTTP by default. Without the feature `http` it must be given.
     pub transport: Option<Arc<dyn Transport>>,

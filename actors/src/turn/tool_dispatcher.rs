@@ -1,4 +1,4 @@
-//! Admits the tool calls of one turn and runs each in an executor of its own.
+//! Runs the tool calls of one turn, each in an executor of its own. The supervisor takes their slots.
 //!
 //! Child of a turn supervisor, spawned when an answer holds tool uses. Its mailbox is a quota: the
 //! slot of every call is kept until the turn ends, so the call after the last slot is refused,

@@ -12,7 +12,8 @@ use ennead_runtime::{
     time::Timestamp,
 };
 
-/// Waits out the pauses between two attempts at the model.
+/// Waits: between two attempts at the model, for the time limit of a run, the end of a question, the answer
+/// of a classifier, the next start of an MCP server.
 pub trait Timer: Send + Sync + fmt::Debug {
     /// Ends when the time is over.
     fn sleep(&self, time: Duration) -> BoxFuture<'static, ()>;

@@ -162,8 +162,11 @@ fn one_line(line: &str) -> String {
 
 /// What the repository's `HEAD` says, without running anything.
 fn head(workspace: &Path) -> String {
-    let head = |it: &Path| Root::open(it).ok()?.read_text(Path::new(".git/HEAD")).ok();
-    let head = workspace.ancestors().find_map(head).unwrap_or_default();
+    // The innermost repository counts: that of a submodule or a linked worktree has a file there, which says
+    // nothing by itself, and what is around it is another.
+    let top = workspace.ancestors().find(|it| it.join(".git").symlink_metadata().is_ok());
+    let read = |it: &Path| Root::open(it).ok()?.read_text(Path::new(".git/HEAD")).ok();
+    let head = top.and_then(read).unwrap_or_default();
     // A file of this name can hold anything.
     let head: String = head.lines().next().unwrap_or_default().chars().take(MAX_HEAD).collect();
     match head.trim().strip_prefix("ref: refs/heads/") {

@@ -86,7 +86,7 @@ impl SourceLookup for LocalFiles {
             let (tree, (seen, memory), git) = tokio::join!(
                 of_place(&place, &patterns, sources::tree_of),
                 of_files,
-                git::state(&place.workspace, place.trust),
+                git::state(place.worktree.as_ref().unwrap_or(&place.workspace), place.trust),
             );
             SourceTexts {
                 git,

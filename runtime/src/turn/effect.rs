@@ -125,7 +125,7 @@ pub struct ShapeOrder {
 pub struct ModelCallOrder {
     /// What the answer is for.
     pub purpose: Purpose,
-    /// Counts up within the turn, over both purposes.
+    /// Counts up within the turn, over all purposes.
     pub attempt: u32,
     /// Who is asked: a place in [`SessionFacts::providers`](crate::run::facts::SessionFacts).
     pub provider: usize,

@@ -110,3 +110,20 @@ async fn repository_that_is_not_trusted_is_read_and_git_is_not_run() {
     repository.git("main", &["worktree", "add", "-q", "../linked"]);
     assert_eq!(state(&repository.path("linked"), Trust::Untrusted).await, "");
 }
+
+// REQ: CTX-1, CTX-6
+#[tokio::test]
+async fn branch_of_the_repository_around_another_is_not_taken_for_its_own() {
+    let repository = Repository::new();
+    fs::create_dir(repository.path("outer")).unwrap();
+    repository.git("outer", &["init", "-q", "-b", "outer-trunk"]);
+    repository.git("outer", &["submodule", "add", "-q", "../main", "inner"]);
+    repository.commit("outer", "b.txt", "the outer step");
+    repository.git("outer", &["worktree", "add", "-q", "-b", "side", "linked"]);
+    for inside in ["outer/inner", "outer/linked"] {
+        assert_eq!(state(&repository.path(inside), Trust::Untrusted).await, "", "{inside}");
+    }
+    fs::create_dir(repository.path("outer/folder")).unwrap();
+    let folder = state(&repository.path("outer/folder"), Trust::Untrusted).await;
+    assert_eq!(folder, "branch outer-trunk");
+}
