@@ -34,7 +34,7 @@ pub enum WireFormat {
 pub struct Provider {
     /// Names it in settings, records and outcomes.
     pub name: Arc<str>,
-    /// The wire format.
+    /// The wire format in which requests and answers are written.
     pub format: WireFormat,
 }
 

@@ -119,9 +119,9 @@ pub(super) fn impossible(step: Step, kind: ActorKind) -> Option<&'static str> {
 
 /// Steps of a turn.
 enum Steps {
-    /// These.
+    /// The steps of this list.
     At(&'static [Step]),
-    /// All but these.
+    /// All steps but those of this list.
     Outside(&'static [Step]),
 }
 
