@@ -99,6 +99,8 @@ pub struct Shaping {
     pub failure: Option<ModelFailure>,
     /// The summary that is being asked for.
     pub summary: Option<SummaryRequest>,
+    /// What the compaction of this turn freed.
+    pub freed: Tokens,
     /// Why auto_compact left the conversation as it is, if it did.
     pub why_not: Option<String>,
 }

@@ -94,6 +94,9 @@ pub struct ShaperSetup {
     /// Pressure above this many tokens instead of what settings and budget say; for recovery, when
     /// the provider knows better than the estimate.
     pub trigger_override: Option<Tokens>,
+    /// What of the request no stage can free: system prompt, tools, and the messages in front of the
+    /// conversation. 0 in turns that were recorded before stages were given the conversation alone.
+    pub fixed: Tokens,
     /// Paid since the last compaction, in millionths of a US dollar.
     pub spent_micro_usd: u64,
     /// The directory where full texts are kept. The reference to one is `<prefix>/<digest>.txt`,
@@ -110,8 +113,8 @@ pub struct ShaperSetup {
     /// Whether results that say what later ones say better go first, and pressure by number counts
     /// exchanges. Not so in turns that were recorded before.
     pub grades: bool,
-    /// Messages from which on a summary is made again for their number or for money; 0 where no
-    /// summary failed. Pressure of tokens does not wait for it.
+    /// Messages from which on a summary is made again where the last one did not help and the context fits
+    /// the window; 0 where every summary helped.
     pub summary_pause: usize,
     /// A summary was asked for, whatever the pressure: what to keep in mind.
     pub asked: Option<Arc<str>>,
@@ -140,10 +143,10 @@ impl ShaperSetup {
 /// A context between two stages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ShapedContext {
-    /// What the model will see.
+    /// The conversation as the model will see it.
     pub messages: Messages,
-    /// What it is thought to take; the caller anchors it on the last reported usage. A stage takes
-    /// off what it freed by its own estimate.
+    /// What the whole request is thought to take; the caller anchors it on the last reported usage. A
+    /// stage takes off what it freed by its own estimate.
     pub tokens: Tokens,
 }
 

@@ -165,6 +165,7 @@ fn setup(resolved: &Resolved, facts: &SessionFacts) -> ShaperSetup {
         settings: Arc::new(settings.shapers.clone()),
         context_budget: Tokens(settings.context_window.saturating_sub(output)),
         trigger_override: None,
+        fixed: Tokens(0),
         spent_micro_usd: 0,
         reference_prefix: derived.results_directory,
         idle_ms: 0,

@@ -18,7 +18,7 @@ use crate::{
 };
 
 /// The revision of the rules by which turns decide; see [`SessionFacts::revision`].
-pub const REVISION: u32 = 11;
+pub const REVISION: u32 = 12;
 
 /// The first revision in which what becomes due in a session is appended to the conversation.
 pub(crate) const APPENDS: u32 = 5;
@@ -44,6 +44,10 @@ pub(crate) const ESTIMATES_BY_CLASS: u32 = 11;
 /// The first revision in which skills are shown again as soon as the model does not see them any more.
 pub(crate) const SHOWS_SKILLS: u32 = 11;
 
+/// The first revision in which the stages of step 4 are given the conversation alone, and what is in front of
+/// it counts as what no stage can free.
+pub(crate) const SHAPES_CONVERSATION: u32 = 12;
+
 /// What is fixed when a session is opened.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SessionFacts {
@@ -64,7 +68,9 @@ pub struct SessionFacts {
     /// asked again. From 10 on, answers that a provider names alike, or not at all, have names of their own.
     /// From 11 on, tokens are estimated by the kinds of characters and by what providers reported before,
     /// and no longer as four characters each, and skills that the model has loaded are shown again as soon
-    /// as it does not see them any more.
+    /// as it does not see them any more. From 12 on, shapers take from the conversation alone: system
+    /// prompt, tools and instructions leave it a share of the window, and a run whose request fits the
+    /// window is not ended because compactions do not help.
     #[serde(default, skip_serializing_if = "is_first")]
     pub revision: u32,
     /// The session; in a sub-agent the top session of its tree.

@@ -130,6 +130,7 @@ pub fn read_case(case: &Value) -> Result<ShaperCase, BadCase> {
         settings: Arc::new(settings),
         context_budget: Tokens(max_tokens),
         trigger_override: None,
+        fixed: Tokens(0),
         spent_micro_usd: 0,
         reference_prefix: "tool-results".into(),
         idle_ms: idle_minutes.saturating_mul(60_000),

@@ -2,8 +2,8 @@
 //!
 //! The count runs over the turns of a run. A compaction that fails, frees
 //! nothing or leaves the context under pressure was fruitless; three in a row are enough. Where the
-//! context fits and only the number of messages or the money asked for it, nothing has to end: the
-//! next one waits until the conversation has grown by half.
+//! context fits the window, nothing has to end: the next one waits until the conversation has grown by
+//! half.
 
 use crate::tokens::Tokens;
 
@@ -58,9 +58,14 @@ impl CompactionWatch {
         self.pause
     }
 
-    /// Something else made the context fit: the count begins anew.
-    pub fn helped(&mut self) {
-        self.fruitless.clear();
+    /// Something else made the context fit: the count begins anew. Where compactions had not helped
+    /// before, the next one waits until there are half as many messages again as `n_messages`; with
+    /// `None` it does not.
+    pub fn helped(&mut self, n_messages: Option<usize>) {
+        match n_messages.filter(|_| !self.fruitless.is_empty()) {
+            Some(n_messages) => self.wait(n_messages),
+            None => self.fruitless.clear(),
+        }
     }
 
     fn evidence(&self) -> String {

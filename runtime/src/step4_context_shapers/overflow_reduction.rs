@@ -9,8 +9,10 @@
 use std::sync::Arc;
 
 use super::{
-    ShapedContext, ShaperSetup, StageResult, history, marker, pressure::PRESSURE_PERCENT,
-    shaper1_budget_reduction::is_only_text, shaper2_snip,
+    ShapedContext, ShaperSetup, StageResult, history, marker,
+    pressure::{PRESSURE_PERCENT, percent},
+    shaper1_budget_reduction::is_only_text,
+    shaper2_snip,
 };
 use crate::{
     block::{Block, BlockKind},
@@ -77,8 +79,8 @@ fn room(setup: &ShaperSetup) -> Tokens {
 
 /// What is left of it at most.
 fn aim(setup: &ShaperSetup) -> Tokens {
-    let part = u128::from(room(setup).0) * u128::from(PRESSURE_PERCENT) / 100;
-    Tokens(u64::try_from(part).unwrap_or(u64::MAX))
+    let of_conversation = percent(room(setup).saturating_sub(setup.fixed), PRESSURE_PERCENT);
+    percent(room(setup), PRESSURE_PERCENT).max(setup.fixed + of_conversation)
 }
 
 struct Work<'a> {

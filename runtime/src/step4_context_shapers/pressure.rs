@@ -14,9 +14,15 @@ pub const SPENT_MICRO_USD: u64 = 5_000_000;
 /// The number of messages and the money spent count only from here on.
 pub const MIN_MESSAGES: usize = 50;
 
+/// Part of the limit that is the conversation's at least, in percent, however large what is in front of it
+/// is; but never more than [`PRESSURE_PERCENT`] of what that leaves of the context budget.
+const CONVERSATION_PERCENT: u64 = 30;
+
 /// How far below the limit the stages go, in percent of it. Stopping right at the limit would
 /// shape every following turn again and throw the provider's cache away each time.
 const AIM_PERCENT: u64 = 75;
+/// The part of what the limit leaves the conversation that the stages leave it at least, in percent.
+const CONVERSATION_AIM_PERCENT: u64 = 50;
 
 /// What puts the context under pressure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,15 +74,37 @@ pub fn under_pressure(context: &ShapedContext, setup: &ShaperSetup) -> Option<Tr
     }
 }
 
-/// Pressure begins above this.
+/// Pressure begins above this: what the settings say, or 70 % of the context budget. Where what is in front of
+/// the conversation takes most of that, the limit is higher, so that stages which cannot touch it are not
+/// asked for what they cannot free.
 pub(super) fn token_limit(setup: &ShaperSetup) -> Tokens {
-    let percent = |amount: u64| {
-        u64::try_from(u128::from(amount) * u128::from(PRESSURE_PERCENT) / 100).unwrap_or(u64::MAX)
-    };
-    setup
-        .trigger_override
-        .or(setup.settings.auto_compact_max_tokens.map(Tokens))
-        .unwrap_or_else(|| Tokens(percent(setup.context_budget.0)))
+    if let Some(forced) = setup.trigger_override {
+        return forced;
+    }
+    let (budget, fixed) = (setup.context_budget, setup.fixed);
+    let set = setup.settings.auto_compact_max_tokens.map(Tokens);
+    let limit = set.unwrap_or_else(|| percent(budget, PRESSURE_PERCENT));
+    let wanted = percent(limit, CONVERSATION_PERCENT);
+    let left = percent(budget.saturating_sub(fixed), PRESSURE_PERCENT);
+    match fixed {
+        Tokens(0) => limit,
+        fixed => limit.max(fixed + wanted.min(left)),
+    }
+}
+
+/// Where the stages stop.
+fn token_aim(setup: &ShaperSetup) -> Tokens {
+    let (limit, fixed) = (token_limit(setup), setup.fixed);
+    let least = fixed + percent(limit.saturating_sub(fixed), CONVERSATION_AIM_PERCENT);
+    match fixed {
+        Tokens(0) => percent(limit, AIM_PERCENT),
+        _ => percent(limit, AIM_PERCENT).max(least),
+    }
+}
+
+pub(super) fn percent(amount: Tokens, percent: u64) -> Tokens {
+    let part = u128::from(amount.0) * u128::from(percent) / 100;
+    Tokens(u64::try_from(part).unwrap_or(u64::MAX))
 }
 
 /// Whether a context of this size is as small as a stage should make it. `n_counted` of its
@@ -88,12 +116,11 @@ pub(super) fn is_at_aim(
     setup: &ShaperSetup,
 ) -> bool {
     let part = |limit: usize| (limit as u128 * u128::from(AIM_PERCENT) / 100).max(1);
-    let of_tokens = u128::from(token_limit(setup).0) * u128::from(AIM_PERCENT) / 100;
     let has_cost = SPENT_MICRO_USD <= setup.spent_micro_usd;
     // Few messages are no pressure, whatever else the limits say.
     let is_few = (n_messages as u128) < part(MIN_MESSAGES)
         || !has_cost && (n_counted as u128) < part(message_limit(setup));
-    u128::from(tokens.0) <= of_tokens && is_few
+    tokens <= token_aim(setup) && is_few
 }
 
 fn message_limit(setup: &ShaperSetup) -> usize {

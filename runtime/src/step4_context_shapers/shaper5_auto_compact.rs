@@ -68,12 +68,14 @@ pub(super) fn trigger(context: &ShapedContext, setup: &ShaperSetup) -> Result<()
     if !setup.settings.auto_compact {
         return Err("auto_compact is off");
     }
-    match under_pressure(context, setup) {
+    let pauses = match under_pressure(context, setup) {
         None => return Err("no pressure"),
-        Some(Trigger::Messages | Trigger::Cost) if context.messages.len() < setup.summary_pause => {
-            return Err("the last summary did not help, and little was said since");
-        }
-        Some(_) => {}
+        Some(Trigger::Messages | Trigger::Cost) => true,
+        // A remedy for a request that was refused does not wait, and nothing did in earlier revisions.
+        Some(Trigger::Tokens) => setup.trigger_override.is_none() && setup.fixed != Tokens(0),
+    };
+    if pauses && context.messages.len() < setup.summary_pause {
+        return Err("the last summary did not help, and little was said since");
     }
     old_part(context, setup).map(|_| ()).ok_or("too little is old enough to sum up")
 }

@@ -244,14 +244,19 @@ impl Turn {
 
     fn restore(&mut self, work: &SourcesSeen) {
         let budget = self.state.shaper_setup.as_ref().map_or(0, |it| it.context_budget.0);
-        let max_chars = usize::try_from(budget / RESTORED_SHARE * crate::tokens::CHARS_PER_TOKEN);
+        let mut share = budget / RESTORED_SHARE;
+        if self.shapes_conversation() {
+            // What the compaction freed must not be taken up again.
+            share = share.min(self.state.shaping.freed.0 / 2);
+        }
+        let max_chars = usize::try_from(share * crate::tokens::CHARS_PER_TOKEN);
         let todos = match self.facts.revision {
             ..SHOWS_TASKS => &*self.memory.tools.todos,
             _ => &[],
         };
         let (max_chars, day) = (max_chars.unwrap_or(usize::MAX), self.now.day());
         let mut more = restored(work, todos, &day, max_chars);
-        let fitting = more.as_deref().and_then(|it| self.chars_within(it, budget / RESTORED_SHARE));
+        let fitting = more.as_deref().and_then(|it| self.chars_within(it, share));
         if let Some(fewer) = fitting {
             more = restored(work, todos, &day, fewer);
         }

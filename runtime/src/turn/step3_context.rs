@@ -106,8 +106,12 @@ impl Turn {
         let answered_at = self.memory.last_answer_at;
         self.state.idle_ms = answered_at.map_or(0, |it| self.now.millis_since(it));
         // What is not part of the conversation is asked for again; the rest is what is shaped.
-        let context = assembled.messages[..assembled.n_context].to_vec();
-        let messages = std::mem::replace(&mut assembled.messages, context);
+        let messages = if self.shapes_conversation() {
+            assembled.messages.split_off(assembled.n_context)
+        } else {
+            let context = assembled.messages[..assembled.n_context].to_vec();
+            std::mem::replace(&mut assembled.messages, context)
+        };
         self.state.shaped = Some(ShapedContext { messages, tokens });
         self.state.assembled = Some(assembled);
         self.next(Step::ContextShaping);

@@ -95,9 +95,13 @@ impl Turn {
         self.memory.spent = Money::default();
     }
 
-    /// The summary took the place of the harness's own context as well; the model still needs it.
+    /// The summary took the place of the harness's own context as well, in turns whose stages were given
+    /// it; the model still needs it.
     pub(super) fn show_context_again(&mut self, context: &mut ShapedContext) {
-        let Some(assembled) = &self.state.assembled else { return };
+        let Some(assembled) = self.state.assembled.as_ref().filter(|_| !self.shapes_conversation())
+        else {
+            return;
+        };
         let made_up = &assembled.messages;
         let is_gone = |it: &&Arc<Message>| context.messages.iter().all(|kept| kept.id != it.id);
         let gone: Messages = made_up.iter().filter(is_gone).cloned().collect();
@@ -111,13 +115,21 @@ impl Turn {
         let Some(context) = self.state.shaped.as_ref().filter(|_| self.compacts.is_none()) else {
             return;
         };
-        let pressure = self.state.shaper_setup.as_ref().and_then(|setup| {
-            let own = ShaperSetup { trigger_override: None, ..ShaperSetup::clone(setup) };
-            under_pressure(context, &own)
-        });
+        let Some(setup) = &self.state.shaper_setup else { return };
+        let own = ShaperSetup { trigger_override: None, ..ShaperSetup::clone(setup) };
+        let pressure = under_pressure(context, &own);
         let (after, is_pressed) = (context.tokens, pressure.is_some());
-        let fits = matches!(pressure, Some(Trigger::Messages | Trigger::Cost))
-            && self.state.shaping.failure.is_none();
+        let fits = self.state.shaping.failure.is_none()
+            && match pressure {
+                Some(Trigger::Messages | Trigger::Cost) => true,
+                // A limit that the settings set is one that somebody wants held.
+                Some(Trigger::Tokens) => {
+                    self.shapes_conversation()
+                        && own.settings.auto_compact_max_tokens.is_none()
+                        && after <= own.context_budget
+                }
+                None => false,
+            };
         if 2 <= self.facts.revision && fits {
             return self.memory.compactions.wait(context.messages.len());
         }

@@ -3,14 +3,14 @@
 //! The step is walked stage by stage, and the stage auto_compact has hooks and
 //! a model call in its middle.
 
-use std::sync::Arc;
+use std::{borrow::Cow, sync::Arc};
 
 use super::{Awaits, Effect, Then, Turn};
 use crate::{
     event::Event,
     hook::Firing,
-    message::{Message, estimate_of},
-    run::conversation::ShapedView,
+    message::{Message, Messages, estimate_of},
+    run::{conversation::ShapedView, facts::SHAPES_CONVERSATION},
     step::Step,
     step2_state_initialization::FiringReason,
     step4_context_shapers::{
@@ -33,6 +33,7 @@ impl Turn {
             settings: self.shapers(),
             context_budget: budget,
             trigger_override: None,
+            fixed: self.fixed_tokens(),
             spent_micro_usd: self.memory.spent.micro_usd(),
             reference_prefix: Arc::clone(&derived_settings.results_directory),
             idle_ms: self.state.idle_ms,
@@ -54,6 +55,28 @@ impl Turn {
         let (window, output) = (settings.context_window, u64::from(settings.max_output_tokens));
         let output = if self.facts.revision < 1 { output } else { output.min(window / 2) };
         Tokens(window.saturating_sub(output))
+    }
+
+    /// What no stage can free.
+    fn fixed_tokens(&self) -> Tokens {
+        let Some(assembled) = self.state.assembled.as_ref().filter(|_| self.shapes_conversation())
+        else {
+            return Tokens(0);
+        };
+        self.counting().tokens(self.state.model.fixed_estimate + estimate_of(&assembled.messages))
+    }
+
+    /// Whether the stages are given the conversation alone.
+    pub(super) fn shapes_conversation(&self) -> bool {
+        SHAPES_CONVERSATION <= self.facts.revision
+    }
+
+    /// What is sent: the harness's own messages and what the stages left of the conversation.
+    pub(super) fn with_context<'m>(&self, conversation: &'m Messages) -> Cow<'m, Messages> {
+        match self.state.assembled.as_ref().filter(|_| self.shapes_conversation()) {
+            Some(it) => Cow::Owned(it.messages.iter().chain(conversation).cloned().collect()),
+            None => Cow::Borrowed(conversation),
+        }
     }
 
     /// The limits of the model have become known.
@@ -179,15 +202,16 @@ impl Turn {
                 if stage == Stage::AutoCompact {
                     self.compacted(&context, before);
                     self.show_context_again(&mut context);
+                    self.state.shaping.freed = before.saturating_sub(context.tokens);
+                }
+                if stage == Stage::OverflowReduction {
+                    let waits = self.shapes_conversation().then_some(context.messages.len());
+                    self.memory.compactions.helped(waits);
                 }
                 self.state.shaped = Some(context);
                 self.state.shaping.fired += 1;
                 if stage == Stage::AutoCompact {
                     self.watch_compaction(before, &why);
-                }
-                if stage == Stage::OverflowReduction {
-                    // What no compaction could free is free now.
-                    self.memory.compactions.helped();
                 }
                 self.log_stage(stage, true, before, elapsed_us, &why);
                 if stage == Stage::AutoCompact {
@@ -245,16 +269,20 @@ impl Turn {
     /// A remedy of step 5: one stage, whatever its trigger says.
     pub(super) fn shape_again(&mut self, stage: Stage, failure: ModelFailure) {
         let is_halving = stage == Stage::OverflowReduction;
-        let (fixed, rule) = (self.state.model.fixed_estimate, self.counting());
-        if let Some(shaped) = self.state.shaped.as_mut().filter(|_| is_halving) {
+        if is_halving && let Some(shaped) = &self.state.shaped {
+            let said = estimate_of(&*self.with_context(&shaped.messages));
+            let whole = self.counting().tokens(self.state.model.fixed_estimate + said);
             // What was reported before counts for nothing when the provider says otherwise now.
-            shaped.tokens = shaped.tokens.max(rule.tokens(fixed + estimate_of(&shaped.messages)));
+            if let Some(shaped) = &mut self.state.shaped {
+                shaped.tokens = shaped.tokens.max(whole);
+            }
         }
         let tokens = self.state.shaped.as_ref().map_or(Tokens(0), |it| it.tokens);
         let forced = self.state.shaper_setup.as_ref().map(|setup| {
             let mut setup = ShaperSetup::clone(setup);
-            // How much too much it is, the provider alone knows: half of it goes at a time.
-            setup.trigger_override = Some(Tokens(if is_halving { tokens.0 / 2 } else { 0 }));
+            // How much too much it is, the provider alone knows: half of what can go goes at a time.
+            let half = setup.fixed + Tokens(tokens.saturating_sub(setup.fixed).0 / 2);
+            setup.trigger_override = Some(if is_halving { half } else { Tokens(0) });
             Arc::new(setup)
         });
         self.state.shaper_setup = forced;

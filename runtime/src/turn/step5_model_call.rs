@@ -69,16 +69,17 @@ impl Turn {
     /// Sends the present view.
     pub(super) fn ask_model(&mut self, cause: Option<&'static str>) {
         let Some(shaped) = &self.state.shaped else { return };
+        let sent = self.with_context(&shaped.messages);
         let messages = match &self.state.assembled {
             Some(assembled) if self.state.shaping.fired == 0 => assembled.estimate,
-            _ => estimate_of(&shaped.messages),
+            _ => estimate_of(&*sent),
         };
         let estimate = self.state.model.fixed_estimate + messages;
-        self.state.model.raw_estimate = estimate;
         let link = self.link();
-        let accepted = self.accepted(&shaped.messages);
+        let accepted = self.accepted(&sent);
         let target = self.target(&link);
         self.state.view = self.memory.carried.compile(&accepted, target);
+        self.state.model.raw_estimate = estimate;
         match &self.state.model.paused {
             Some(paused) => self.state.view.rest.push_answer(paused),
             None if 1 <= self.facts.revision => self.state.view.rest.end_with_user(),
@@ -110,7 +111,8 @@ impl Turn {
     /// Asks for a summary.
     pub(super) fn ask_for_summary(&mut self, cause: Option<&'static str>) {
         let Some(summary) = &self.state.shaping.summary else { return };
-        let view = compile_for(&self.accepted(&summary.messages), self.target(&self.link()));
+        let asked = self.with_context(&summary.messages);
+        let view = compile_for(&self.accepted(&asked), self.target(&self.link()));
         let attempt = self.begin_attempt(Purpose::Compaction, cause);
         let (format, head) = (self.format(&self.link()), self.head(Purpose::Compaction));
         let request = format.encode(&head, &view, &mut PrefixChain::default());

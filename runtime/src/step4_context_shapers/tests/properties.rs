@@ -187,6 +187,7 @@ prop_compose! {
             }),
             context_budget: Tokens(10_000),
             trigger_override: None,
+            fixed: Tokens(0),
             spent_micro_usd: spent,
             reference_prefix: prefix.into(),
             idle_ms: if is_idle { 3_600_000 } else { 0 },

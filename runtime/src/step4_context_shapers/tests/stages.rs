@@ -19,6 +19,7 @@ fn setup(change: impl FnOnce(&mut ShaperSettings)) -> ShaperSetup {
         settings: Arc::new(settings),
         context_budget: Tokens(1_000_000),
         trigger_override: None,
+        fixed: Tokens(0),
         spent_micro_usd: 0,
         reference_prefix: "/kept".into(),
         idle_ms: 0,
