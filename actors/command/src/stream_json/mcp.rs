@@ -65,7 +65,7 @@ pub async fn join(host: &Host, names: &[String], options: &mut SessionOptions) -
         let name = &*server.name;
         match listed {
             Ok((info, listed)) => {
-                let tools: Vec<Value> = listed.iter().map(shown).collect();
+                let (listed, tools): (Vec<Listed>, Vec<Value>) = listed.into_iter().unzip();
                 add(options, &server, &listed);
                 states.push(json!({
                     "name": name,
@@ -83,12 +83,16 @@ pub async fn join(host: &Host, names: &[String], options: &mut SessionOptions) -
     states
 }
 
-fn shown(tool: &Listed) -> Value {
-    json!({
-        "name": tool.name,
-        "description": tool.description,
-        "annotations": {"readOnly": tool.read_only},
-    })
+/// A tool as `mcp_status` shows it. A hint that is absent or no boolean is not guessed, but for `readOnly`,
+/// which the session has decided on.
+fn shown(tool: &Listed, hints: &Value) -> Value {
+    let mut annotations = json!({"readOnly": tool.read_only});
+    for (hint, name) in [("destructiveHint", "destructive"), ("openWorldHint", "openWorld")] {
+        if let Some(hint) = hints[hint].as_bool() {
+            annotations[name] = hint.into();
+        }
+    }
+    json!({"name": tool.name, "description": tool.description, "annotations": annotations})
 }
 
 fn add(options: &mut SessionOptions, server: &HostServer, listed: &[Listed]) {
@@ -104,8 +108,8 @@ fn add(options: &mut SessionOptions, server: &HostServer, listed: &[Listed]) {
 }
 
 impl HostServer {
-    /// Greets the server; its name and version, and its tools.
-    async fn listed(&self) -> Result<(Value, Vec<Listed>), String> {
+    /// Greets the server; its name and version, and its tools, each with how it is shown.
+    async fn listed(&self) -> Result<(Value, Vec<(Listed, Value)>), String> {
         let client = json!({"name": "ennead", "version": env!("CARGO_PKG_VERSION")});
         let params = json!({"protocolVersion": PROTOCOL, "capabilities": {}, "clientInfo": client});
         let greeted = self.call_method("initialize", params).await?;
@@ -117,7 +121,11 @@ impl HostServer {
                 cursor => json!({"cursor": cursor}),
             };
             let page = self.call_method("tools/list", params).await?;
-            tools.extend(page["tools"].as_array().into_iter().flatten().filter_map(listed));
+            tools.extend(page["tools"].as_array().into_iter().flatten().filter_map(|it| {
+                let tool = listed(it)?;
+                let shown = shown(&tool, &it["annotations"]);
+                Some((tool, shown))
+            }));
             cursor = page["nextCursor"].clone();
             if cursor.is_null() {
                 return Ok((greeted["serverInfo"].clone(), tools));
@@ -235,5 +243,20 @@ mod tests {
         assert!(listed(&json!({"description": "x"})).is_none());
         let tool = listed(&json!({"name": "x", "annotations": {"readOnlyHint": true}})).unwrap();
         assert!(tool.read_only && tool.input_schema.is_empty());
+    }
+
+    // REQ: SUR-3
+    #[test]
+    fn status_shows_the_hints_that_a_server_gives_and_guesses_none() {
+        let annotations = |hints: Value| {
+            let tool = listed(&json!({"name": "x", "annotations": hints.clone()})).unwrap();
+            shown(&tool, &hints)["annotations"].clone()
+        };
+        let given = json!({"readOnlyHint": true, "destructiveHint": false, "openWorldHint": true});
+        let expected = json!({"readOnly": true, "destructive": false, "openWorld": true});
+        assert_eq!(annotations(given), expected);
+        let hostile = json!({"destructiveHint": "no", "openWorldHint": {"a": 1}});
+        assert_eq!(annotations(hostile), json!({"readOnly": false}));
+        assert_eq!(annotations(json!([1])), json!({"readOnly": false}));
     }
 }
