@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 pub use answer::{HandlerEnd, HandlerOutput, HookAnswer, read_answer};
-pub use firing::Firing;
+pub use firing::{Firing, LoadedInstructions};
 pub use input::{HookContext, HookInput, update_of};
 pub use matcher::{BadMatcher, matching};
 pub use stop_hold::{MAX_STOP_HOLDS, may_hold};
@@ -55,22 +55,34 @@ pub enum HookEvent {
     Notification,
     /// When a session in which something was asked is closed.
     SessionEnd,
+    /// After the model that decides about calls has denied one.
+    PermissionDenied,
+    /// After a run that the failure of a model server ended.
+    StopFailure,
+    /// When an instruction file has entered the context.
+    InstructionsLoaded,
+    /// After a call that has moved the working directory.
+    CwdChanged,
 }
 
 impl HookEvent {
     /// All events, in the order of a turn.
-    pub const ALL: [HookEvent; 13] = [
+    pub const ALL: [HookEvent; 17] = [
         HookEvent::SessionStart,
         HookEvent::UserPromptSubmit,
         HookEvent::SubagentStart,
+        HookEvent::InstructionsLoaded,
         HookEvent::PreCompact,
         HookEvent::PostCompact,
         HookEvent::PreToolUse,
         HookEvent::PermissionRequest,
+        HookEvent::PermissionDenied,
         HookEvent::Notification,
         HookEvent::PostToolUse,
         HookEvent::PostToolUseFailure,
+        HookEvent::CwdChanged,
         HookEvent::Stop,
+        HookEvent::StopFailure,
         HookEvent::SubagentStop,
         HookEvent::SessionEnd,
     ];
@@ -91,6 +103,10 @@ impl HookEvent {
             HookEvent::PostCompact => "PostCompact",
             HookEvent::Notification => "Notification",
             HookEvent::SessionEnd => "SessionEnd",
+            HookEvent::PermissionDenied => "PermissionDenied",
+            HookEvent::StopFailure => "StopFailure",
+            HookEvent::InstructionsLoaded => "InstructionsLoaded",
+            HookEvent::CwdChanged => "CwdChanged",
         }
     }
 
@@ -100,14 +116,15 @@ impl HookEvent {
             self,
             HookEvent::PreToolUse
                 | HookEvent::PermissionRequest
+                | HookEvent::PermissionDenied
                 | HookEvent::PostToolUse
                 | HookEvent::PostToolUseFailure
         )
     }
 
     /// Whether a handler that says no stops what the event is about. A sub-agent and a session begin
-    /// and end whatever the hook answers, as does a notification, and of a compaction that is over nothing
-    /// can be stopped.
+    /// and end whatever the hook answers, as does a notification, and of what is over nothing can be
+    /// stopped.
     pub fn can_block(self) -> bool {
         !matches!(
             self,
@@ -116,6 +133,10 @@ impl HookEvent {
                 | HookEvent::PostCompact
                 | HookEvent::Notification
                 | HookEvent::SessionEnd
+                | HookEvent::PermissionDenied
+                | HookEvent::StopFailure
+                | HookEvent::InstructionsLoaded
+                | HookEvent::CwdChanged
         )
     }
 

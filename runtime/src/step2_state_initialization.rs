@@ -7,9 +7,8 @@
 use std::{collections::VecDeque, sync::Arc};
 
 use crate::{
-    approval::{AnsweredBy, Question},
-    hook::HookEvent,
-    hook::HookHandler,
+    approval::{AnsweredBy, GivenAnswer, Question},
+    hook::{HookEvent, HookHandler, LoadedInstructions},
     ids::ToolUseId,
     recovery::{
         Ledger,
@@ -18,7 +17,9 @@ use crate::{
     step1_settings_resolution::Settings,
     step3_context_assembly::Assembled,
     step4_context_shapers::{ShapedContext, ShaperSetup, SummaryRequest},
-    step5_model_call::{ModelAnswer, ModelFailure, purpose::Purpose, view::GrownView},
+    step5_model_call::{
+        FailureClass, ModelAnswer, ModelFailure, purpose::Purpose, view::GrownView,
+    },
     step7_permission_gate::{Gate, GateSetup, Permit},
     step8_tool_execution::schedule::Schedule,
     tokens::{Estimate, Tokens, Usage},
@@ -69,6 +70,10 @@ pub struct TurnState {
     pub group: Option<(Vec<usize>, Schedule)>,
     /// Step 8: results that are in the transcript.
     pub n_answered: usize,
+    /// The working directory as hooks know it.
+    pub cwd: Arc<str>,
+    /// Instruction files that have entered the context, of which hooks have not been told.
+    pub loaded: VecDeque<LoadedInstructions>,
     /// Text that hooks, by their event, and watches add for the model, after the results.
     pub reminders: Vec<(Option<HookEvent>, String)>,
 }
@@ -84,6 +89,8 @@ pub struct OpenQuestion {
     pub is_shown: bool,
     /// Whether hooks were notified that somebody is to be asked.
     pub is_notified: bool,
+    /// The denial that hooks are told of before it counts.
+    pub denial: Option<GivenAnswer>,
 }
 
 /// Which shaping is under way.
@@ -142,6 +149,8 @@ pub struct ModelState {
     pub classifying: Option<Classifying>,
     /// What a wait under way is for.
     pub waiting: Option<Purpose>,
+    /// The failure that no remedy removed.
+    pub failed: Option<FailureClass>,
     /// Content of an answer that was paused.
     pub paused: Option<Vec<crate::block::Block>>,
     /// The attempts that it came from.
@@ -244,6 +253,16 @@ pub enum FiringReason {
     PreCompact,
     /// A summary was made.
     PostCompact,
+    /// The conversation goes on after a compaction.
+    CompactStart,
+    /// An instruction file has entered the context.
+    InstructionsLoaded,
+    /// The call at the gate was denied.
+    PermissionDenied,
+    /// The working directory has moved.
+    CwdChanged,
     /// The run would end.
     Stop,
+    /// The run has failed.
+    StopFailure,
 }

@@ -158,6 +158,52 @@ async def test_command_runs_at_the_end_of_a_session_in_which_something_was_asked
     assert given["session_id"] == of_kind(messages, "ResultMessage")[0].session_id
 
 
+# REQ: HKS-1
+async def test_instructions_that_were_loaded_are_told_with_their_file(place):
+    file, seen = place.write("CLAUDE.md", "The sky is green.\n"), []
+    hooks = {"InstructionsLoaded": answering(seen, decision="block", reason="not that")}
+    messages = await converse(place, "what was said", hooks=hooks, setting_sources=["project"])
+    assert [(it["file_path"], it["memory_type"], it["load_reason"]) for it in seen] == [
+        (str(file), "Project", "session_start")
+    ]
+    assert of_kind(messages, "ResultMessage")[0].is_error is False
+
+
+# REQ: HKS-1
+async def test_call_that_moves_the_working_directory_is_told_with_both_directories(place):
+    (place.work / "below").mkdir()
+    seen = []
+    prompt = call("Bash", command="cd below")
+    await converse(place, prompt, hooks={"CwdChanged": answering(seen)}, allowed_tools=["Bash"])
+    assert [(it["old_cwd"], it["new_cwd"]) for it in seen] == [(str(place.work), str(place.work / "below"))]
+    assert seen[0]["cwd"] == str(place.work / "below")
+
+
+# REQ: HKS-1
+async def test_failure_of_the_model_server_is_told_by_its_kind(place):
+    failed, stopped, other = [], [], []
+    matched = [HookMatcher(matcher="authentication_failed", hooks=answering(failed)[0].hooks)]
+    hooks = {"StopFailure": matched + [HookMatcher(matcher="overloaded", hooks=answering(other)[0].hooks)]}
+    hooks["Stop"] = answering(stopped)
+    messages = await converse(place, "fail 401", hooks=hooks)
+    assert [it["error"] for it in failed] == ["authentication_failed"] and stopped == other == []
+    assert failed[0]["error_details"]
+    assert of_kind(messages, "ResultMessage")[0].is_error is True
+
+
+# REQ: HKS-1
+async def test_session_that_is_compacted_starts_again_for_its_hooks(place):
+    seen = []
+    output = specific("SessionStart", additionalContext="the sky is green")
+    hooks = {"SessionStart": answering(seen, hookSpecificOutput=output)}
+    async with ClaudeSDKClient(place.options(hooks=hooks)) as client:
+        for prompt in ["say one", "/compact", "what was said"]:
+            await client.query(prompt)
+            messages = await collect(client.receive_response())
+    assert [it["source"] for it in seen] == ["startup", "compact"]
+    assert "the sky is green" in texts(messages)[0]
+
+
 # REQ: HKS-6
 async def test_context_of_a_stop_hook_has_the_model_go_on(place):
     seen = []

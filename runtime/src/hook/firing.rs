@@ -44,9 +44,10 @@ pub enum Firing<'a> {
         /// What is in place of what was summed up.
         summary: Cow<'a, str>,
     },
-    /// A session is about to answer its first prompt in this process.
+    /// A session is about to answer its first prompt in this process, or goes on after a compaction.
     SessionStart {
-        /// `startup`, or `resume` where it goes on with an earlier conversation.
+        /// `startup`, `resume` where it goes on with an earlier conversation, or `compact` after a
+        /// compaction.
         source: Cow<'a, str>,
         /// The model that is asked.
         model: Cow<'a, str>,
@@ -101,6 +102,35 @@ pub enum Firing<'a> {
         /// Wall-clock time of the call, in milliseconds.
         duration_ms: u64,
     },
+    /// The model that decides about calls has denied one.
+    PermissionDenied {
+        /// Id of the tool use, as the model issued it.
+        id: ToolUseId,
+        /// Name of the tool that the call uses.
+        tool: ToolName,
+        /// Input of the call, as JSON text.
+        input: Cow<'a, str>,
+        /// Why it was denied.
+        reason: Cow<'a, str>,
+    },
+    /// The failure of a model server has ended a run.
+    StopFailure {
+        /// The kind of the failure.
+        error: Cow<'a, str>,
+        /// The failure in words.
+        details: Cow<'a, str>,
+        /// The text of the last answer.
+        last_assistant_message: Cow<'a, str>,
+    },
+    /// An instruction file has entered the context.
+    InstructionsLoaded(LoadedInstructions),
+    /// A call has moved the working directory.
+    CwdChanged {
+        /// The directory before; absolute.
+        old: Cow<'a, str>,
+        /// The directory now; absolute.
+        new: Cow<'a, str>,
+    },
     /// A run is about to end by itself.
     Stop {
         /// A Stop hook has already held this run.
@@ -108,6 +138,19 @@ pub enum Firing<'a> {
         /// The text of the last answer.
         last_assistant_message: Cow<'a, str>,
     },
+}
+
+/// An instruction file that has entered the context.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LoadedInstructions {
+    /// Absolute path of the file.
+    pub path: String,
+    /// Whose it is: `User`, `Project`, `Local` or `Managed`.
+    pub memory_type: &'static str,
+    /// Why: `session_start`, `nested_traversal`, `path_glob_match` or `compact`.
+    pub reason: &'static str,
+    /// The globs of a rule that is for certain files.
+    pub globs: Vec<String>,
 }
 
 impl Firing<'_> {
@@ -127,6 +170,10 @@ impl Firing<'_> {
             Firing::PostToolUseFailure { .. } => HookEvent::PostToolUseFailure,
             Firing::Notification { .. } => HookEvent::Notification,
             Firing::SessionEnd { .. } => HookEvent::SessionEnd,
+            Firing::PermissionDenied { .. } => HookEvent::PermissionDenied,
+            Firing::StopFailure { .. } => HookEvent::StopFailure,
+            Firing::InstructionsLoaded(_) => HookEvent::InstructionsLoaded,
+            Firing::CwdChanged { .. } => HookEvent::CwdChanged,
         }
     }
 
@@ -178,6 +225,16 @@ impl Firing<'_> {
                 Firing::Notification { message: own(message), kind: own(kind) }
             }
             Firing::SessionEnd { reason } => Firing::SessionEnd { reason: own(reason) },
+            Firing::PermissionDenied { id, tool, input, reason } => {
+                Firing::PermissionDenied { id, tool, input: own(input), reason: own(reason) }
+            }
+            Firing::StopFailure { error, details, last_assistant_message } => Firing::StopFailure {
+                error: own(error),
+                details: own(details),
+                last_assistant_message: own(last_assistant_message),
+            },
+            Firing::InstructionsLoaded(loaded) => Firing::InstructionsLoaded(loaded),
+            Firing::CwdChanged { old, new } => Firing::CwdChanged { old: own(old), new: own(new) },
             Firing::Stop { active, last_assistant_message } => {
                 Firing::Stop { active, last_assistant_message: own(last_assistant_message) }
             }
@@ -189,6 +246,7 @@ impl Firing<'_> {
         match self {
             Firing::PreToolUse { tool, .. }
             | Firing::PermissionRequest { tool, .. }
+            | Firing::PermissionDenied { tool, .. }
             | Firing::PostToolUseFailure { tool, .. }
             | Firing::PostToolUse { tool, .. } => Some(tool.as_str()),
             Firing::PreCompact { trigger, .. } | Firing::PostCompact { trigger, .. } => {
@@ -198,7 +256,11 @@ impl Firing<'_> {
             Firing::Notification { kind, .. } => Some(kind),
             Firing::SessionEnd { reason } => Some(reason),
             Firing::SubagentStart | Firing::SubagentStop { .. } => Some(agent_type),
-            Firing::UserPromptSubmit { .. } | Firing::Stop { .. } => None,
+            Firing::StopFailure { error, .. } => Some(error),
+            Firing::InstructionsLoaded(loaded) => Some(loaded.reason),
+            Firing::UserPromptSubmit { .. } | Firing::Stop { .. } | Firing::CwdChanged { .. } => {
+                None
+            }
         }
     }
 }

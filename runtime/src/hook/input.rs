@@ -58,7 +58,15 @@ impl HookInput {
             | Firing::SubagentStop { last_assistant_message: text, .. }
             | Firing::Stop { last_assistant_message: text, .. } => text.len(),
             Firing::Notification { message: text, .. } => text.len(),
-            Firing::SessionStart { .. } | Firing::SubagentStart | Firing::SessionEnd { .. } => 0,
+            Firing::PermissionDenied { input, reason, .. } => input.len() + reason.len(),
+            Firing::StopFailure { details, last_assistant_message: text, .. } => {
+                details.len() + text.len()
+            }
+            Firing::SessionStart { .. }
+            | Firing::SubagentStart
+            | Firing::SessionEnd { .. }
+            | Firing::InstructionsLoaded(_)
+            | Firing::CwdChanged { .. } => 0,
         }
     }
 }
@@ -126,6 +134,27 @@ fn input_json(context: &HookContext, firing: &Firing<'_>) -> String {
             line.is_interrupt = Some(*is_interrupt);
             line.duration_ms = Some(*duration_ms);
         }
+        Firing::PermissionDenied { id, tool, input, reason } => {
+            line.tool_name = Some(tool.as_str());
+            line.tool_input = raw(input);
+            line.tool_use_id = Some(id.as_str());
+            line.reason = Some(reason);
+        }
+        Firing::StopFailure { error, details, last_assistant_message } => {
+            line.error = Some(error);
+            line.error_details = Some(details);
+            line.last_assistant_message = Some(last_assistant_message);
+        }
+        Firing::InstructionsLoaded(loaded) => {
+            line.file_path = Some(&loaded.path);
+            line.memory_type = Some(loaded.memory_type);
+            line.load_reason = Some(loaded.reason);
+            line.globs = Some(&*loaded.globs).filter(|it| !it.is_empty());
+        }
+        Firing::CwdChanged { old, new } => {
+            line.old_cwd = Some(old);
+            line.new_cwd = Some(new);
+        }
         Firing::Stop { active, last_assistant_message } => {
             line.stop_hook_active = Some(*active);
             line.last_assistant_message = Some(last_assistant_message);
@@ -191,6 +220,20 @@ struct Line<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    error_details: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    file_path: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    memory_type: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    load_reason: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    globs: Option<&'a [String]>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    old_cwd: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    new_cwd: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     is_interrupt: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
     permission_suggestions: Option<Vec<Value>>,
@@ -212,7 +255,10 @@ pub fn update_of(rule: &str) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ids::{ToolName, ToolUseId};
+    use crate::{
+        hook::LoadedInstructions,
+        ids::{ToolName, ToolUseId},
+    };
 
     #[track_caller]
     fn check(firing: Firing<'_>, expected: &str) {
@@ -260,6 +306,37 @@ mod tests {
         check(
             Firing::SessionEnd { reason: "other".into() },
             r#""hook_event_name":"SessionEnd","permission_mode":"acceptEdits","reason":"other""#,
+        );
+        let loaded = LoadedInstructions {
+            path: "/w/CLAUDE.md".into(),
+            memory_type: "Project",
+            reason: "path_glob_match",
+            globs: vec!["src/**".into()],
+        };
+        check(
+            Firing::InstructionsLoaded(loaded),
+            r#""hook_event_name":"InstructionsLoaded","permission_mode":"acceptEdits","file_path":"/w/CLAUDE.md","memory_type":"Project","load_reason":"path_glob_match","globs":["src/**"]"#,
+        );
+        check(
+            Firing::CwdChanged { old: "/w".into(), new: "/w/src".into() },
+            r#""hook_event_name":"CwdChanged","permission_mode":"acceptEdits","old_cwd":"/w","new_cwd":"/w/src""#,
+        );
+        check(
+            Firing::StopFailure {
+                error: "overloaded".into(),
+                details: "busy".into(),
+                last_assistant_message: "so far".into(),
+            },
+            r#""hook_event_name":"StopFailure","permission_mode":"acceptEdits","last_assistant_message":"so far","error":"overloaded","error_details":"busy""#,
+        );
+        check(
+            Firing::PermissionDenied {
+                id: ToolUseId::from("t1"),
+                tool: ToolName::from("Bash"),
+                input: "{}".into(),
+                reason: "no".into(),
+            },
+            r#""hook_event_name":"PermissionDenied","permission_mode":"acceptEdits","tool_name":"Bash","tool_input":{},"tool_use_id":"t1","reason":"no""#,
         );
         check(
             Firing::Stop { active: true, last_assistant_message: "done".into() },

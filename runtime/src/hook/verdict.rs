@@ -86,6 +86,8 @@ pub struct HookVerdict {
     /// Blocked: the reason for the model (PostToolUse), the next instruction (Stop), or why there
     /// is not a compaction (PreCompact).
     pub block_reason: Option<String>,
+    /// Of PermissionDenied: whether the model may try the call again.
+    pub retry: bool,
     /// What went wrong, for the user.
     pub errors: Vec<String>,
     /// What handlers want to say to the user.
@@ -173,6 +175,7 @@ pub fn merge(event: HookEvent, answers: Vec<HookAnswer>) -> HookVerdict {
         merged.updated_output = verdict.updated_output.or(merged.updated_output);
         merged.updated_mcp_output = verdict.updated_mcp_output.or(merged.updated_mcp_output);
         merged.additional_context.extend(verdict.additional_context);
+        merged.retry |= verdict.retry;
         merged.stop = merged.stop.or(verdict.stop);
         merged.block_reason = match (merged.block_reason, verdict.block_reason) {
             (Some(first), Some(second)) => Some(format!("{first}\n{second}")),

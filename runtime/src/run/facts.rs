@@ -48,6 +48,10 @@ pub(crate) const SHOWS_SKILLS: u32 = 11;
 /// it counts as what no stage can free.
 pub(crate) const SHAPES_CONVERSATION: u32 = 12;
 
+/// The first revision in which hooks fire after denials of a model, failures, loaded instructions and
+/// moves of the working directory.
+pub(crate) const FIRES_MORE: u32 = 12;
+
 /// What is fixed when a session is opened.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SessionFacts {
@@ -70,7 +74,9 @@ pub struct SessionFacts {
     /// and no longer as four characters each, and skills that the model has loaded are shown again as soon
     /// as it does not see them any more. From 12 on, shapers take from the conversation alone: system
     /// prompt, tools and instructions leave it a share of the window, and a run whose request fits the
-    /// window is not ended because compactions do not help.
+    /// window is not ended because compactions do not help. Hooks fire, too, when a call was denied by a
+    /// model, when a run failed, when instructions were loaded, when the working directory moved, and when
+    /// a session goes on after a compaction.
     #[serde(default, skip_serializing_if = "is_first")]
     pub revision: u32,
     /// The session; in a sub-agent the top session of its tree.

@@ -1,8 +1,9 @@
 //! Fires hooks from whichever step, and reads what their handlers answer.
 //!
 //! A step calls [`Turn::fire`] and goes on when its own `*_answered` is called with the verdict:
-//! step 2 before a prompt is answered, step 4 before and after a compaction, step 7 before a call and
-//! before somebody is asked about it, step 8 after it, step 9 before the end.
+//! step 2 before a prompt is answered, step 3 after instructions were loaded, step 4 before and after a
+//! compaction, step 7 before a call, before somebody is asked about it and after a model has denied it,
+//! step 8 after it and after a move of the working directory, step 9 before the end and after a failure.
 
 use std::sync::Arc;
 
@@ -10,6 +11,7 @@ use super::{Effect, Turn, count};
 use crate::{
     event::Event,
     hook::{self, Firing, HandlerOutput, HookAnswer, HookEvent, HookInput, HookVerdict},
+    run::facts::FIRES_MORE,
     step2_state_initialization::{AwaitedFiring, FiringReason},
     tool::ToolCall,
     transcript::entry::{RecordKind, StoredText, TextFolder},
@@ -33,6 +35,10 @@ fn first_revision(event: HookEvent) -> u32 {
         | HookEvent::PreCompact
         | HookEvent::Stop => 0,
         HookEvent::Notification | HookEvent::SessionEnd => NOTIFIES,
+        HookEvent::PermissionDenied
+        | HookEvent::StopFailure
+        | HookEvent::InstructionsLoaded
+        | HookEvent::CwdChanged => FIRES_MORE,
         _ => MORE_EVENTS,
     }
 }
@@ -144,7 +150,12 @@ impl Turn {
             FiringReason::AfterCall(index) => self.after_call_answered(index, verdict),
             FiringReason::PreCompact => self.pre_compact_answered(verdict),
             FiringReason::PostCompact => self.post_compact_answered(&verdict),
+            FiringReason::CompactStart => self.compact_start_answered(verdict),
+            FiringReason::InstructionsLoaded => self.loaded_answered(verdict),
+            FiringReason::PermissionDenied => self.denial_answered(verdict),
+            FiringReason::CwdChanged => self.cwd_answered(verdict),
             FiringReason::Stop => self.stop_answered(verdict),
+            FiringReason::StopFailure => self.failure_answered(),
         }
     }
 

@@ -1,5 +1,7 @@
 //! Hooks at the beginning of a run: whether its prompt is answered, and with what context.
 
+use std::sync::Arc;
+
 use super::Turn;
 use crate::{
     block::Block,
@@ -16,7 +18,7 @@ use crate::{
 impl Turn {
     /// Fires what goes before the first turn of a run.
     pub(super) fn submit_prompt(&mut self) {
-        let is_prompt = |it: &std::sync::Arc<Message>| it.kind == MessageKind::Prompt;
+        let is_prompt = |it: &Arc<Message>| it.kind == MessageKind::Prompt;
         if self.number != 1 || !self.history.last().is_some_and(is_prompt) {
             return self.initialized();
         }
@@ -44,7 +46,7 @@ impl Turn {
     }
 
     fn fire_prompt(&mut self) {
-        let prompts = |it: &&std::sync::Arc<Message>| it.kind == MessageKind::Prompt;
+        let prompts = |it: &&Arc<Message>| it.kind == MessageKind::Prompt;
         let prompt =
             self.history.iter().rev().find(prompts).map(|it| it.text()).unwrap_or_default();
         let firing = match self.facts.agent {
@@ -70,19 +72,23 @@ impl Turn {
         }
     }
 
-    /// What hooks want the model to read, after the last message.
-    fn add_context(&mut self, event: HookEvent, texts: &[String]) {
+    /// What hooks want the model to read, after the last message; returns the message that holds it.
+    pub(super) fn add_context(
+        &mut self,
+        event: HookEvent,
+        texts: &[String],
+    ) -> Option<Arc<Message>> {
         if texts.is_empty() {
-            return;
+            return None;
         }
         let blocks = vec![Block::text(&of_hook(event, self.facts.revision, &texts.join("\n\n")))];
         let id = self.journal.next_id(self.now);
-        self.remember(Message::user(id, MessageKind::Meta, blocks));
+        Some(self.remember(Message::user(id, MessageKind::Meta, blocks)))
     }
 
     /// Ends the run without a model call. The prompt is taken back: no later request holds it.
     fn refuse_prompt(&mut self, hook: HookEvent, reason: String) {
-        let prompts = |it: &&std::sync::Arc<Message>| it.kind == MessageKind::Prompt;
+        let prompts = |it: &&Arc<Message>| it.kind == MessageKind::Prompt;
         if let Some(prompt) = self.history.iter().rev().find(prompts).map(|it| it.id.clone()) {
             let what = RecordKind::PromptWithdrawn { prompt: prompt.clone() };
             self.journal.record(self.now, what);

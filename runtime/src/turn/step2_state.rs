@@ -12,6 +12,7 @@ impl Turn {
             self.state.settings = Some(Arc::clone(derived_settings.settings()));
         }
         self.put_gate_in_force();
+        self.state.cwd = self.cwd().into();
         let settings = self.settings();
         // Gates are frozen when the session starts: what a tool writes later moves none of them.
         if self.memory.shapers.is_none() {

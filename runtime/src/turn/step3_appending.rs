@@ -206,6 +206,7 @@ impl Turn {
         let entry = self.journal.next_id(self.now);
         let mut blocks = Vec::with_capacity(due.len() + 1);
         for DuePart { name, source, state, text } in due {
+            self.note_part(&name, state);
             let chars = text.chars().count() as u64;
             let part = ShownPart { entry: entry.clone(), part: name, source, state, chars };
             self.journal.shown(self.now, &part);

@@ -7,7 +7,6 @@ use crate::{
     event::Event,
     message::Messages,
     run::conversation::ShapedView,
-    step::Step,
     step3_context_assembly::{Now, SourceTexts, Sources, SystemPromptParts, assemble_grown},
     step4_context_shapers::ShapedContext,
     tokens::{Estimate, Tokens},
@@ -63,6 +62,7 @@ impl Turn {
             sources = sources.in_worktree(isolation);
         }
         self.memory.sources = Some(Arc::new(sources));
+        self.note_loaded(&shown.instructions);
         self.begin_parts(&texts);
         self.append_due();
         self.assemble();
@@ -114,7 +114,7 @@ impl Turn {
         };
         self.state.shaped = Some(ShapedContext { messages, tokens });
         self.state.assembled = Some(assembled);
-        self.next(Step::ContextShaping);
+        self.tell_loaded();
     }
 
     /// What earlier turns left of the history, and the messages since.

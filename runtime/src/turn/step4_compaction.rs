@@ -5,9 +5,9 @@ use std::{collections::BTreeSet, iter, sync::Arc};
 use super::Turn;
 use crate::{
     catalogue::Money,
-    hook::{Firing, HookVerdict},
+    hook::{Firing, HookEvent, HookVerdict},
     message::{Message, MessageKind, Messages, estimate_of},
-    run::RunEnd,
+    run::{RunEnd, facts::FIRES_MORE},
     step2_state_initialization::FiringReason,
     step4_context_shapers::{ShapedContext, ShaperSetup, Stage, Trigger, shrink, under_pressure},
     step5_model_call::ModelAnswer,
@@ -35,15 +35,38 @@ impl Turn {
         let trigger = self.compaction_trigger().into();
         let firing = Firing::PostCompact { trigger, summary: summary.into() };
         if !self.fire(firing, None, FiringReason::PostCompact) {
-            self.after_stage(Stage::AutoCompact, true);
+            self.start_again();
         }
+    }
+
+    /// Fires the start of a session, which goes on from a summary now.
+    fn start_again(&mut self) {
+        let model = self.settings().model.clone();
+        let firing = Firing::SessionStart { source: "compact".into(), model: model.into() };
+        let fires = FIRES_MORE <= self.facts.revision && self.facts.agent.is_none();
+        if !fires || !self.fire(firing, None, FiringReason::CompactStart) {
+            self.tell_loaded();
+        }
+    }
+
+    pub(super) fn compact_start_answered(&mut self, verdict: HookVerdict) {
+        if let Some(reason) = verdict.stop {
+            self.end_with(RunEnd::HookStopped, Some(reason));
+        }
+        let message = self.add_context(HookEvent::SessionStart, &verdict.additional_context);
+        let counting = self.counting();
+        if let Some((message, shaped)) = message.zip(self.state.shaped.as_mut()) {
+            shaped.tokens = shaped.tokens + counting.tokens(message.estimate());
+            shaped.messages.push(message);
+        }
+        self.tell_loaded();
     }
 
     pub(super) fn post_compact_answered(&mut self, verdict: &HookVerdict) {
         if let Some(reason) = &verdict.stop {
             self.end_with(RunEnd::HookStopped, Some(reason.clone()));
         }
-        self.after_stage(Stage::AutoCompact, true);
+        self.start_again();
     }
 
     pub(super) fn summary_answered(&mut self, answer: &ModelAnswer) {

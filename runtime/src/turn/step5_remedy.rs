@@ -249,6 +249,7 @@ impl Turn {
             false => RunEnd::Error,
         };
         self.end_with(end, Some(text));
+        self.state.model.failed = Some(failure.class);
         let attempts = self.state.model.turn_attempts;
         let outcome = failure.class.code().to_owned();
         self.record_step_of(

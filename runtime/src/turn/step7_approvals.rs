@@ -81,8 +81,13 @@ impl Turn {
             self.journal.sync();
         }
         let question = Arc::new(question);
-        self.state.question =
-            Some(OpenQuestion { question, handlers, is_shown: false, is_notified: false });
+        self.state.question = Some(OpenQuestion {
+            question,
+            handlers,
+            is_shown: false,
+            is_notified: false,
+            denial: None,
+        });
         match is_recorded {
             true => self.once_recorded(Then::Consult),
             false => self.consult(),
@@ -212,6 +217,13 @@ impl Turn {
         if BINDS_ANSWERS <= self.facts.revision && self.is_outdated() {
             return self.judge_anew();
         }
+        if !self.tell_denial(&given) {
+            self.settle_now(given);
+        }
+    }
+
+    /// Ends the question that is open, of whose answer hooks know.
+    pub(super) fn settle_now(&mut self, given: GivenAnswer) {
         let Some(OpenQuestion { question, is_shown, .. }) = self.state.question.take() else {
             return;
         };
@@ -267,13 +279,13 @@ impl Turn {
     }
 
     /// Whether the open question was raised under rules or a mode that no longer hold.
-    fn is_outdated(&self) -> bool {
+    pub(super) fn is_outdated(&self) -> bool {
         let open = self.state.question.as_ref().zip(self.state.gate_setup.as_ref());
         open.is_some_and(|(open, setup)| setup.epoch() != open.question.epoch)
     }
 
     /// Takes the call at the gate through it once more.
-    fn judge_anew(&mut self) {
+    pub(super) fn judge_anew(&mut self) {
         self.state.question = None;
         self.state.gate = None;
         self.gate_next();

@@ -1,5 +1,7 @@
 //! Step 8 of a turn: the permitted calls run, and all are answered in the order of the answer.
 
+use std::sync::Arc;
+
 use super::{Effect, Then, Turn, count};
 use crate::{
     event::Event,
@@ -103,6 +105,9 @@ impl Turn {
     /// does not depend on the order in which parallel calls end.
     pub(super) fn answer_ended(&mut self) {
         while self.state.firing.is_none() {
+            if self.tell_move() {
+                break;
+            }
             let index = self.state.n_answered;
             let Some(state) = self.state.calls.get_mut(index) else { return self.executed() };
             match std::mem::replace(&mut state.stage, CallStage::Answered) {
@@ -120,6 +125,26 @@ impl Turn {
         if next == Some(&self.state.n_answered) && self.state.firing.is_none() {
             self.next_group();
         }
+    }
+
+    /// Fires when the call that was answered last has moved the working directory; false when it has not, or
+    /// nobody waits for it.
+    fn tell_move(&mut self) -> bool {
+        if self.cwd() == &*self.state.cwd {
+            return false;
+        }
+        let new: Arc<str> = self.cwd().into();
+        let old = std::mem::replace(&mut self.state.cwd, Arc::clone(&new));
+        let firing = Firing::CwdChanged { old: (&*old).into(), new: (&*new).into() };
+        self.fire(firing, None, FiringReason::CwdChanged)
+    }
+
+    /// The CwdChanged hooks have ended.
+    pub(super) fn cwd_answered(&mut self, verdict: HookVerdict) {
+        if let Some(reason) = verdict.stop {
+            self.end_with(RunEnd::HookStopped, Some(reason));
+        }
+        self.answer_ended();
     }
 
     fn after_call(&mut self, index: usize, outcome: Box<ToolOutcome>) {
@@ -175,7 +200,7 @@ impl Turn {
             self.facts.agent.is_none() || !matches!(it, ToolNote::CwdChanged { .. })
         };
         for note in outcome.notes.iter().filter(is_kept) {
-            std::sync::Arc::make_mut(&mut self.memory.tools).fold(note);
+            Arc::make_mut(&mut self.memory.tools).fold(note);
             if let ToolNote::FileSeen { path, .. } = note {
                 let changes = matches!(access, Some(Access::WritePath { .. }));
                 self.memory.touch(path, changes);

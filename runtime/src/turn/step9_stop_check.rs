@@ -9,6 +9,7 @@ use crate::{
     run::RunEnd,
     step2_state_initialization::FiringReason,
     step3_context_assembly::{of_hook, source8_tool_results::escape_harness_tags},
+    step5_model_call::FailureClass,
     step9_stop_check::{EndReason, RunBudget, StopDecision},
     transcript::entry::StepDetail,
     turn::effect::TurnReport,
@@ -23,19 +24,42 @@ impl Turn {
         let decision = self.stop_decision();
         let would_end = decision.reason == Some(EndReason::NoPendingTools) && self.end.is_none();
         let fired = would_end && {
-            let last = self.history.iter().rev().find(|it| it.kind == MessageKind::Answer);
-            let last = last.map(|it| it.text()).unwrap_or_default();
             let active = 0 < self.memory.stop_blocks;
-            let last_assistant_message = last.into();
+            let last_assistant_message = self.last_answer().into();
             let firing = match self.end_event() {
                 HookEvent::SubagentStop => Firing::SubagentStop { active, last_assistant_message },
                 _ => Firing::Stop { active, last_assistant_message },
             };
             self.fire(firing, None, FiringReason::Stop)
         };
-        if !fired {
+        if !fired && !self.tell_failure() {
             self.stopped(decision);
         }
+    }
+
+    /// Fires for a run that the failure of a model server ends; false when nothing waits for hooks.
+    fn tell_failure(&mut self) -> bool {
+        let Some(class) = self.state.model.failed.take().filter(|_| !self.stop_marked) else {
+            return false;
+        };
+        let error = failure_name(class).into();
+        let details = self.error.clone().unwrap_or_default().into();
+        let last_assistant_message = self.last_answer().into();
+        let firing = Firing::StopFailure { error, details, last_assistant_message };
+        self.fire(firing, None, FiringReason::StopFailure)
+    }
+
+    /// The StopFailure hooks have ended; the run has failed whatever they answer.
+    pub(super) fn failure_answered(&mut self) {
+        // Asked for while they ran.
+        self.mark_stop();
+        let decision = self.stop_decision();
+        self.stopped(decision);
+    }
+
+    fn last_answer(&self) -> String {
+        let last = self.history.iter().rev().find(|it| it.kind == MessageKind::Answer);
+        last.map(|it| it.text()).unwrap_or_default()
     }
 
     /// Writes down that somebody asked for the end, for the stop check to read.
@@ -124,5 +148,27 @@ impl Turn {
             true => HookEvent::SubagentStop,
             false => HookEvent::Stop,
         }
+    }
+}
+
+/// The kind of a failure, as matchers of StopFailure name it.
+fn failure_name(class: FailureClass) -> &'static str {
+    match class {
+        FailureClass::RateLimit | FailureClass::Quota => "rate_limit",
+        FailureClass::Overloaded => "overloaded",
+        FailureClass::Auth => "authentication_failed",
+        FailureClass::Billing => "billing_error",
+        FailureClass::InvalidRequest
+        | FailureClass::ContextOverflow
+        | FailureClass::OutputOverflow => "invalid_request",
+        FailureClass::MaxOutput => "max_output_tokens",
+        FailureClass::Unreachable
+        | FailureClass::Network
+        | FailureClass::Timeout
+        | FailureClass::StreamBroken
+        | FailureClass::BadAnswer
+        | FailureClass::EmptyAnswer
+        | FailureClass::Internal => "server_error",
+        FailureClass::PauseTurn | FailureClass::Refusal => "unknown",
     }
 }

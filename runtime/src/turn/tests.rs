@@ -16,6 +16,7 @@ mod dispatch;
 mod ends;
 mod estimates;
 mod gate;
+mod hook_events;
 mod hooks;
 mod long_session;
 mod order;

@@ -26,6 +26,10 @@ pub(super) fn apply(
             Ok(())
         }
         HookEvent::PermissionRequest => apply_permission(specific, verdict),
+        HookEvent::PermissionDenied => {
+            verdict.retry = boolean(specific, "retry")? == Some(true);
+            Ok(())
+        }
         _ => Ok(()),
     }
 }

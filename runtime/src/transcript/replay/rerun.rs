@@ -160,7 +160,10 @@ impl<'a> Rerun<'a> {
         let n_before = match asked {
             Effect::Next(Step::StopCheck) => 0,
             Effect::RunHooks(firing)
-                if matches!(firing.event, HookEvent::Stop | HookEvent::SubagentStop) =>
+                if matches!(
+                    firing.event,
+                    HookEvent::Stop | HookEvent::SubagentStop | HookEvent::StopFailure
+                ) =>
             {
                 firing.handlers.len()
             }

@@ -30,7 +30,7 @@ fn file(path: &str, text: &str) -> InstructionFile {
     InstructionFile { scope: Scope::Project, path: path.into(), text: text.into() }
 }
 
-fn read_of(path: &str, said: String) -> ToolOutcome {
+pub(super) fn read_of(path: &str, said: String) -> ToolOutcome {
     let seen = FileSeen { mtime_ns: 0, size: 0, digest: Digest::default(), partial: false };
     let notes = vec![ToolNote::FileSeen { path: path.into(), seen }];
     ToolOutcome { notes, ..ToolOutcome::ok(said) }

@@ -170,7 +170,7 @@ fn every_handler_leaves_a_record_with_what_it_said() {
 
 /// The turns are walked again from their lines, and the audit finds nothing wrong.
 #[track_caller]
-fn check(play: &Play) {
+pub(super) fn check(play: &Play) {
     let stored = |digest| play.stored.get(&digest).cloned();
     replay(&play.bytes(), &stored).unwrap_or_else(|it| panic!("{it}"));
     let evidence = Evidence {

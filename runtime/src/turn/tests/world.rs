@@ -266,7 +266,14 @@ impl World {
     /// The mode that is set while the handler of this effect is at work, before its answer is there.
     pub(super) fn mode_set_during(&mut self, effect: &Effect) -> Option<TurnInput> {
         let handler = match effect {
-            Effect::RunHooks(it) if it.event == HookEvent::PermissionRequest => AnsweredBy::Hook,
+            Effect::RunHooks(it)
+                if matches!(
+                    it.event,
+                    HookEvent::PermissionRequest | HookEvent::PermissionDenied
+                ) =>
+            {
+                AnsweredBy::Hook
+            }
             Effect::CallModel(it) if it.purpose == Purpose::Classification => {
                 AnsweredBy::Classifier
             }
