@@ -201,9 +201,17 @@ fn old_part(context: &ShapedContext, setup: &ShaperSetup) -> Option<usize> {
     }
     let keep = setup.settings.keep_newest.max(MIN_VERBATIM);
     let n_old = history::newest_start(&context.messages, keep);
-    let new_to_it =
-        context.messages[..n_old].iter().filter(|it| it.kind != MessageKind::CompactSummary);
-    (MIN_TO_SUMMARISE <= setup.counting.tokens(estimate_of(new_to_it))).then_some(n_old)
+    let size = |n_old: usize| {
+        let is_new = |it: &&Arc<Message>| it.kind != MessageKind::CompactSummary;
+        setup.counting.tokens(estimate_of(context.messages[..n_old].iter().filter(is_new)))
+    };
+    if MIN_TO_SUMMARISE <= size(n_old) {
+        return Some(n_old);
+    }
+    // What the provider refuses may lie in few messages: then all goes that is in front of the prompt in work.
+    let is_refused = setup.trigger_override.is_some() && setup.fixed != Tokens(0);
+    let in_front = history::last_prompt(&context.messages).filter(|_| is_refused)?;
+    (Tokens(0) < size(in_front)).then_some(in_front)
 }
 
 fn meta(id: &str, text: &str) -> Arc<Message> {
