@@ -10,8 +10,7 @@ use super::{
     source1_system_prompt::{
         SYSTEM_PROMPT_BUDGET_CHARS, SystemPromptParts, moved, segments, tool_segment,
     },
-    source2_environment,
-    source3_instructions::{self, INSTRUCTIONS_BUDGET_CHARS},
+    source2_environment, source3_instructions,
     source4_path_rules::PathRuleSet,
     source5_auto_memory, source6_tool_metadata,
     source7_conversation_history::is_sent,
@@ -85,7 +84,8 @@ impl Sources {
         let system: Vec<String> = segments.into_iter().map(|it| it.text).collect();
         let environment = source2_environment::text(texts, parts.now);
         let moved = moved(texts, parts, &tools, SYSTEM_PROMPT_BUDGET_CHARS);
-        let instructions = source3_instructions::text(texts, INSTRUCTIONS_BUDGET_CHARS);
+        let instructions =
+            source3_instructions::text(texts, source3_instructions::budget(parts.window));
         let memory = source5_auto_memory::text(texts, parts.memory);
         let mut sizes = [0; 9];
         sizes[0] = system.iter().map(|it| chars(it)).sum();

@@ -45,6 +45,9 @@ pub struct SystemPromptParts<'a> {
     /// not name its origin, as in sessions of the revisions before
     /// [`APPENDS`](crate::run::facts::SessionFacts::revision).
     pub now: Option<Now<'a>>,
+    /// Tokens that the model's window holds, of which instruction files may take a part; `None`: they have
+    /// room whatever the window is.
+    pub window: Option<u64>,
 }
 
 /// What is the case when a session starts.

@@ -1,10 +1,21 @@
 //! Source 3: instruction files, in a message of the user and never in the system prompt.
 
 use super::{InstructionFile, SourceTexts, cut, titled};
-use crate::permission::Scope;
+use crate::{permission::Scope, tokens::CHARS_PER_TOKEN};
 
 /// Characters that all instruction files together may have.
 pub const INSTRUCTIONS_BUDGET_CHARS: usize = 100_000;
+
+/// The part of a window that they may have is one over this, however small the window is.
+const WINDOW_SHARE: u64 = 4;
+
+/// Characters that instruction files together may have in front of a model whose window holds this many
+/// tokens.
+pub(super) fn budget(window: Option<u64>) -> usize {
+    let share = window.map(|it| (it / WINDOW_SHARE).saturating_mul(CHARS_PER_TOKEN));
+    let share = share.and_then(|it| usize::try_from(it).ok());
+    share.map_or(INSTRUCTIONS_BUDGET_CHARS, |it| it.min(INSTRUCTIONS_BUDGET_CHARS))
+}
 
 /// The files, in the order the model reads them; `None` when there are none.
 pub(super) fn text(texts: &SourceTexts, budget_chars: usize) -> Option<String> {
@@ -72,6 +83,13 @@ mod tests {
         assert!(tight.contains(&"b".repeat(200)) && !tight.contains(&"c".repeat(51)));
         let none = text(&texts, 0).unwrap();
         assert!(none.contains(&"a".repeat(200)) && !none.contains("bb"));
+    }
+
+    // REQ: CTX-3, CTX-8
+    #[test]
+    fn small_window_gives_instructions_a_quarter_of_it() {
+        let windows = [None, Some(0), Some(32_000), Some(100_000), Some(u64::MAX)];
+        assert_eq!(windows.map(budget), [100_000, 0, 32_000, 100_000, 100_000]);
     }
 
     // REQ: CTX-6

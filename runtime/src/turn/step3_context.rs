@@ -50,6 +50,7 @@ impl Turn {
                 model: &settings.model,
                 knowledge: facts.map_or("", |it| &it.knowledge),
             }),
+            window: self.shapes_conversation().then_some(settings.context_window),
         };
         let has_memory = settings.instructions.has_memory || !self.appends();
         let shown = SourceTexts {

@@ -18,6 +18,7 @@ mod estimates;
 mod gate;
 mod hook_events;
 mod hooks;
+mod long_instructions;
 mod long_session;
 mod order;
 mod origins;
