@@ -12,13 +12,13 @@ pub(crate) mod agents;
 pub(crate) mod background;
 pub(crate) mod context;
 mod end_hooks;
-mod execute;
 mod handle;
 mod hooks;
 mod message;
 mod opening;
 pub(crate) mod processes;
 mod servers;
+mod session_effects;
 mod shells;
 mod timer;
 pub(crate) mod tools;
@@ -107,7 +107,7 @@ pub(crate) struct SessionState {
     /// Reads the earlier conversation.
     loader: Option<ActorId>,
     /// Reads the settings before the first run.
-    measurer: Option<ActorId>,
+    settings_reader: Option<ActorId>,
     /// Waits for MCP servers that were not ready when the session was opened.
     server_waiter: Option<ActorId>,
     /// Who waits for the end of a run, and the place of its prompt in the queue.
@@ -179,7 +179,7 @@ impl Actor for Session {
             }),
             readiness: opening::Readiness::default(),
             loader: None,
-            measurer: None,
+            settings_reader: None,
             server_waiter,
             prompts: BTreeMap::new(),
             n_prompts: 0,
@@ -267,7 +267,7 @@ impl SessionState {
             }
             SessionMsg::Opened(opened) => SessionInput::Opened(self.take_opened(opened)),
             SessionMsg::Loaded(earlier) => self.take_loaded(earlier),
-            SessionMsg::Measured(merged) => self.take_settings(merged),
+            SessionMsg::SettingsRead(merged) => self.take_settings(merged),
             SessionMsg::Recorded(Recorded { ticket, result }) => SessionInput::Written {
                 ticket,
                 result: result.map(|it| it.hash).map_err(|it| it.to_string()),
@@ -373,7 +373,7 @@ impl SessionState {
         {
             return Gone::Timer { run, deadline };
         }
-        if self.measurer.take_if(|it| *it == child).is_some() {
+        if self.settings_reader.take_if(|it| *it == child).is_some() {
             return Gone::Input(SessionInput::SettingsRead(None));
         }
         if self.server_waiter.take_if(|it| *it == child).is_some() {

@@ -33,7 +33,7 @@ use crate::{
 pub(crate) enum ShardMsg {
     /// Open a session here.
     Open(Box<SessionSetup>, oneshot::Sender<Option<ActorRef<SessionMsg>>>),
-    /// Start the actor of this gate here.
+    /// Start the actor of this limiter here.
     Govern(ProviderLimiter),
     /// Ask this server, whose actor lives here, for its tools. It is started if it is not there.
     McpTools(Arc<Server>, oneshot::Sender<Tools>),
@@ -118,10 +118,10 @@ impl Actor for Shard {
                 // cheap.
                 let _gone = reply.send(actor);
             }
-            ShardMsg::Govern(gate) => {
+            ShardMsg::Govern(limiter) => {
                 // At the end sessions are interrupted and no call waits at a limiter.
                 if state.shutdown.is_none() {
-                    let governor = (gate, state.directory.clone());
+                    let governor = (limiter, state.directory.clone());
                     let governor = spawn(Governor, governor, myself.get_cell()).await?;
                     state.governors.insert(governor.get_id(), governor);
                 }
@@ -243,7 +243,7 @@ impl ShardHandle {
     /// Starts actors of governors here.
     pub(crate) fn governor_spawner(&self) -> Spawner {
         let shard = self.actor.clone();
-        Spawner::new(move |gate| shard.cast(ShardMsg::Govern(gate)).is_ok())
+        Spawner::new(move |limiter| shard.cast(ShardMsg::Govern(limiter)).is_ok())
     }
 
     /// The shards that the options ask for.

@@ -184,7 +184,7 @@ impl Governor {
         }
         self.calls.insert(ticket, call);
         self.go_on(now, out);
-        self.tell(now, ticket, out);
+        self.park_or_refuse(now, ticket, out);
     }
 
     /// Whatever can be done now, is done.
@@ -318,7 +318,7 @@ impl Governor {
         };
         if has_opened {
             let waiting: Vec<Ticket> = self.deadlines.iter().map(|(_, it)| *it).collect();
-            waiting.into_iter().for_each(|it| self.tell(now, it, out));
+            waiting.into_iter().for_each(|it| self.park_or_refuse(now, it, out));
         }
     }
 
@@ -349,7 +349,7 @@ impl Governor {
     }
 
     /// Gives a call that waits the reason, or refuses it when that is longer than it may wait.
-    fn tell(&mut self, now: u64, ticket: Ticket, out: &mut Vec<GovernorOutput>) {
+    fn park_or_refuse(&mut self, now: u64, ticket: Ticket, out: &mut Vec<GovernorOutput>) {
         let Some(call) = self.calls.get(&ticket) else { return };
         if matches!(call.stage, Stage::InFlight { .. }) {
             return;

@@ -228,7 +228,7 @@ impl Turn {
     fn run_step(&mut self, step: Step) {
         self.announced = None;
         self.step = step;
-        self.tell(Event::StepStarted { turn: self.number, step });
+        self.publish(Event::StepStarted { turn: self.number, step });
         match step {
             Step::SettingsResolution => self.resolve_settings(),
             Step::StateInitialization => self.initialize_state(),
@@ -273,14 +273,14 @@ impl Turn {
         self.awaits.take_if(|it| *it == what).is_some()
     }
 
-    fn tell(&mut self, event: Event) {
-        self.effects.push(Effect::Tell(event));
+    fn publish(&mut self, event: Event) {
+        self.effects.push(Effect::Publish(event));
     }
 
     /// Publishes and records something that an operator should look at.
     fn alert(&mut self, what: &str) {
         self.journal.record(self.now, RecordKind::Alert { what: what.into() });
-        self.tell(Event::Alert { what: what.into() });
+        self.publish(Event::Alert { what: what.into() });
     }
 
     /// A message of the harness at the end of the conversation.

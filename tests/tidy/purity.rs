@@ -192,7 +192,10 @@ const LOCKS: &[(&str, &str)] = &[
     ),
     ("handle/events.rs", "what goes out to listeners"),
     ("services/governor.rs", "the gates of an `Ennead`, by provider and key"),
-    ("services/governor/gate.rs", "what all calls to one provider and key have in common"),
+    (
+        "services/governor/provider_limiter.rs",
+        "what all calls to one provider and key have in common",
+    ),
     (
         "services/mcp_server/server.rs",
         "the servers of an `Ennead`, and what outlives a crash of one",
@@ -209,7 +212,7 @@ const LOCKS: &[(&str, &str)] = &[
     ),
     ("groundwork/redaction/values.rs", "what the session opened last looks for, for the next one"),
     ("session/agents/report.rs", "a guard that is disarmed once"),
-    ("session/execute.rs", "replies that are given once"),
+    ("session/session_effects.rs", "replies that are given once"),
     (
         "session/tools.rs",
         "the tools of a session by name; which of them a turn may call it knows itself",

@@ -157,7 +157,7 @@ impl Directory {
         let id = cell.get_id();
         let (session, since) = (session.cloned(), Instant::now());
         let live = Live { kind, session, step: None, cell, since, step_since: None, mailbox: None };
-        self.tell(|| TreeChange::Started(live.clone()));
+        self.publish(|| TreeChange::Started(live.clone()));
         self.0.actors.insert(id, live);
         Registration { directory: self.clone(), id }
     }
@@ -205,7 +205,7 @@ impl Directory {
         if let Some(mut live) = self.0.actors.get_mut(&id) {
             live.step = Some(step);
             live.step_since = Some(Instant::now());
-            self.tell(|| TreeChange::Changed(live.clone()));
+            self.publish(|| TreeChange::Changed(live.clone()));
         }
     }
 
@@ -234,7 +234,7 @@ impl Registration {
 impl Drop for Registration {
     fn drop(&mut self) {
         if let Some((_, live)) = self.directory.0.actors.remove(&self.id) {
-            self.directory.tell(|| TreeChange::Ended(live));
+            self.directory.publish(|| TreeChange::Ended(live));
         }
     }
 }

@@ -111,11 +111,11 @@ impl EventHub {
             _ => {}
         }
         state.seq += 1;
-        state.tell(&event);
+        state.deliver(&event);
         // With the lock held, so that the order is that of the numbers.
         if let Some((all, session)) = self.0.all.as_ref().filter(|_| Wants::default().takes(&event))
         {
-            all.tell(session, state.seq, &event);
+            all.deliver(session, state.seq, &event);
         }
         drop(state);
         if let Some((parent, agent)) = &self.0.parent
@@ -138,9 +138,9 @@ impl EventHub {
             return;
         }
         let event = delta();
-        state.tell(&event);
+        state.deliver(&event);
         if let Some((all, session)) = all {
-            all.tell(session, state.seq, &event);
+            all.deliver(session, state.seq, &event);
         }
     }
 
@@ -205,7 +205,7 @@ impl EventHub {
 
 impl HubState {
     /// Sends all listeners the event with the newest number.
-    fn tell(&mut self, event: &Event) {
+    fn deliver(&mut self, event: &Event) {
         for listener in &mut self.listeners {
             listener.push(self.seq, event);
         }

@@ -3,10 +3,10 @@
 //! Asking takes no message. The state machine is in a [`ProviderLimiter`] behind a short mutex, and
 //! a call without an obstacle passes it on its own thread in under a microsecond; waking
 //! this actor on another thread would cost 48 µs. The actor owns what has to wait: the timer, which is
-//! set only while a call is parked. It hears gates, and its parent is a shard. When it is gone, the
-//! next living shard starts another on the same gate, which takes over everything that waits.
+//! set only while a call is parked. It receives messages of limiters, and its parent is a shard. When it is gone, the
+//! next living shard starts another on the same limiter, which takes over everything that waits.
 
-mod gate;
+mod provider_limiter;
 
 use std::{collections::BTreeMap, sync::Mutex, time::Duration};
 
@@ -18,26 +18,26 @@ use crate::{
     handle::options::Endpoint,
 };
 
-pub(crate) use gate::{CallPermit, Parked, ProviderLimiter, Request, Spawner};
+pub(crate) use provider_limiter::{CallPermit, CallRequest, Parked, ProviderLimiter, Spawner};
 
-/// What a governor hears.
+/// What a governor receives.
 #[derive(Debug)]
 pub(crate) enum GovernorMsg {
-    /// Look again at this time of the gate's clock, in milliseconds, and not before.
+    /// Look again at this time of the limiter's clock, in milliseconds, and not before.
     WakeAt(u64),
     /// The time that the governor waited for has come.
     Tick,
 }
 
-/// The actor of one gate.
+/// The actor of one limiter.
 pub(crate) struct Governor;
 
 pub(crate) struct GovernorState {
-    gate: ProviderLimiter,
+    limiter: ProviderLimiter,
     timer: Option<JoinHandle<Result<(), MessagingErr<GovernorMsg>>>>,
     _registration: Registration,
     /// Dropped with the actor, however it ends.
-    _succession: gate::Succession,
+    _succession: provider_limiter::Succession,
 }
 
 impl Actor for Governor {
@@ -48,12 +48,12 @@ impl Actor for Governor {
     async fn pre_start(
         &self,
         myself: ActorRef<GovernorMsg>,
-        (gate, directory): (ProviderLimiter, Directory),
+        (limiter, directory): (ProviderLimiter, Directory),
     ) -> Result<GovernorState, ActorProcessingErr> {
         let registration = directory.enter(ActorKind::Governor, None, myself.get_cell());
-        let succession = gate.taken_over_by(&myself);
+        let succession = limiter.taken_over_by(&myself);
         Ok(GovernorState {
-            gate,
+            limiter,
             timer: None,
             _registration: registration,
             _succession: succession,
@@ -71,10 +71,10 @@ impl Actor for Governor {
                 if let Some(timer) = state.timer.take() {
                     timer.abort();
                 }
-                let wait = Duration::from_millis(at.saturating_sub(state.gate.now()));
+                let wait = Duration::from_millis(at.saturating_sub(state.limiter.now()));
                 state.timer = Some(myself.send_after(wait, || GovernorMsg::Tick));
             }
-            GovernorMsg::Tick => state.gate.tick(),
+            GovernorMsg::Tick => state.limiter.tick(),
         }
         Ok(())
     }
@@ -88,7 +88,7 @@ impl Drop for GovernorState {
     }
 }
 
-/// The gates of one `Ennead`, by provider and key. Kept as long as it lives, so that a session which
+/// The limiters of one `Ennead`, by provider and key. Kept as long as it lives, so that a session which
 /// is closed and opened again does not forget that a quota is used up.
 #[derive(Debug)]
 pub(crate) struct Governors {
@@ -99,27 +99,27 @@ pub(crate) struct Governors {
 }
 
 impl Governors {
-    /// Holds no gate yet. Their actors will be started by the first of these that can.
+    /// Holds no limiter yet. Their actors will be started by the first of these that can.
     pub(crate) fn new(limits: GovernorLimits, stream: Stream, spawners: Vec<Spawner>) -> Self {
         Self { limits, stream: stream.child("governor"), spawners, limiters: Mutex::default() }
     }
 
-    /// The gate in front of this endpoint. What it is known by holds no key, only a digest of it.
+    /// The limiter in front of this endpoint. What it is known by holds no key, only a digest of it.
     pub(crate) fn of(&self, endpoint: &Endpoint) -> ProviderLimiter {
         let base = endpoint.base.trim_end_matches('/').to_owned();
         // Names hold no zero and values no zero either, so no two lists of headers read the same.
         let headers = endpoint.headers.iter().flat_map(|(name, value)| [&**name, value]);
         let secret = Digest::of(headers.collect::<Vec<_>>().join("\0").as_bytes());
-        let mut limiters = gate::lock(&self.limiters);
+        let mut limiters = provider_limiter::lock(&self.limiters);
         limiters
             .entry((base, secret))
             .or_insert_with_key(|(base, secret)| {
                 let stream = self.stream.child(&format!("{base} {secret}"));
                 let provider = endpoint.provider.clone();
-                let gate =
+                let limiter =
                     ProviderLimiter::new(provider, self.limits, stream, self.spawners.clone());
-                gate.start();
-                gate
+                limiter.start();
+                limiter
             })
             .clone()
     }

@@ -58,7 +58,7 @@ pub(crate) enum SessionMsg {
     /// An earlier conversation was read.
     Loaded(Box<Result<Earlier, String>>),
     /// The settings for a prompt that may be too long were read.
-    Measured(Option<Arc<Merged>>),
+    SettingsRead(Option<Arc<Merged>>),
     /// Lines are safe, or lost.
     Recorded(Recorded),
     /// A turn wants lines written. The key names the turn.

@@ -102,7 +102,7 @@ impl SessionState {
 
     /// Takes over the settings layers, where they could be read.
     pub(super) fn take_settings(&mut self, merged: Option<Arc<Merged>>) -> SessionInput {
-        self.measurer = None;
+        self.settings_reader = None;
         SessionInput::SettingsRead(merged)
     }
 
@@ -116,10 +116,10 @@ impl SessionState {
                 Ok((SettingsRead::Layers(layers), _)) => merged(order.with(layers)).await,
                 Ok(_) | Err(_) => None,
             };
-            let _gone = back.cast(SessionMsg::Measured(merged));
+            let _gone = back.cast(SessionMsg::SettingsRead(merged));
         });
         let job = self.shared.job(ActorKind::SourceReader, work);
-        self.measurer = Some(spawn_leaf(job, myself.get_cell()).await?.get_id());
+        self.settings_reader = Some(spawn_leaf(job, myself.get_cell()).await?.get_id());
         Ok(())
     }
 

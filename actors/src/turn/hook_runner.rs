@@ -109,7 +109,7 @@ impl Actor for HookRunner {
             HookMsg::Run(Admitted { work, slot }) => start(*work, slot, &myself, state).await?,
             HookMsg::Finished(id, outputs) => {
                 if let Some(running) = state.running.remove(&id) {
-                    tell(&running, outputs);
+                    reply(&running, outputs);
                 }
             }
             HookMsg::Gone(who) => gone(who, state),
@@ -200,7 +200,7 @@ async fn read_elsewhere(output: HandlerOutput) -> HandlerOutput {
 fn gone(who: ActorId, state: &mut HookRunnerState) {
     state.running.retain(|_, running| {
         if running.execution.get_id() == who {
-            tell(running, vec![HandlerOutput::refused("the hook crashed"); running.n_handlers]);
+            reply(running, vec![HandlerOutput::refused("the hook crashed"); running.n_handlers]);
             return false;
         }
         if running.turn.get_id() == who {
@@ -211,7 +211,7 @@ fn gone(who: ActorId, state: &mut HookRunnerState) {
     });
 }
 
-fn tell(running: &Running, outputs: Vec<HandlerOutput>) {
+fn reply(running: &Running, outputs: Vec<HandlerOutput>) {
     let _gone = running.turn.cast(TurnMsg::Hooks(running.firing, outputs));
 }
 

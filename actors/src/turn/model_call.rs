@@ -2,7 +2,7 @@
 //!
 //! What can be shown goes straight to the event hub, one batch per read; the supervisor hears the
 //! settled answer or why there is none. Before it sends it passes the limiter of the provider and key
-//! (`services/governor/gate.rs`), where it may be parked. Bytes come from a `Transport` (`world/http.rs`), are read
+//! (`services/governor/provider_limiter.rs`), where it may be parked. Bytes come from a `Transport` (`world/http.rs`), are read
 //! by `AnswerReader` (`step5_model_call/provider.rs` in `runtime`), and deltas leave for `handle/events.rs`.
 
 mod body;
@@ -31,7 +31,7 @@ use self::{
 use crate::{
     groundwork::{directory::ParkedMark, spans},
     handle::{events::EventHub, in_process_model, options::Endpoint},
-    services::governor::{CallPermit, Parked, ProviderLimiter, Request},
+    services::governor::{CallPermit, CallRequest, Parked, ProviderLimiter},
     session::context::SessionContext,
 };
 use ennead_runtime::{
@@ -146,19 +146,19 @@ impl Attempt<'_> {
     async fn exchange(&mut self) -> Result<ModelAnswer, ModelFailure> {
         let place = self.order.provider;
         let shared = self.shared;
-        let (Some(endpoint), Some(gate)) =
+        let (Some(endpoint), Some(limiter)) =
             (shared.endpoints.get(place), shared.limiters.get(place))
         else {
             return Err(no_provider());
         };
-        let (pass, was_parked) = self.admitted(gate).await;
+        let (permit, was_parked) = self.admitted(limiter).await;
         let parked_ms = if was_parked { self.millis() } else { 0 };
         self.parked_ms = NonZeroU32::new(u32::try_from(parked_ms).unwrap_or(u32::MAX));
         // What comes before is the governor's time, not the model's.
         self.started = shared.world.clock.elapsed();
-        let pass = pass?;
+        let permit = permit?;
         // Servers repeat what they were sent.
-        let mut result = self.talk(endpoint, &pass).await;
+        let mut result = self.talk(endpoint, &permit).await;
         if let Err(failure) = &mut result {
             shared.redaction.redactor().failure(failure);
         }
@@ -167,21 +167,24 @@ impl Attempt<'_> {
                 let usage = &answer.usage;
                 // What is read from a cache counts against no limit.
                 let input = usage.input_tokens.saturating_add(usage.cache_creation_input_tokens);
-                pass.settle(Outcome::Answered, Some((input, usage.output_tokens)));
+                permit.settle(Outcome::Answered, Some((input, usage.output_tokens)));
             }
             Err(failure) => {
                 shared.learned.take_in(&endpoint.base, &self.order.model, failure);
-                pass.settle(outcome_of(failure), None);
+                permit.settle(outcome_of(failure), None);
             }
         }
         result
     }
 
-    /// Waits at the gate, and says whether it had to. Listeners and the directory see it while it is
+    /// Waits at the limiter, and returns whether it had to. Listeners and the directory see it while it is
     /// parked.
-    async fn admitted(&self, gate: &ProviderLimiter) -> (Result<CallPermit, ModelFailure>, bool) {
+    async fn admitted(
+        &self,
+        limiter: &ProviderLimiter,
+    ) -> (Result<CallPermit, ModelFailure>, bool) {
         let order = &self.order;
-        let request = Request {
+        let request = CallRequest {
             tenant: self.shared.tenant.clone(),
             tokens: Tokens::from_chars(order.request.body.len() as u64).0,
             is_retry: order.is_retry,
@@ -189,24 +192,24 @@ impl Attempt<'_> {
         };
         // Dropped with this future, and so on an interrupt, too.
         let mut parking = None;
-        let told = |parked: Parked| {
+        let on_parked = |parked: Parked| {
             let now = self.shared.world.clock.now().0;
             let until_ms = parked.for_ms.map(|it| now.saturating_add(it));
-            let (attempt, provider) = (order.attempt, Arc::clone(gate.provider()));
+            let (attempt, provider) = (order.attempt, Arc::clone(limiter.provider()));
             let reason = parked.reason;
             parking
                 .get_or_insert_with(|| Parking::new(self.shared, attempt))
                 .mark(reason, until_ms);
             self.hub().publish(Event::Parked { attempt, provider, reason, until_ms });
         };
-        let passed = gate.pass(request, told).await;
-        (passed.map_err(|it| failure::from_governor(gate.provider(), &it)), parking.is_some())
+        let admitted = limiter.admit(request, on_parked).await;
+        (admitted.map_err(|it| failure::from_governor(limiter.provider(), &it)), parking.is_some())
     }
 
     async fn talk(
         &mut self,
         endpoint: &Endpoint,
-        pass: &CallPermit,
+        permit: &CallPermit,
     ) -> Result<ModelAnswer, ModelFailure> {
         let order = &mut self.order;
         let streamed = order.streamed;
@@ -235,7 +238,7 @@ impl Attempt<'_> {
         let response = sent.map_err(|error| located(&url, failure::before_head(&error)))?;
         let WireResponse { status, headers, mut body } = response;
         if let Some(report) = Report::read(&headers, self.shared.world.clock.now()) {
-            pass.on_report(report);
+            permit.on_report(report);
         }
         if status != 200 {
             return Err(self.refused(&url, status, &headers, &mut body, &mut watchdog).await);

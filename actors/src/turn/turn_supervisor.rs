@@ -5,18 +5,18 @@
 //! never waits inside a handler: whatever takes time is a child, so an interrupt is served at
 //! once, and stopping this actor stops everything that the turn has started.
 //!
-//! An effect is carried out in `execute.rs`. A tool call takes its slot in `dispatch.rs`, is run by
+//! An effect is carried out in `turn_effects.rs`. A tool call takes its slot in `dispatch.rs`, is run by
 //! `tool_dispatcher.rs`, and comes back as an input of the turn; what the session must write goes to it as a
 //! message.
 
 mod dispatch;
-mod execute;
 mod message;
 mod open_question;
 mod progress;
 mod questions;
 mod tool_context;
 mod tree_admission;
+mod turn_effects;
 
 pub(crate) use message::TurnMsg;
 
@@ -186,7 +186,8 @@ impl Actor for TurnSupervisor {
         let mut effects = VecDeque::from(match message {
             TurnMsg::InputsChecked(calls) => {
                 state.pending.retain(|(_, it)| !matches!(it, Pending::Inputs(_)));
-                Box::pin(state.start(&myself, execute::ChildToStart::Dispatcher(calls))).await?
+                Box::pin(state.start(&myself, turn_effects::ChildToStart::Dispatcher(calls)))
+                    .await?
             }
             message => state.on_message(&myself, message)?,
         });
@@ -262,11 +263,11 @@ impl ActiveTurn {
                 return Ok(Vec::new());
             }
         };
-        Ok(self.tell(input))
+        Ok(self.feed(input))
     }
 
     /// What the turn asks for after this.
-    fn tell(&mut self, mut input: TurnInput) -> Vec<Effect> {
+    fn feed(&mut self, mut input: TurnInput) -> Vec<Effect> {
         // The one place where texts enter a turn: what it records, sends and shows has no secrets.
         self.shared.redaction.turn_input(&mut input);
         self.answered(&input);

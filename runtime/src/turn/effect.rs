@@ -82,10 +82,10 @@ pub enum Effect {
         /// does not fit is answered by [`super::TurnInput::InputRefused`].
         must_check: bool,
     },
-    /// Write these lines, then say [`super::TurnInput::Recorded`] if they are awaited.
+    /// Write these lines, then send [`super::TurnInput::Recorded`] if they are awaited.
     Append(Box<Append>),
     /// Sends an event to all listeners.
-    Tell(Event),
+    Publish(Event),
     /// The turn is over. Its last lines are in the report.
     Finish(Box<TurnReport>),
 }

@@ -79,7 +79,7 @@ impl Turn {
         };
         for (index, handler) in handlers.iter().enumerate() {
             let (number, label) = (count(index), handler.label().into());
-            self.tell(Event::HookStarted { hook: event, firing, index: number, label });
+            self.publish(Event::HookStarted { hook: event, firing, index: number, label });
         }
         let call = order.call.clone();
         self.state.firing = Some(AwaitedFiring { firing, event, call, reason, handlers });
@@ -106,7 +106,7 @@ impl Turn {
             let answer = hook::read_answer(event, output, handler.on_failure, fail_closed);
             let answer = if handler.only_restricts { answer.restricting() } else { answer };
             let effect = answer.effect().to_owned();
-            self.tell(Event::HookFinished {
+            self.publish(Event::HookFinished {
                 hook: event,
                 firing,
                 index: count(index),
@@ -136,10 +136,10 @@ impl Turn {
         let (verdict, kept) = self.joined(event, answers);
         kept.into_iter().for_each(|it| self.journal.keep(it));
         for error in &verdict.errors {
-            self.tell(Event::Alert { what: error.as_str().into() });
+            self.publish(Event::Alert { what: error.as_str().into() });
         }
         for text in &verdict.messages {
-            self.tell(Event::HookMessage { hook: event, text: text.as_str().into() });
+            self.publish(Event::HookMessage { hook: event, text: text.as_str().into() });
         }
         match awaited.reason {
             FiringReason::SessionStart => self.session_start_answered(verdict),

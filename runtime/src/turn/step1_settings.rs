@@ -143,7 +143,7 @@ impl Turn {
         let told = if self.facts.agent.is_none() { &made.warnings[..] } else { &[] };
         let was_told = |it: &&String| before.is_some_and(|before| before.warnings.contains(it));
         for what in told.iter().filter(|it| !was_told(it)) {
-            self.tell(Event::Alert { what: what.as_str().into() });
+            self.publish(Event::Alert { what: what.as_str().into() });
         }
     }
 
@@ -183,7 +183,7 @@ impl Turn {
         let (_, left_out) = chain(&resolved.settings, &self.facts.providers);
         let left_out = if self.facts.agent.is_none() { &left_out[..] } else { &[] };
         for what in told.iter().chain(left_out) {
-            self.tell(Event::Alert { what: what.as_str().into() });
+            self.publish(Event::Alert { what: what.as_str().into() });
         }
         self.settings_known(resolved, Some(text), made);
     }

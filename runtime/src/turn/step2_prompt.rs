@@ -94,7 +94,7 @@ impl Turn {
             self.journal.record(self.now, what);
             self.journal.withdraw(prompt);
         }
-        self.tell(Event::HookMessage { hook, text: reason.as_str().into() });
+        self.publish(Event::HookMessage { hook, text: reason.as_str().into() });
         self.end_with(RunEnd::HookStopped, Some(reason));
         self.record_state();
         for step in [

@@ -101,7 +101,7 @@ impl Turn {
         self.record_step(StepDetail::Context { texts: told, sizes: assembled.sizes, tokens });
         // For display, where the kinds of the characters are not known any more.
         let sources = assembled.sizes.map(Tokens::from_chars);
-        self.tell(Event::ContextAssembled { tokens, sources });
+        self.publish(Event::ContextAssembled { tokens, sources });
         // The cache is as cold as it was when the context was put together, so that the record of
         // this step records when that was.
         let answered_at = self.memory.last_answer_at;

@@ -127,7 +127,7 @@ impl Turn {
             .into_iter()
             .map(|(stage, why)| {
                 let (stage, fired) = (stage.name(), false);
-                self.tell(Event::ShaperApplied {
+                self.publish(Event::ShaperApplied {
                     stage,
                     fired,
                     tokens_before: tokens,
@@ -179,7 +179,12 @@ impl Turn {
         };
         self.journal.record(self.now, what);
         let (tokens_before, tokens_after) = (before, after);
-        self.tell(Event::ShaperApplied { stage: stage.name(), fired, tokens_before, tokens_after });
+        self.publish(Event::ShaperApplied {
+            stage: stage.name(),
+            fired,
+            tokens_before,
+            tokens_after,
+        });
     }
 
     pub(super) fn shaped(

@@ -30,7 +30,7 @@ impl Turn {
         });
         for id in dropped {
             let what = format!("the model asked twice with the id {id}; the second is left out");
-            self.tell(Event::Alert { what: what.into() });
+            self.publish(Event::Alert { what: what.into() });
         }
     }
 
@@ -49,7 +49,7 @@ impl Turn {
             told.push(format!("the model used the id {old} again; the call goes by {new}"));
         }
         for what in told {
-            self.tell(Event::Alert { what: what.into() });
+            self.publish(Event::Alert { what: what.into() });
         }
     }
 }

@@ -177,7 +177,7 @@ impl Turn {
             // Once per model, however often it is asked.
             if self.memory.changes_told.insert((Arc::clone(&link.model), change)) {
                 let what = change.alert(&link.model).into();
-                self.effects.push(Effect::Tell(Event::Alert { what }));
+                self.effects.push(Effect::Publish(Event::Alert { what }));
             }
         }
         let heads = match self.system {
@@ -347,7 +347,7 @@ impl Turn {
         let message = self.journal.answer(self.now, message, fields);
         let (text, attempt) = (message.text().into(), self.state.model.attempt);
         self.history.push(message);
-        self.tell(Event::MessageCompleted { attempt, text, usage: answer.usage });
+        self.publish(Event::MessageCompleted { attempt, text, usage: answer.usage });
     }
 }
 

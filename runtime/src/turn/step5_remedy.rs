@@ -116,7 +116,7 @@ impl Turn {
             self.withdraw();
         }
         let model = matches!(remedy, Remedy::SwitchModel { .. }).then(|| self.link().model);
-        self.tell(Event::RecoveryTaken { cause, remedy: remedy.code(), model });
+        self.publish(Event::RecoveryTaken { cause, remedy: remedy.code(), model });
         match remedy {
             Remedy::RetryAfter { delay_ms, streamed, max_tokens } => {
                 *self.state.model.asking(purpose) = RequestParams { max_tokens, streamed };
@@ -192,7 +192,7 @@ impl Turn {
         model.cause = Some(failure.class.code());
         model.waiting = Some(purpose);
         let (attempt, n_retries) = (model.attempt, model.ledger.n_retries(purpose));
-        self.tell(Event::ModelRetry {
+        self.publish(Event::ModelRetry {
             attempt: n_retries,
             max_retries: most_retries(failure.class, self.settings().max_retries),
             delay_ms,
@@ -219,7 +219,7 @@ impl Turn {
         let attempt = self.state.model.attempt;
         if self.state.model.withdrawn != attempt {
             self.state.model.withdrawn = attempt;
-            self.tell(Event::Withdrawn { attempt });
+            self.publish(Event::Withdrawn { attempt });
         }
     }
 
@@ -228,7 +228,7 @@ impl Turn {
     fn drop_paused(&mut self) {
         self.state.model.paused = None;
         for attempt in std::mem::take(&mut self.state.model.paused_attempts) {
-            self.tell(Event::Withdrawn { attempt });
+            self.publish(Event::Withdrawn { attempt });
         }
     }
 

@@ -88,7 +88,7 @@ impl Turn {
         let min_cached = model.map_or(0, |it| it.min_cached);
         let (usage, took) = (&answered.usage, answered.duration_ms);
         let event = self.memory.cache.answered(usage, self.now, took, min_cached)?;
-        self.tell(Event::PromptCacheDropped { event: event.clone() });
+        self.publish(Event::PromptCacheDropped { event: event.clone() });
         Some(event)
     }
 

@@ -16,7 +16,7 @@ impl Turn {
         self.state.calls = answer.as_ref().map_or_else(Vec::new, |it| calls_of(it, offered));
         for state in &self.state.calls {
             let (call, tool) = (state.call.id.clone(), state.call.name.clone());
-            self.effects.push(Effect::Tell(Event::ToolRequested { call, tool }));
+            self.effects.push(Effect::Publish(Event::ToolRequested { call, tool }));
         }
         let open: Vec<_> = self
             .state

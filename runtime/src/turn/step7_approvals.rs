@@ -127,7 +127,7 @@ impl Turn {
                 self.awaits = Some(Awaits::Permission);
                 // It can be answered before its event is sent.
                 self.effects.push(Effect::AskPermission(Arc::clone(&question)));
-                self.tell(asked(&question));
+                self.publish(asked(&question));
             }
             _ => {
                 let answer = PermissionAnswer::deny(nobody(&question.reason));
@@ -249,7 +249,7 @@ impl Turn {
         self.journal.record(self.now, what);
         if is_shown {
             let (id, allowed) = (question.id.clone(), answer.allowed);
-            self.tell(Event::PermissionSettled { id, call, tool, allowed, by });
+            self.publish(Event::PermissionSettled { id, call, tool, allowed, by });
         }
         if !answer.rules.is_empty() {
             self.memory.overrides.add(&answer.rules);
@@ -330,7 +330,7 @@ impl Turn {
             )));
             let (call, tool) = (state.call.id.clone(), state.call.name.clone());
             let digest = state.call.digest();
-            self.tell(Event::PermissionDecided {
+            self.publish(Event::PermissionDecided {
                 call: call.clone(),
                 tool: tool.clone(),
                 allowed: false,

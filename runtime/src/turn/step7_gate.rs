@@ -158,7 +158,7 @@ impl Turn {
             ))),
         };
         let input = rewritten.map(|it| self.journal.stored(&it));
-        self.tell(Event::PermissionDecided {
+        self.publish(Event::PermissionDecided {
             call: call.clone(),
             tool: tool.clone(),
             allowed: decision.allowed,

@@ -84,7 +84,7 @@ impl Turn {
             };
             let (call, must_check) = (state.call.clone(), state.is_rewritten);
             let (id, tool) = (call.id.clone(), call.name.clone());
-            self.effects.push(Effect::Tell(Event::ToolStarted { call: id, tool }));
+            self.effects.push(Effect::Publish(Event::ToolStarted { call: id, tool }));
             self.effects.push(Effect::ExecuteTool { permit, call, spec, must_check });
         }
     }
@@ -260,7 +260,7 @@ impl Turn {
         }
         self.history.push(message);
         let text = text.into();
-        self.tell(Event::ToolFinished { call: call.id, tool, is_error, text });
+        self.publish(Event::ToolFinished { call: call.id, tool, is_error, text });
     }
 
     /// Looks out for repetition and for denials without end.

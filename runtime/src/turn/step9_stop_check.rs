@@ -120,7 +120,7 @@ impl Turn {
     /// The last effect of the turn. Its last lines go with it, for the one that takes them to let
     /// go out with those that follow at once.
     fn finish(&mut self) {
-        self.tell(Event::TurnFinished { turn: self.number });
+        self.publish(Event::TurnFinished { turn: self.number });
         let report = TurnReport {
             append: self.journal.take(),
             fallback: self.fallback_used(),

@@ -258,7 +258,7 @@ impl Reaper {
                     *lock(&self.status) = status.as_raw();
                     // Not where the end of all is under way: this one ended by it.
                     if rest == Rest::Stays && lock(&self.sweep).is_none() {
-                        return self.tell(0);
+                        return self.send_count(0);
                     }
                     options = WaitOptions::NOHANG;
                 }
@@ -275,7 +275,7 @@ impl Reaper {
         self.is_over.store(true, Ordering::SeqCst);
         let sweep = lock(&self.sweep).take();
         let n_left = sweep.and_then(|it| it.join().ok()).unwrap_or_default();
-        self.tell(n_left)
+        self.send_count(n_left)
     }
 
     /// Ends all that is below us, in a thread of its own, as its dead must be taken in meanwhile.
@@ -298,7 +298,7 @@ impl Reaper {
             if swept.n_spared != 0 {
                 // They cannot be ended, and will not be waited for.
                 if first == 0 {
-                    let _gone = self.tell(n_left);
+                    let _gone = self.send_count(n_left);
                 }
                 std::process::exit(0);
             }
@@ -308,7 +308,7 @@ impl Reaper {
         }
     }
 
-    fn tell(&self, n_left: u32) -> io::Result<()> {
+    fn send_count(&self, n_left: u32) -> io::Result<()> {
         Report::Ended { status: *lock(&self.status), n_left }.send(&self.link)
     }
 }

@@ -49,7 +49,7 @@ impl Directory {
     }
 
     /// Makes and sends a change where somebody watches.
-    pub(super) fn tell(&self, change: impl FnOnce() -> TreeChange) {
+    pub(super) fn publish(&self, change: impl FnOnce() -> TreeChange) {
         if let Some(watchers) = self.0.watchers.get().filter(|it| it.receiver_count() != 0) {
             // The last one may have left meanwhile.
             let _unheard = watchers.send(change());

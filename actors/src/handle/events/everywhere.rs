@@ -92,7 +92,7 @@ impl EventsOfAll {
     }
 
     /// Sends all readers an event of a session.
-    pub(super) fn tell(&self, session: &SessionId, seq: u64, event: &Event) {
+    pub(super) fn deliver(&self, session: &SessionId, seq: u64, event: &Event) {
         if !self.has_listeners() {
             return;
         }

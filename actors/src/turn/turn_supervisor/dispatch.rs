@@ -6,7 +6,7 @@ use ractor::{ActorProcessingErr, ActorRef};
 
 use super::{
     ActiveTurn, Pending, TurnMsg,
-    execute::{ChildToStart, Outcome},
+    turn_effects::{ChildToStart, Outcome},
 };
 use crate::{
     groundwork::{directory::ActorKind, mailbox::Mailbox, supervision::spawn},

@@ -8,7 +8,7 @@ use ennead_runtime::{
 };
 use ractor::ActorRef;
 
-use super::{ActiveTurn, Pending, TurnMsg, execute::Outcome};
+use super::{ActiveTurn, Pending, TurnMsg, turn_effects::Outcome};
 use crate::{
     groundwork::directory::ActorKind,
     handle::approval::{self, pending::SurfaceAnswer},

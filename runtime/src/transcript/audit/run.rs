@@ -22,7 +22,7 @@ pub(super) struct Run {
     pub(super) turn: Option<Turn>,
     /// How the last turn ended.
     pub(super) last: Last,
-    pub(super) told: SeenSources,
+    pub(super) seen: SeenSources,
     /// The answer whose calls the next turn goes on with.
     pub(super) carried: Option<Arc<Message>>,
 }
@@ -45,21 +45,21 @@ pub(super) struct SeenSources {
 
 impl SeenSources {
     /// Takes what a step records; a text that is named by its digest must have been recorded before.
-    pub(super) fn tell(
+    pub(super) fn check(
         &mut self,
         detail: &StepDetail,
         evidence: &Evidence<'_>,
     ) -> Result<(), ViolationKind> {
-        let (told, stored) = match detail {
+        let (seen, stored) = match detail {
             StepDetail::Settings { layers, .. } => (&mut self.layers, layers),
             StepDetail::Context { texts, .. } => (&mut self.texts, texts),
             _ => return Ok(()),
         };
         match stored {
-            Stored::Again(digest) if *told == Some(*digest) => {}
+            Stored::Again(digest) if *seen == Some(*digest) => {}
             stored => {
                 text(stored, evidence)?;
-                *told = Some(stored.digest());
+                *seen = Some(stored.digest());
             }
         }
         Ok(())

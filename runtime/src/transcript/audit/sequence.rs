@@ -251,7 +251,7 @@ impl SequenceChecker<'_> {
                 if *number == 7 {
                     run.carried = None;
                 }
-                run.told.tell(detail, self.evidence)?;
+                run.seen.check(detail, self.evidence)?;
                 if *number == 9 {
                     let budget = RunBudget { used: *used, max: run.max_tokens };
                     let decision = self.stop.decision(budget);
@@ -303,7 +303,7 @@ impl SequenceChecker<'_> {
             turns: 0,
             turn: None,
             last: Last::NoTurn,
-            told: SeenSources::default(),
+            seen: SeenSources::default(),
             carried: None,
         });
         Ok(())

@@ -124,7 +124,7 @@ impl<'a> RecordedInputs<'a> {
             Effect::ConsultPolicy(question) => self.policy(&question, step)?,
             Effect::AskPermission(question) => self.permission(&question, step)?,
             Effect::ExecuteTool { call, .. } => return self.finished(&call, turn),
-            Effect::Append(_) | Effect::Tell(_) | Effect::Finish(_) => return Ok(None),
+            Effect::Append(_) | Effect::Publish(_) | Effect::Finish(_) => return Ok(None),
         };
         Ok(Some(input))
     }

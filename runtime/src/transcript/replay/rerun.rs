@@ -112,7 +112,7 @@ impl<'a> Rerun<'a> {
                         }
                         self.report = Some(*report);
                     }
-                    Effect::Tell(_) => {}
+                    Effect::Publish(_) => {}
                     asked => self.asked.push_back(asked),
                 }
             }

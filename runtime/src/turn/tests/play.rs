@@ -214,7 +214,7 @@ impl Play {
                 let more = turn.handle(self.at(), echo);
                 assert!(more.is_empty(), "the second time had effects: {more:?}");
             }
-            let is_step = |it: &Effect| matches!(it, Effect::Tell(Event::StepStarted { .. }));
+            let is_step = |it: &Effect| matches!(it, Effect::Publish(Event::StepStarted { .. }));
             effects.sort_by_key(|it| !is_step(it));
             for effect in effects {
                 if let Some(mut report) = self.carry_out(effect, &turn, &mut due) {
@@ -275,7 +275,7 @@ impl Play {
                 self.append(*append, due);
                 return None;
             }
-            Effect::Tell(event) => {
+            Effect::Publish(event) => {
                 self.alerts.extend(alert(&event));
                 self.log.extend(told(&event));
                 return None;

@@ -51,7 +51,7 @@ pub(crate) async fn run(args: Print) -> Result<Exit, Failure> {
     let options = options.endpoint(stream::with_headers(server.endpoint, &args.protocol));
     let asks = prompter::is_somebody_there();
     let options = options.answers_by_handle(asks);
-    trusted::tell(&options);
+    trusted::print_waiting(&options);
     let mut signals = Signals::take().await?;
     let ennead = Ennead::start(server.options)
         .await

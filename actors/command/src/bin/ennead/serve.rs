@@ -201,7 +201,7 @@ async fn serve(args: Serve) -> Result<Exit, Failure> {
     if let Some(why) = model.why_simulated {
         show::problem(&why);
     }
-    tell(address, is_plain, first.as_deref())?;
+    print_address(address, is_plain, first.as_deref())?;
     let listening = server.listen(listener, tls, server.router());
     let mut listening = std::pin::pin!(listening);
     tokio::select! {
@@ -217,7 +217,7 @@ async fn serve(args: Serve) -> Result<Exit, Failure> {
 }
 
 /// Prints the address on standard output, and the token that was made on standard error.
-fn tell(address: SocketAddr, is_plain: bool, first: Option<&str>) -> Result<(), Failure> {
+fn print_address(address: SocketAddr, is_plain: bool, first: Option<&str>) -> Result<(), Failure> {
     let scheme = if is_plain { "http" } else { "https" };
     show::result(&format!("{scheme}://{address}"))?;
     if let Some(token) = first {

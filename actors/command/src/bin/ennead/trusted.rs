@@ -35,7 +35,7 @@ pub(crate) fn apply(options: &mut SessionOptions, args: &Print) -> Result<(), Fa
 }
 
 /// Prints on standard error what of the directory is not started.
-pub(crate) fn tell(options: &SessionOptions) {
+pub(crate) fn print_waiting(options: &SessionOptions) {
     waiting(options).iter().for_each(|it| show::problem(it));
 }
 

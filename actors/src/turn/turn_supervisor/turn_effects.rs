@@ -167,7 +167,7 @@ fn execute(
         Effect::Append(append) => {
             state.session.cast(SessionMsg::Append { key: state.key, append })?;
         }
-        Effect::Tell(event) => {
+        Effect::Publish(event) => {
             if let Event::StepStarted { step, .. } = &event {
                 state.step_span = spans::step(&state.span, *step);
             }
@@ -237,7 +237,7 @@ impl ActiveTurn {
         while let Some(effect) = effects.pop_front() {
             match execute(effect, myself, self)? {
                 Outcome::Done => {}
-                Outcome::Reply(input) => effects.extend(self.tell(input)),
+                Outcome::Reply(input) => effects.extend(self.feed(input)),
                 Outcome::Spawn(child) => return Ok(Some(child)),
             }
         }
@@ -258,7 +258,7 @@ impl ActiveTurn {
             }
             ChildToStart::Dispatcher(calls) => {
                 let admissions = self.dispatch(calls, myself).await?;
-                Ok(self.tell(TurnInput::Dispatched(admissions)))
+                Ok(self.feed(TurnInput::Dispatched(admissions)))
             }
         }
     }

@@ -26,7 +26,7 @@ use tokio::{
 
 use super::GovernorMsg;
 
-/// Starts the actor of a gate in one place.
+/// Starts the actor of a limiter in one place.
 #[derive(Clone)]
 pub(crate) struct Spawner(Arc<dyn Fn(ProviderLimiter) -> bool + Send + Sync>);
 
@@ -43,11 +43,11 @@ impl fmt::Debug for Spawner {
     }
 }
 
-/// Everything that calls to one provider with one key have in common. Clones are the same gate.
+/// Everything that calls to one provider with one key have in common. Clones are the same limiter.
 #[derive(Clone)]
-pub(crate) struct ProviderLimiter(Arc<Inner>);
+pub(crate) struct ProviderLimiter(Arc<LimiterParts>);
 
-struct Inner {
+struct LimiterParts {
     provider: Arc<str>,
     limits: GovernorLimits,
     /// Where its clock starts. The clock is the one that timers go by, so that the two agree.
@@ -59,7 +59,7 @@ struct Inner {
 struct LimiterState {
     rules: Governor,
     n_tickets: u64,
-    /// Of parked calls: who hears what becomes of them.
+    /// Of parked calls: what receives what becomes of them.
     waiting: BTreeMap<Ticket, UnboundedSender<GovernorOutput>>,
     /// Kept for its allocation.
     outputs: Vec<GovernorOutput>,
@@ -70,7 +70,7 @@ struct LimiterState {
 
 /// A call that wants to be sent.
 #[derive(Clone, Debug)]
-pub(crate) struct Request {
+pub(crate) struct CallRequest {
     /// The tenant whose share the call counts against.
     pub(crate) tenant: Tenant,
     /// Input, estimated, in tokens.
@@ -109,7 +109,7 @@ impl ProviderLimiter {
             actor: None,
             armed: None,
         });
-        Self(Arc::new(Inner { provider, limits, start: Instant::now(), spawners, state }))
+        Self(Arc::new(LimiterParts { provider, limits, start: Instant::now(), spawners, state }))
     }
 
     /// Starts the actor in the first place that still exists. Without one all has ended, and no
@@ -128,29 +128,29 @@ impl ProviderLimiter {
         &self.0.provider
     }
 
-    /// Waits until the call may be sent. `told` is called with the reason for the wait each time that it changes. Dropping
+    /// Waits until the call may be sent. `on_parked` is called with the reason for the wait each time that it changes. Dropping
     /// the future gives the call up and frees at once what it held.
     ///
     /// # Errors
     ///
     /// [`Refusal`] when it may not be sent, or not as soon as it must.
-    pub(crate) async fn pass(
+    pub(crate) async fn admit(
         &self,
-        request: Request,
-        mut told: impl FnMut(Parked),
+        request: CallRequest,
+        mut on_parked: impl FnMut(Parked),
     ) -> Result<CallPermit, Refusal> {
-        let (pass, first, mut next) = self.ask(request);
+        let (permit, first, mut next) = self.ask(request);
         let mut output = first;
         loop {
             match output {
-                Some(GovernorOutput::Admit(_)) => return Ok(pass),
+                Some(GovernorOutput::Admit(_)) => return Ok(permit),
                 Some(GovernorOutput::Refuse(_, refusal)) => return Err(refusal),
                 Some(GovernorOutput::Park(_, parking)) => {
                     let for_ms = parking.until.map(|it| it.saturating_sub(self.now()));
-                    told(Parked { reason: parking.reason, for_ms });
+                    on_parked(Parked { reason: parking.reason, for_ms });
                 }
                 // The rules always answer; without an answer no call is to wait.
-                None => return Ok(pass),
+                None => return Ok(permit),
             }
             output = match &mut next {
                 Some(next) => next.recv().await,
@@ -161,7 +161,7 @@ impl ProviderLimiter {
 
     fn ask(
         &self,
-        request: Request,
+        request: CallRequest,
     ) -> (CallPermit, Option<GovernorOutput>, Option<UnboundedReceiver<GovernorOutput>>) {
         let limits = &self.0.limits;
         let patience_ms = match request.has_other_provider {
@@ -172,16 +172,16 @@ impl ProviderLimiter {
         let mut state = lock(&self.0.state);
         let ticket = Ticket(state.n_tickets);
         state.n_tickets += 1;
-        let Request { tenant, tokens, is_retry, .. } = request;
+        let CallRequest { tenant, tokens, is_retry, .. } = request;
         let ask = Ask { ticket, tenant, tokens, is_retry, patience_ms };
         let answer = state.handle(now, GovernorInput::Ask(ask), Some(ticket));
         let next = matches!(answer, Some(GovernorOutput::Park(..))).then(|| {
-            let (tell, next) = unbounded_channel();
-            state.waiting.insert(ticket, tell);
+            let (sender, next) = unbounded_channel();
+            state.waiting.insert(ticket, sender);
             next
         });
         drop(state);
-        (CallPermit { gate: self.clone(), ticket, is_over: false }, answer, next)
+        (CallPermit { limiter: self.clone(), ticket, is_over: false }, answer, next)
     }
 
     fn send(&self, input: GovernorInput) {
@@ -204,7 +204,7 @@ impl ProviderLimiter {
         state.actor = Some(actor.clone());
         state.armed = None;
         state.arm(now);
-        Succession { gate: self.clone(), actor: actor.clone() }
+        Succession { limiter: self.clone(), actor: actor.clone() }
     }
 }
 
@@ -230,7 +230,7 @@ impl LimiterState {
             }
             let is_last = !matches!(output, GovernorOutput::Park(..));
             if let Some(waiting) = self.waiting.get(&ticket) {
-                // Who listens no more is about to give its call up.
+                // A receiver that is gone belongs to a call that is about to be given up.
                 let _gone = waiting.send(output);
             }
             if is_last {
@@ -254,12 +254,12 @@ impl LimiterState {
     }
 }
 
-/// A call that was let through, or waits to be. Dropped without a word it counts as given up: its
+/// A call that was let through, or waits to be. Dropped without an end it counts as given up: its
 /// slot is free again, and so is what it had not used.
 #[derive(Debug)]
 #[must_use = "dropping it gives the call up"]
 pub(crate) struct CallPermit {
-    gate: ProviderLimiter,
+    limiter: ProviderLimiter,
     ticket: Ticket,
     is_over: bool,
 }
@@ -267,13 +267,13 @@ pub(crate) struct CallPermit {
 impl CallPermit {
     /// The head of the answer says this about the provider's limits.
     pub(crate) fn on_report(&self, report: Report) {
-        self.gate.send(GovernorInput::LimitsReported { ticket: self.ticket, report });
+        self.limiter.send(GovernorInput::LimitsReported { ticket: self.ticket, report });
     }
 
     /// The call has ended. `used` is what it cost: input and output, in tokens.
     pub(crate) fn settle(mut self, outcome: Outcome, used: Option<(u64, u64)>) {
         self.is_over = true;
-        self.gate.send(GovernorInput::Ended { ticket: self.ticket, outcome, used });
+        self.limiter.send(GovernorInput::Ended { ticket: self.ticket, outcome, used });
     }
 }
 
@@ -282,8 +282,8 @@ impl Drop for CallPermit {
         if self.is_over {
             return;
         }
-        let now = self.gate.now();
-        let mut state = lock(&self.gate.0.state);
+        let now = self.limiter.now();
+        let mut state = lock(&self.limiter.0.state);
         state.waiting.remove(&self.ticket);
         state.handle(now, GovernorInput::Abandoned(self.ticket), None);
     }
@@ -291,23 +291,25 @@ impl Drop for CallPermit {
 
 /// Held by a governor's actor: when it ends, another takes its place.
 pub(super) struct Succession {
-    gate: ProviderLimiter,
+    limiter: ProviderLimiter,
     actor: ActorRef<GovernorMsg>,
 }
 
 impl Drop for Succession {
     fn drop(&mut self) {
-        let mut state = lock(&self.gate.0.state);
+        let mut state = lock(&self.limiter.0.state);
         if state.actor.as_ref().map(|it| it.get_id()) == Some(self.actor.get_id()) {
             (state.actor, state.armed) = (None, None);
         }
         drop(state);
-        self.gate.start();
+        self.limiter.start();
     }
 }
 
 impl fmt::Debug for ProviderLimiter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Gate").field("provider", &self.0.provider).finish_non_exhaustive()
+        f.debug_struct("ProviderLimiter")
+            .field("provider", &self.0.provider)
+            .finish_non_exhaustive()
     }
 }
