@@ -26,7 +26,7 @@ use std::{
 
 use ennead::{
     Endpoint, Ennead, Options, Placement, RunRequest, SessionOptions,
-    model::MessageKind,
+    data::MessageKind,
     settings::{Durability, Settings},
     tool::{Concurrency, CustomTool, Tool, ToolEffect},
 };

@@ -56,7 +56,7 @@ mod world;
 pub mod serve;
 
 pub use ennead_runtime::{
-    event::{Event, Numbered},
+    event::Event,
     ids::SessionId,
     output::{ChannelPolicy, Payload, terminal::clean},
     ports::Clock,
@@ -72,7 +72,7 @@ pub use crate::{
         channel::Channel,
         ennead::Ennead,
         errors::{OpenError, StartError},
-        events::{AllEvents, Events, SessionEvent},
+        events::{AllEvents, Events},
         options::{Endpoint, Environment, OptionError, Options, Placement, SessionOptions},
     },
     session::SessionHandle,
@@ -99,14 +99,11 @@ pub mod tool {
 #[doc = include_str!("front_door/permission.md")]
 pub mod permission {
     pub use ennead_runtime::{
-        approval::{
-            AnswerError, ModeError, PermissionAnswer, PolicyVerdict, Question, QuestionKey,
-            RuleDestination, RuleUpdate,
-        },
+        approval::{PermissionAnswer, PolicyVerdict, Question, RuleDestination, RuleUpdate},
         hook::HookEvent,
         permission::PermissionMode,
         step1_settings_resolution::trust::{SettingSources, Trust},
-        step7_permission_gate::{CommandClass, Permit},
+        step7_permission_gate::Permit,
     };
 
     pub use crate::handle::{
@@ -119,11 +116,7 @@ pub mod permission {
 ///
 #[doc = include_str!("front_door/model.md")]
 pub mod model {
-    pub use ennead_runtime::{
-        governor::limits::GovernorLimits,
-        message::{Message, MessageKind},
-        tokens::Usage,
-    };
+    pub use ennead_runtime::{governor::limits::GovernorLimits, ports::Transport, tokens::Usage};
 
     pub use crate::{
         handle::in_process_model::{InProcessModel, ModelError, ModelEvent, ModelRequest},
@@ -136,13 +129,12 @@ pub mod model {
 #[doc = include_str!("front_door/settings.md")]
 pub mod settings {
     pub use ennead_runtime::{
-        permission::Scope,
-        step1_settings_resolution::{Durability, LayerText},
+        permission::Scope, step1_settings_resolution::Durability,
         step3_context_assembly::SourceTexts,
     };
 
     pub use crate::handle::options::Settings;
-    pub use crate::world::source_files::{SessionDirs, SourceFiles};
+    pub use crate::world::source_files::SourceFiles;
 }
 
 /// Where transcripts are kept; looking at them, and checking them.
@@ -150,8 +142,8 @@ pub mod settings {
 #[doc = include_str!("front_door/transcript.md")]
 pub mod transcript {
     pub use crate::storage::{
-        transcript_store::{FileStore, Holder, Lease, StoreError, TranscriptLog, TranscriptStore},
-        transcripts::{TranscriptError, trace, verify},
+        transcript_store::{FileStore, Lease, StoreError, TranscriptLog, TranscriptStore},
+        transcripts::{trace, verify},
     };
 }
 
@@ -160,7 +152,6 @@ pub mod transcript {
 ///
 #[doc = include_str!("front_door/testing.md")]
 pub mod testing {
-    pub use ennead_runtime::step::Step;
     #[cfg(feature = "simulated")]
     pub use ennead_simulated::Playbook;
 
@@ -173,12 +164,12 @@ pub mod testing {
 /// [`ToolErrorKind`](data::ToolErrorKind) of a tool that fails.
 pub mod data {
     pub use ennead_runtime::{
-        approval::{AnsweredBy, QuestionCounts, UpdateAct},
+        approval::{AnswerError, AnsweredBy, ModeError, QuestionCounts, QuestionKey, UpdateAct},
         block::Block,
         catalogue::Money,
         cost::CostLedger,
         digest::Digest,
-        event::RecordedMessage,
+        event::{Numbered, RecordedMessage},
         governor::{
             ParkReason,
             limits::{BreakerLimits, RetryLimits},
@@ -186,19 +177,20 @@ pub mod data {
         hook::BadMatcher,
         ids::{AgentId, ApprovalId, EntryId, RunId, TenantId, ToolName, ToolUseId},
         mcp::{config::ServerTransport, spec::CallLimits, state::ServerState},
-        message::Messages,
+        message::{Message, MessageKind, Messages},
         output::{ChunkPolicy, Chunking, Delivery, OutputSettings, Piece, ToolResult},
         permission::{RuleKind, RuleText},
         ports::{
             AgentStatus, Cancel, CommittedOutcome, HostProcess, Progress, ReportProgress,
-            SpawnAgent, WorkGuard,
+            ResponseBody, SpawnAgent, TransportError, WireRequest, WireResponse, WorkGuard,
         },
         recovery::chain::FallbackUsed,
         run::{InvalidRequest, Sender, agent_types::BadAgent, outcome::Denial},
-        step1_settings_resolution::trust::UnknownSource,
+        step::Step,
+        step1_settings_resolution::{Certificates, LayerText, trust::UnknownSource},
         step3_context_assembly::{InstructionFile, PathRule},
         step5_model_call::cache_watch::PromptCacheEvent,
-        step7_permission_gate::{PermitError, ResolvedPath, rule::BadRule},
+        step7_permission_gate::{CommandClass, PermitError, ResolvedPath, rule::BadRule},
         time::Timestamp,
         tokens::Tokens,
         tool::{ToolCall, ToolErrorKind, ToolMemory, ToolNote, Truncation},
@@ -211,22 +203,27 @@ pub mod data {
     #[cfg(feature = "http")]
     pub use crate::world::http::HttpSetupError;
     pub use crate::{
+        groundwork::directory::{ActorKind, Directory, Live},
         handle::{
-            events::EventsMissed, in_process_model::OfferedTool, options::GoOn, trust::RecordError,
+            events::{EventsMissed, SessionEvent},
+            in_process_model::OfferedTool,
+            options::GoOn,
+            trust::RecordError,
         },
         services::mcp_server::McpServerStatus,
         session::Status,
-        storage::archive::guard::UnsafeTranscripts,
+        storage::{
+            archive::guard::UnsafeTranscripts,
+            transcript_store::{FileOps, Holder},
+            transcripts::TranscriptError,
+        },
+        world::source_files::SessionDirs,
     };
 }
 
 /// What the command and the tests of this project reach by name. Promises nothing.
 #[doc(hidden)]
 pub mod internal {
-    pub use ennead_runtime::ports::{
-        ResponseBody, Transport, TransportError, WireRequest, WireResponse,
-    };
-
     #[cfg(feature = "serve")]
     pub use crate::serve::page::{PAGE_INDEX, PAGE_SCRIPTS, PAGE_STYLE};
     #[cfg(feature = "http")]
@@ -237,7 +234,6 @@ pub mod internal {
     };
     pub use crate::{
         groundwork::{
-            directory::{ActorKind, Directory, Live},
             mailbox::{Admitted, Mailbox, Refused, Slot},
             redaction::Redaction,
         },
@@ -251,7 +247,7 @@ pub mod internal {
                 Archive, ArchiveMsg, ArchiveSetup, OpenTranscript, Opened, WriterHandle,
                 guard::prepare, layout::Layout,
             },
-            transcript_store::{FileOps, RealFiles},
+            transcript_store::RealFiles,
             transcript_writer::{Append, Recorded, WriteError},
         },
         world::{

@@ -3,7 +3,8 @@
 use std::{sync::Arc, time::Duration};
 
 use ennead::{
-    Ennead, Event, Events, Numbered, Options, Placement, RunEnd, SessionHandle,
+    Ennead, Event, Events, Options, Placement, RunEnd, SessionHandle,
+    data::Numbered,
     internal::{CAPACITY, EventHub, MAX_BYTES, SimulatedTransport, Simulator},
     settings::Durability,
     testing::Playbook,

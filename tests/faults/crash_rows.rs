@@ -11,8 +11,8 @@ use std::{
 
 use ennead::{
     Event, Options, Placement, RunEnd, SessionOptions,
-    internal::{ActorKind, FileOps, RealFiles},
-    testing::Step,
+    data::{ActorKind, FileOps, Step},
+    internal::RealFiles,
     transcript::FileStore,
 };
 use ennead_runtime::transcript::entry::{RecordKind, StepDetail};

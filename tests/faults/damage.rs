@@ -7,7 +7,7 @@ mod whole;
 
 use std::sync::Arc;
 
-use ennead::model::{Message, MessageKind};
+use ennead::data::{Message, MessageKind};
 use ennead_runtime::{
     block::Block,
     entropy::Stream,

@@ -10,9 +10,7 @@ use std::{
 };
 
 use ennead::{
-    Options, Placement, RunEnd,
-    internal::{FileOps, RealFiles},
-    transcript::FileStore,
+    Options, Placement, RunEnd, data::FileOps, internal::RealFiles, transcript::FileStore,
 };
 
 use crate::support::{

@@ -4,7 +4,10 @@
 
 use std::fs;
 
-use ennead::{Event, Placement, RunEnd, internal::ActorKind, testing::Step};
+use ennead::{
+    Event, Placement, RunEnd,
+    data::{ActorKind, Step},
+};
 use ennead_runtime::ports::shells::Detached;
 use serde_json::json;
 

@@ -8,7 +8,7 @@ mod case;
 mod plan;
 
 use case::run;
-use ennead::{internal::ActorKind, testing::Step};
+use ennead::data::{ActorKind, Step};
 use plan::{impossible, plan};
 
 /// All cases of one kind, one after another.

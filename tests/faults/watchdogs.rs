@@ -9,8 +9,8 @@ use std::{
 
 use ennead::{
     Endpoint, Ennead, Options, Placement, RunEnd, RunOutcome, SessionOptions,
-    internal::{ResponseBody, Transport, TransportError, WireRequest, WireResponse},
-    model::HttpLimits,
+    data::{ResponseBody, TransportError, WireRequest, WireResponse},
+    model::{HttpLimits, Transport},
     tool::BoxFuture,
 };
 use ennead_runtime::transcript::entry::RecordKind;

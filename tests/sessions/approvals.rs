@@ -10,9 +10,9 @@ use std::{
 
 use ennead::{
     Ennead, Event, Events, RunEnd, RunOutcome, SessionHandle, SessionOptions,
+    data::{AnswerError, ModeError, QuestionKey},
     permission::{
-        AnswerError, ModeError, PermissionAnswer, PermissionMode, PolicyVerdict, Question,
-        QuestionKey, RuleDestination, RuleUpdate,
+        PermissionAnswer, PermissionMode, PolicyVerdict, Question, RuleDestination, RuleUpdate,
     },
 };
 use ennead_runtime::{approval::AnsweredBy, digest::Digest};

@@ -6,7 +6,8 @@ use std::{fs, sync::Arc};
 
 use ennead::{
     Ennead, RunEnd, SessionOptions,
-    internal::{FileOps, RealFiles},
+    data::FileOps,
+    internal::RealFiles,
     settings::Durability,
     tool::{Access, CustomTool, ToolOutcome},
     transcript::FileStore,

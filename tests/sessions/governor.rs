@@ -13,7 +13,7 @@ use std::{
 };
 
 use ennead::{
-    Endpoint, Event, Placement, RunEnd, RunError, SessionHandle, internal::ActorKind,
+    Endpoint, Event, Placement, RunEnd, RunError, SessionHandle, data::ActorKind,
     model::GovernorLimits,
 };
 use ennead_runtime::{governor::ParkReason, transcript::entry::RecordKind};

@@ -8,7 +8,7 @@ use std::{
 
 use ennead::{
     Ennead, RunEnd, SessionId,
-    model::MessageKind,
+    data::MessageKind,
     tool::{CustomTool, Tool},
 };
 use futures::future::join_all;

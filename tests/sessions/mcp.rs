@@ -12,7 +12,7 @@ use std::{
 
 use ennead::{
     Event, OpenError, Placement, RunEnd, RunOutcome, SessionHandle, SessionOptions, Timer,
-    internal::ActorKind,
+    data::ActorKind,
     permission::Trust,
     tool::{BoxFuture, McpLimits, ServerConfig},
 };

@@ -5,7 +5,7 @@
 
 use std::{fs, path::Path};
 
-use ennead::transcript::{TranscriptError, verify};
+use ennead::{data::TranscriptError, transcript::verify};
 use ennead_runtime::transcript::load::{LoadAs, load};
 
 use crate::support::scripted::{TestDirs, model, text};

@@ -10,7 +10,7 @@ use std::{
 
 use ennead::{
     Ennead, Event, Options, Placement, RunEnd, SessionHandle, SessionOptions,
-    model::MessageKind,
+    data::MessageKind,
     settings::Durability,
     testing::ManualClock,
     tool::{Access, CustomTool, ToolOutcome},

@@ -10,10 +10,10 @@ use std::{
 
 use ennead::{
     OpenError, RunEnd, RunRequest,
+    data::TranscriptError,
     permission::{Approver, PermissionAnswer, Question},
     tool::{Access, BoxFuture, CustomTool, ToolOutcome},
     transcript,
-    transcript::TranscriptError,
 };
 use serde_json::json;
 

@@ -4,9 +4,8 @@
 use std::{fs, path::Path, sync::Arc, time::Duration};
 
 use ennead::{
-    Placement, RunEnd, RunRequest, SessionHandle,
-    testing::ManualClock,
-    transcript::{TranscriptError, verify},
+    Placement, RunEnd, RunRequest, SessionHandle, data::TranscriptError, testing::ManualClock,
+    transcript::verify,
 };
 use ennead_runtime::{digest::Digest, transcript::replay::ReplayError};
 

@@ -11,9 +11,10 @@ use std::{
 
 use ennead::{
     Ennead,
+    data::SessionDirs as Files,
     internal::{Fingerprints, LocalFiles, SourceLookup, with_lookup},
     permission::Trust,
-    settings::{SessionDirs as Files, SourceTexts},
+    settings::SourceTexts,
     tool::{BoxFuture, McpLimits},
 };
 use ennead_runtime::turn::input::SettingsRead;

@@ -5,7 +5,9 @@ use std::{path::Path, process::Stdio, time::Duration};
 use axum::http::Version;
 use ennead::{
     Endpoint, Ennead, Options, Placement, RunEnd, RunOutcome, SessionOptions,
-    internal::{Http, Transport, WireRequest, WireResponse},
+    data::{WireRequest, WireResponse},
+    internal::Http,
+    model::Transport,
 };
 use ennead_runtime::{step1_settings_resolution::Certificates, transcript::entry::RecordKind};
 use futures::{FutureExt, TryStreamExt};

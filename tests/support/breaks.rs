@@ -6,11 +6,7 @@ use std::{
     sync::{Arc, Mutex},
 };
 
-use ennead::{
-    SessionId,
-    internal::GoOn,
-    testing::{Breakpoints, Step},
-};
+use ennead::{SessionId, data::Step, internal::GoOn, testing::Breakpoints};
 use tokio::sync::Semaphore;
 
 /// Breakpoints of a test. Clones are the same.

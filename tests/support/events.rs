@@ -1,6 +1,6 @@
 //! The events of a session as a log.
 
-use ennead::{Event, Events, Numbered};
+use ennead::{Event, Events, data::Numbered};
 use futures::FutureExt;
 
 use super::until::within;

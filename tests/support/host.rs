@@ -9,9 +9,9 @@ use std::{
 use ennead::{
     Endpoint, Ennead, Options, Placement, RunEnd, RunError, RunOutcome, RunRequest, SessionHandle,
     SessionId, SessionOptions,
-    internal::{ActorKind, Live},
+    data::{ActorKind, Live, SessionDirs},
     permission::{Approver, PermissionAnswer, Question},
-    settings::{Durability, SessionDirs, SourceFiles, SourceTexts},
+    settings::{Durability, SourceFiles, SourceTexts},
     testing::ManualClock,
     tool::{BoxFuture, McpLimits, Tool},
 };

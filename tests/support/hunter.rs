@@ -6,7 +6,7 @@
 
 use std::{future::poll_fn, task::Poll};
 
-use ennead::internal::{Directory, Live};
+use ennead::data::{Directory, Live};
 use tokio::task::JoinHandle;
 
 /// Kills the first actor that fits. The join handle resolves when it was killed.

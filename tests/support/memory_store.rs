@@ -8,7 +8,10 @@ use std::{
     sync::{Arc, Mutex},
 };
 
-use ennead::transcript::{Holder, Lease, StoreError, TranscriptLog, TranscriptStore};
+use ennead::{
+    data::Holder,
+    transcript::{Lease, StoreError, TranscriptLog, TranscriptStore},
+};
 
 /// How bytes are appended, so that a test can have that fail.
 pub(crate) trait MemoryOps: Debug + Send + Sync {

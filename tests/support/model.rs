@@ -6,10 +6,9 @@ use std::{
 };
 
 use ennead::{
-    internal::{
-        ResponseBody, SimulatedTransport, Simulator, Transport, TransportError, WireRequest,
-        WireResponse,
-    },
+    data::{ResponseBody, TransportError, WireRequest, WireResponse},
+    internal::{SimulatedTransport, Simulator},
+    model::Transport,
     testing::Playbook,
     tool::BoxFuture,
 };

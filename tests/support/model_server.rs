@@ -13,8 +13,9 @@ use std::{
 
 use ennead::{
     Endpoint,
-    internal::{Http, ResponseBody, Transport, TransportError, WireRequest, WireResponse},
-    model::GovernorLimits,
+    data::{ResponseBody, TransportError, WireRequest, WireResponse},
+    internal::Http,
+    model::{GovernorLimits, Transport},
     tool::BoxFuture,
 };
 use ennead_runtime::governor::limits::{BreakerLimits, RetryLimits};

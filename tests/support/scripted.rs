@@ -12,9 +12,9 @@ use std::{
 };
 
 use ennead::{
-    Endpoint, Ennead, Event, Numbered, Options, Placement, RunOutcome, SessionHandle,
-    SessionOptions,
-    internal::{Transport, TransportError, WireRequest, WireResponse},
+    Endpoint, Ennead, Event, Options, Placement, RunOutcome, SessionHandle, SessionOptions,
+    data::{Numbered, TransportError, WireRequest, WireResponse},
+    model::Transport,
     testing::ManualClock,
     tool::BoxFuture,
 };

@@ -12,10 +12,8 @@ const CLOSED: &[&str] = &[
     "permission::SettingSources",
     "permission::Trust",
     "settings::Durability",
-    "settings::LayerText",
     "settings::Scope",
     "settings::SourceTexts",
-    "testing::Step",
     "tool::ToolContext",
     "tool::ToolSpec",
 ];

@@ -17,7 +17,7 @@ use super::{
     ring::{Kept, Ring},
     runs::{Run, Runs},
 };
-use crate::{SessionEvent, SessionHandle};
+use crate::{SessionHandle, handle::events::SessionEvent};
 
 /// A session that the server hosts.
 #[derive(Debug)]

@@ -5,8 +5,7 @@ use std::time::Duration;
 use ennead::{
     Options, Placement, RunEnd, RunError, RunOutcome, RunRequest, SessionHandle, SessionId,
     SessionOptions,
-    internal::{ActorKind, Live},
-    testing::Step,
+    data::{ActorKind, Live, Step},
     tool::{McpLimits, ServerConfig},
 };
 

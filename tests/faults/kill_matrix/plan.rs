@@ -1,6 +1,9 @@
 //! Which actor can be met at which step, how it is met there, and what its end means.
 
-use ennead::{RunEnd, internal::ActorKind, testing::Step};
+use ennead::{
+    RunEnd,
+    data::{ActorKind, Step},
+};
 
 /// How a victim is met.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -8,8 +8,8 @@ use std::{
 
 use ennead::{
     Endpoint, Ennead, Options, Placement, SessionHandle, SessionOptions,
-    internal::{Transport, TransportError, WireRequest, WireResponse},
-    model::GovernorLimits,
+    data::{TransportError, WireRequest, WireResponse},
+    model::{GovernorLimits, Transport},
     settings::Durability,
     testing::ManualClock,
     tool::BoxFuture,

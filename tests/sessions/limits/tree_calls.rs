@@ -4,7 +4,8 @@ use std::{fmt, sync::Arc};
 
 use ennead::{
     Ennead, Options, RunEnd,
-    internal::{Transport, TransportError, WireRequest, WireResponse},
+    data::{TransportError, WireRequest, WireResponse},
+    model::Transport,
     tool::{Access, BoxFuture, Concurrency, CustomTool, ToolOutcome},
 };
 use futures::TryStreamExt;

@@ -4,7 +4,7 @@ use std::{num::NonZeroU32, sync::Arc};
 
 use ennead::{
     Ennead, Event, Events, RunEnd, SessionId,
-    internal::{ActorKind, Live},
+    data::{ActorKind, Live},
     model::GovernorLimits,
     tool::{Access, CustomTool, ToolOutcome},
 };

@@ -4,7 +4,7 @@ use std::{fs::File, io::Write, sync::Arc, time::Duration};
 
 use ennead::{
     Event, Placement, SessionHandle,
-    internal::ActorKind,
+    data::ActorKind,
     permission::Trust,
     tool::{McpLimits, ServerConfig},
 };

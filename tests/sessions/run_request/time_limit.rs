@@ -3,7 +3,9 @@
 use std::{sync::Arc, time::Duration};
 
 use ennead::{
-    Placement, RunEnd, RunRequest, Timer, internal::ActorKind, testing::Step, tool::BoxFuture,
+    Placement, RunEnd, RunRequest, Timer,
+    data::{ActorKind, Step},
+    tool::BoxFuture,
 };
 
 use crate::support::{

@@ -14,11 +14,11 @@ use std::{
 };
 
 use ennead::{
+    data::{Directory, FileOps, Message},
     internal::{
-        Append, Archive, ArchiveMsg, ArchiveSetup, Directory, FileOps, Layout, OpenTranscript,
-        Opened, RealFiles, Recorded, Redaction, WriteError, WriterHandle,
+        Append, Archive, ArchiveMsg, ArchiveSetup, Layout, OpenTranscript, Opened, RealFiles,
+        Recorded, Redaction, WriteError, WriterHandle,
     },
-    model::Message,
     settings::Durability,
     testing::ManualClock,
     transcript::{FileStore, TranscriptStore},

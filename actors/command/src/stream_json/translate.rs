@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use ennead::{Event, model::MessageKind, permission::HookEvent};
+use ennead::{Event, data::MessageKind, permission::HookEvent};
 use ennead_runtime::{
     block::{Block, BlockKind},
     event::RecordedMessage,

@@ -24,7 +24,7 @@ const MAX_TEXT: u64 = 64 * 1024;
 /// The process that holds the lock of a session.
 ///
 /// ```
-/// use ennead::{OpenError, transcript::Holder};
+/// use ennead::{OpenError, data::Holder};
 ///
 /// /// Returns who writes the transcript that cannot be opened.
 /// fn writer(error: &OpenError) -> Option<&Holder> {

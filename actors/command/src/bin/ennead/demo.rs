@@ -5,7 +5,7 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
-use ennead::{Numbered, SessionHandle};
+use ennead::{SessionHandle, data::Numbered};
 use ennead_command::{
     demo::{Demo, DemoError, DemoOutcome},
     demo_load::Load,

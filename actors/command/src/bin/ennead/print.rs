@@ -9,8 +9,9 @@ use std::{
 };
 
 use ennead::{
-    Clock, Endpoint, Ennead, Events, Numbered, OpenError, RunOutcome, RunRequest, SessionHandle,
+    Clock, Endpoint, Ennead, Events, OpenError, RunOutcome, RunRequest, SessionHandle,
     SessionOptions, SystemClock,
+    data::Numbered,
     settings::{self, Settings},
 };
 use ennead_command::print::{

@@ -2,10 +2,7 @@
 
 use std::{collections::VecDeque, io, io::IsTerminal, thread};
 
-use ennead::{
-    Event, SessionHandle,
-    permission::{Question, QuestionKey},
-};
+use ennead::{Event, SessionHandle, data::QuestionKey, permission::Question};
 use ennead_command::ask::{answer, question_text, typed};
 use rustix::termios::{QueueSelector, tcflush};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};

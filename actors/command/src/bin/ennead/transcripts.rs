@@ -7,7 +7,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use ennead::{transcript, transcript::TranscriptError};
+use ennead::{data::TranscriptError, transcript};
 use ennead_command::recorded_page;
 use ennead_runtime::output::terminal::clean_line;
 
