@@ -79,7 +79,7 @@ async fn check_reply(wire: Wire, reply: Reply, end: (RunEnd, &str), n_turns: u64
     let done = wire.stream([text("done")]);
     let server = ModelServer::start(move |ask| {
         let has_result = ["tool_result", "function_call_output", r#""role":"tool""#];
-        match ask.body.contains(ATTACK) && !has_result.iter().any(|it| ask.body.contains(it)) {
+        match ask.text.contains(ATTACK) && !has_result.iter().any(|it| ask.text.contains(it)) {
             true if ask.streamed() || wire == Wire::Bedrock => reply.clone(),
             true => Reply::error(400, "invalid_request_error", "no"),
             false => Reply::bytes(done.clone(), wire.content_type()),
@@ -243,9 +243,9 @@ fn large_inputs_are_checked_apart_from_the_thread_of_the_sessions_and_a_crash_is
     let threads = Arc::new(Mutex::new(Vec::new()));
     let run = async |input: String| {
         let stream = Wire::Messages.stream([call(&[&input])]);
-        let server = ModelServer::start(move |ask| match ask.body.contains("tool_result") {
+        let server = ModelServer::start(move |ask| match ask.text.contains("tool_result") {
             false => Reply::bytes(stream.clone(), Wire::Messages.content_type()),
-            true => Reply::text(if ask.body.contains("check of the input crashed") {
+            true => Reply::text(if ask.text.contains("check of the input crashed") {
                 "crashed"
             } else {
                 "done"

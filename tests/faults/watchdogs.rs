@@ -1,51 +1,21 @@
 //! Silence of a model server, of every kind: each is noticed on time, told as what it is, and acted
 //! on. Time is paused.
 
-use std::{
-    future::pending,
-    sync::{Arc, Mutex},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use ennead::{
-    Endpoint, Ennead, Options, Placement, RunEnd, RunOutcome, SessionOptions,
-    data::{ResponseBody, TransportError, WireRequest, WireResponse},
-    model::{HttpLimits, Transport},
-    tool::BoxFuture,
+    Endpoint, Ennead, Options, Placement, RunEnd, RunOutcome, SessionOptions, model::HttpLimits,
 };
 use ennead_runtime::transcript::entry::RecordKind;
-use futures::{StreamExt, stream};
-use http::{HeaderValue, header::CONTENT_TYPE};
 use serde_json::json;
 use tempfile::TempDir;
-use tokio::time::sleep;
 
 use crate::support::settings::SettingsJson as _;
-use crate::support::{paused::Paused, record};
-
-/// A server that answers the first request as a test says and every later one at once.
-#[derive(Debug)]
-struct Server {
-    first: Mutex<Option<Behaviour>>,
-    /// Times for connecting that it was asked with.
-    connect: Mutex<Vec<Duration>>,
-}
-
-#[derive(Clone, Debug)]
-enum Behaviour {
-    /// No head of an answer, ever.
-    Silent,
-    /// A head; then each piece after this many milliseconds; then nothing more.
-    Pieces(Vec<(u64, &'static str)>),
-    /// A head; then this every this many milliseconds, without end.
-    Forever(u64, &'static str),
-    /// A head and the start of an answer; then a word every this many milliseconds, without end.
-    Talks(u64),
-    /// No head of an answer, ever, and for no request.
-    AlwaysSilent,
-    /// The head of an error with this status, these words, and then a byte every 200 milliseconds, without end.
-    Refuses(u16, &'static str),
-}
+use crate::support::{
+    paused::Paused,
+    record,
+    scripted::{Reply, Scripted, replies, silence, text},
+};
 
 const START: &str = r#"data: {"type":"message_start","message":{"id":"msg_1","type":"message","role":"assistant","model":"m","content":[],"stop_reason":null,"usage":{"input_tokens":10,"output_tokens":1}}}
 
@@ -67,62 +37,24 @@ data: {"type":"message_stop"}
 
 const PING: &str = "event: ping\ndata: {\"type\": \"ping\"}\n\n";
 
-const WHOLE: &str = r#"{"id":"msg_2","type":"message","role":"assistant","model":"m","content":[{"type":"text","text":"done"}],"stop_reason":"end_turn","stop_sequence":null,"usage":{"input_tokens":10,"output_tokens":5}}"#;
-
-#[derive(Clone, Debug)]
-struct Wire(Arc<Server>);
-
-impl Transport for Wire {
-    fn send(
-        &self,
-        request: WireRequest,
-    ) -> BoxFuture<'static, Result<WireResponse, TransportError>> {
-        let mut first = self.0.first.lock().unwrap();
-        let first = match &*first {
-            Some(Behaviour::AlwaysSilent) => Some(Behaviour::Silent),
-            _ => first.take(),
-        };
-        self.0.connect.lock().unwrap().push(request.connect_timeout);
-        let body: serde_json::Value = serde_json::from_slice(&request.body).unwrap();
-        let streamed = body["stream"] == true;
-        Box::pin(async move {
-            let mut status = 200;
-            let (pieces, repeats) = match first {
-                Some(Behaviour::Refuses(refused, words)) => {
-                    status = refused;
-                    (vec![(0, words)], Some((200, " ")))
-                }
-                Some(Behaviour::Silent | Behaviour::AlwaysSilent) => pending().await,
-                Some(Behaviour::Talks(ms)) => (vec![(0, START)], Some((ms, MORE))),
-                Some(Behaviour::Pieces(pieces)) => (pieces, None),
-                Some(Behaviour::Forever(ms, piece)) => (Vec::new(), Some((ms, piece))),
-                None if streamed => (vec![(0, START), (0, MORE), (0, END)], None),
-                None => (vec![(0, WHOLE)], None),
-            };
-            let kind = if streamed { "text/event-stream" } else { "application/json" };
-            let ends = !streamed && status == 200;
-            let body = said(pieces, repeats, ends);
-            let headers = [(CONTENT_TYPE, HeaderValue::from_static(kind))].into_iter().collect();
-            Ok(WireResponse { status, headers, body })
-        })
-    }
+/// A head; then each piece after this many milliseconds; then nothing more.
+fn pieces(pieces: Vec<(u64, &'static str)>) -> Reply {
+    Reply::paced(200, pieces)
 }
 
-/// Pieces, each after this many milliseconds; then one over and over, or an end, or nothing.
-fn said(
-    pieces: Vec<(u64, &'static str)>,
-    repeats: Option<(u64, &'static str)>,
-    ends: bool,
-) -> ResponseBody {
-    let repeats = stream::iter(repeats).cycle();
-    let all = stream::iter(pieces).chain(repeats).then(|(ms, piece)| async move {
-        sleep(Duration::from_millis(ms)).await;
-        Ok(piece.into())
-    });
-    match ends {
-        true => Box::pin(all),
-        false => Box::pin(all.chain(stream::pending())),
-    }
+/// A head; then this every this many milliseconds, without end.
+fn forever(ms: u64, piece: &'static str) -> Reply {
+    pieces(Vec::new()).forever(ms, piece)
+}
+
+/// The head of an error with this status, these words, and then a byte every 200 milliseconds, without end.
+fn refuses(status: u16, words: &'static str) -> Reply {
+    Reply::paced(status, vec![(0, words)]).forever(200, " ")
+}
+
+/// A server that answers the first request so and every later one at once.
+fn at_first(first: Reply) -> Arc<Scripted> {
+    replies(vec![first, text("done")])
 }
 
 /// An attempt as the transcript has it: outcome, what was said about it, and how long it took.
@@ -130,24 +62,26 @@ type Attempt = (String, Option<String>, u64);
 
 /// Runs one prompt against a server that behaves like this first, and gives the attempts. Whatever
 /// it was, the run ends well, since the next attempt is answered.
-async fn attempts(behaviour: Behaviour, http: HttpLimits, said: serde_json::Value) -> Vec<Attempt> {
-    let (outcome, attempts) = run(behaviour, http, said).await;
+async fn attempts(
+    server: Arc<Scripted>,
+    http: HttpLimits,
+    said: serde_json::Value,
+) -> Vec<Attempt> {
+    let (outcome, attempts) = run(server, http, said).await;
     assert_eq!((outcome.end, outcome.text.as_str()), (RunEnd::NoPendingTools, "done"));
     attempts
 }
 
 /// The same, however it ends.
 async fn run(
-    behaviour: Behaviour,
+    server: Arc<Scripted>,
     http: HttpLimits,
     said: serde_json::Value,
 ) -> (RunOutcome, Vec<Attempt>) {
-    let server = Server { first: Mutex::new(Some(behaviour)), connect: Mutex::default() };
-    let server = Arc::new(server);
     let options = Options::default()
         .placement(Placement::Ambient)
         .clock(Arc::new(Paused::default()))
-        .transport(Arc::new(Wire(Arc::clone(&server))))
+        .transport(server)
         .http(http);
     let ennead = Ennead::start(options).await.unwrap();
     let directory = TempDir::new().unwrap();
@@ -173,8 +107,8 @@ async fn run(
 
 /// The first attempt fails as `class` after this many milliseconds with these words, and the second
 /// is answered.
-async fn check(behaviour: Behaviour, said: serde_json::Value, expected: (&str, &str, u64)) {
-    let attempts = attempts(behaviour, HttpLimits::default(), said).await;
+async fn check(first: Reply, said: serde_json::Value, expected: (&str, &str, u64)) {
+    let attempts = attempts(at_first(first), HttpLimits::default(), said).await;
     let [(class, Some(message), ms), (ok, None, _)] = &attempts[..] else { panic!("{attempts:?}") };
     // People are told where.
     let said = message.strip_prefix("http://model.test/v1/messages: ").unwrap_or(message);
@@ -186,18 +120,18 @@ async fn check(behaviour: Behaviour, said: serde_json::Value, expected: (&str, &
 #[tokio::test(start_paused = true)]
 async fn answer_that_does_not_begin_is_given_up_and_asked_for_again() {
     let expected = ("timeout", "no answer for 300000 ms", 300_000);
-    check(Behaviour::Silent, json!({}), expected).await;
+    check(silence(), json!({}), expected).await;
     let expected = ("timeout", "no answer for 2000 ms", 2_000);
-    check(Behaviour::Silent, json!({ "firstByteMs": 2_000 }), expected).await;
+    check(silence(), json!({ "firstByteMs": 2_000 }), expected).await;
     // No time of its own is longer than that for all.
     let expected = ("timeout", "the answer took longer than 1000 ms", 1_000);
-    check(Behaviour::Silent, json!({ "totalMs": 1_000 }), expected).await;
+    check(silence(), json!({ "totalMs": 1_000 }), expected).await;
 }
 
 // REQ: MDL-12, MDL-7
 #[tokio::test(start_paused = true)]
 async fn stream_that_falls_silent_is_given_up() {
-    let stalls = || Behaviour::Pieces(vec![(1_000, START), (1_000, MORE)]);
+    let stalls = || pieces(vec![(1_000, START), (1_000, MORE)]);
     let expected = ("timeout", "no byte for 300000 ms", 302_000);
     check(stalls(), json!({}), expected).await;
     let expected = ("timeout", "no byte for 5000 ms", 7_000);
@@ -207,10 +141,10 @@ async fn stream_that_falls_silent_is_given_up() {
 // REQ: MDL-12
 #[tokio::test(start_paused = true)]
 async fn pings_for_ever_are_silence_too() {
-    let pings = || Behaviour::Forever(10_000, PING);
+    let pings = || forever(10_000, PING);
     let expected = ("timeout", "no event for 600000 ms", 600_000);
     check(pings(), json!({}), expected).await;
-    let comments = Behaviour::Forever(700, ": keep-alive\n\n");
+    let comments = forever(700, ": keep-alive\n\n");
     let expected = ("timeout", "no event for 20000 ms", 20_000);
     check(comments, json!({ "eventIdleMs": 20_000 }), expected).await;
 }
@@ -225,7 +159,7 @@ async fn words_of_an_error_that_do_not_end_are_waited_for_ten_seconds() {
         (400, "", "timeout", "no event for 10000 ms"),
     ] {
         let limits = HttpLimits::default();
-        let attempts = attempts(Behaviour::Refuses(status, words), limits, json!({})).await;
+        let attempts = attempts(at_first(refuses(status, words)), limits, json!({})).await;
         let (found, message, ms) = &attempts[0];
         assert_eq!((found.as_str(), *ms), (class, 10_000), "{message:?}");
         assert!(message.as_ref().unwrap().contains(said), "{message:?}, not {said}");
@@ -240,15 +174,16 @@ async fn events_for_ever_end_with_the_time_for_all() {
         [(100_000, "data: {\"type\":\"unknown\"}\n\n"), (50_000, "data: x"), (10_000, "x")];
     for (ms, piece) in silence {
         let expected = ("timeout", "no event for 600000 ms", 600_000);
-        check(Behaviour::Forever(ms, piece), json!({}), expected).await;
+        check(forever(ms, piece), json!({}), expected).await;
     }
     // An hour is more than a turn has for attempts that end so.
     let limits = HttpLimits::default();
-    let (outcome, attempts) = run(Behaviour::Talks(100_000), limits, json!({})).await;
+    let (outcome, attempts) =
+        run(at_first(pieces(vec![(0, START)]).forever(100_000, MORE)), limits, json!({})).await;
     assert_eq!((outcome.end, attempts.len(), attempts[0].2), (RunEnd::Error, 1, 3_600_000));
     assert!(outcome.error.unwrap().ends_with("the answer took longer than 3600000 ms"));
     // Also when there is no moment between them.
-    let flood = Behaviour::Forever(1, "data: {\"type\":\"unknown\"}\n\n");
+    let flood = forever(1, "data: {\"type\":\"unknown\"}\n\n");
     let expected = ("timeout", "the answer took longer than 50 ms", 50);
     check(flood, json!({ "totalMs": 50 }), expected).await;
 }
@@ -257,7 +192,7 @@ async fn events_for_ever_end_with_the_time_for_all() {
 #[tokio::test(start_paused = true)]
 async fn server_that_is_always_silent_costs_fifteen_minutes_and_three_attempts() {
     let limits = HttpLimits::default();
-    let (outcome, attempts) = run(Behaviour::AlwaysSilent, limits, json!({})).await;
+    let (outcome, attempts) = run(replies(vec![silence()]), limits, json!({})).await;
     assert_eq!(outcome.end, RunEnd::Error);
     let error = outcome.error.unwrap();
     assert_eq!(error, "timeout: http://model.test/v1/messages: no answer for 300000 ms");
@@ -266,7 +201,7 @@ async fn server_that_is_always_silent_costs_fifteen_minutes_and_three_attempts()
     assert!(attempts.iter().all(|it| it.0 == "timeout"));
     // What is left of the time bounds the next attempt, whatever the settings say.
     let said = json!({ "firstByteMs": 500_000 });
-    let (_, attempts) = run(Behaviour::AlwaysSilent, limits, said).await;
+    let (_, attempts) = run(replies(vec![silence()]), limits, said).await;
     let took: Vec<u64> = attempts.iter().map(|it| it.2).collect();
     assert_eq!(took, [500_000, 400_000]);
 }
@@ -275,7 +210,7 @@ async fn server_that_is_always_silent_costs_fifteen_minutes_and_three_attempts()
 #[tokio::test(start_paused = true)]
 async fn answer_that_keeps_coming_is_left_alone() {
     let slow = vec![(299_000, START), (299_000, PING), (299_000, MORE), (299_000, END)];
-    let attempts = attempts(Behaviour::Pieces(slow), HttpLimits::default(), json!({})).await;
+    let attempts = attempts(at_first(pieces(slow)), HttpLimits::default(), json!({})).await;
     assert_eq!(attempts, [("ok".to_owned(), None, 4 * 299_000)]);
 }
 

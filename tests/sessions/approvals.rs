@@ -86,7 +86,7 @@ impl Asking {
     }
 }
 
-fn bash(id: &str, command: &str) -> crate::support::scripted::Say {
+fn bash(id: &str, command: &str) -> crate::support::scripted::Reply {
     call(id, "Bash", json!({ "command": command }))
 }
 

@@ -8,10 +8,7 @@ use ennead_runtime::{transcript::entry::RecordKind, turn::effect::FallbackUsed};
 use serde_json::{Value, json};
 
 use crate::support::settings::SettingsJson as _;
-use crate::support::{
-    model_server::{Ask, Reply},
-    record,
-};
+use crate::support::{model_server::Reply, record, scripted::Asked};
 use world::{Model, World, verify};
 
 /// `(attempt, max_retries, delay_ms, status, error)` of what listeners were told of retries.
@@ -96,7 +93,7 @@ async fn connection_that_ends_before_an_answer_is_asked_for_a_stream_again() {
     let world = World::start().await;
     let (outcome, _, session) = world.run(world.session(&[&model])).await;
     assert_eq!(outcome.text, "hello");
-    assert!(model.asked().iter().all(Ask::streamed));
+    assert!(model.asked().iter().all(Asked::streamed));
     let classes: Vec<String> = attempts(&session).into_iter().map(|it| it.2).collect();
     assert_eq!(classes, ["network", "network", "ok"]);
 }
@@ -208,8 +205,8 @@ async fn two_overloads_are_two_retries() {
 }
 
 /// Signatures of reasoning in a request.
-fn signatures(ask: &Ask) -> Vec<String> {
-    let body = ask.json();
+fn signatures(ask: &Asked) -> Vec<String> {
+    let body = &ask.body;
     let blocks = body["messages"].as_array().unwrap().iter();
     let blocks = blocks.flat_map(|it| it["content"].as_array().cloned().unwrap_or_default());
     blocks.filter_map(|it| it["signature"].as_str().map(str::to_owned)).collect()
@@ -281,7 +278,7 @@ async fn finished_call_of_a_stream_that_broke_is_asked_for_again_and_runs_once()
     let world = World::start().await;
     let (outcome, _, _) = world.run(world.session(&[&model])).await;
     assert_eq!((outcome.text.as_str(), *world.touched.lock().unwrap()), ("done", 1));
-    let asked: Vec<_> = model.asked().iter().map(Ask::streamed).collect();
+    let asked: Vec<_> = model.asked().iter().map(Asked::streamed).collect();
     assert_eq!(asked, [true, false, true]);
 }
 
@@ -295,7 +292,7 @@ async fn call_that_the_output_ceiling_cut_does_not_run_and_more_is_asked_for() {
     let (outcome, _, _) = world.run(world.session(&[&model])).await;
     assert_eq!((outcome.text.as_str(), *world.touched.lock().unwrap()), ("done", 0));
     let ceilings: Vec<Value> =
-        model.asked().iter().map(|it| it.json()["max_tokens"].clone()).collect();
+        model.asked().iter().map(|it| it.body["max_tokens"].clone()).collect();
     assert_eq!(ceilings, [32_000, 64_000]);
 }
 
@@ -308,7 +305,7 @@ async fn paused_answer_goes_back_as_it_came() {
     let world = World::start().await;
     let (outcome, _, _) = world.run(world.session(&[&model])).await;
     assert_eq!(outcome.text, "one\ntwo");
-    let body = model.asked()[1].json();
+    let body = model.asked()[1].body.clone();
     let last = body["messages"].as_array().unwrap().last().unwrap();
     assert_eq!(*last, json!({"role": "assistant", "content": text("one")}));
 }
@@ -327,7 +324,7 @@ async fn another_model_does_not_go_on_with_a_paused_answer() {
     let (outcome, told, _) = world.run(options).await;
     assert_eq!((outcome.text.as_str(), outcome.fallback), ("two", used("here", "second")));
     let last = model.asked().pop().unwrap();
-    assert!(!last.body.contains("one\""), "{}", last.body);
+    assert!(!last.text.contains("one\""), "{}", last.text);
     for attempt in 1..5 {
         let n = told.iter().filter(|it| **it == Event::Withdrawn { attempt }).count();
         assert_eq!(n, 1, "{attempt}: {told:?}");
@@ -355,11 +352,11 @@ async fn answer_of_reasoning_alone_is_asked_for_again_once() {
 // REQ: MDL-8, SHP-7
 #[tokio::test]
 async fn summary_is_asked_of_the_next_model_when_the_first_is_overloaded() {
-    let is_summary = |ask: &Ask| ask.body.contains("is about to be replaced by a summary");
+    let is_summary = |ask: &Asked| ask.text.contains("is about to be replaced by a summary");
     let model = Model::start(move |ask| match ask.model() {
         "first" if is_summary(ask) => overloaded(),
         _ if is_summary(ask) => Reply::text("A summary."),
-        _ if ask.body.contains("now it is too long") && !ask.body.contains("A summary.") => {
+        _ if ask.text.contains("now it is too long") && !ask.text.contains("A summary.") => {
             Reply::error(400, "invalid_request_error", "prompt is too long: 2 tokens > 1 maximum")
         }
         _ => Reply::text("hello"),

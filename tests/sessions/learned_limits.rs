@@ -7,19 +7,20 @@ use serde_json::json;
 use tempfile::TempDir;
 
 use crate::support::{
-    model_server::{Ask, ModelServer, Reply, letting_through},
+    model_server::{ModelServer, Reply, letting_through},
     record,
+    scripted::Asked,
 };
 
 /// Output ceilings that were asked for, and whether they were granted.
-type Asked = Arc<Mutex<Vec<(u64, bool)>>>;
+type Ceilings = Arc<Mutex<Vec<(u64, bool)>>>;
 
 /// A server of Chat Completions with a window and a highest ceiling; a token has four bytes here.
-async fn server(window: u64, most: u64) -> (ModelServer, Asked) {
-    let asked = Asked::default();
+async fn server(window: u64, most: u64) -> (ModelServer, Ceilings) {
+    let asked = Ceilings::default();
     let log = Arc::clone(&asked);
-    let server = ModelServer::start(move |ask: &Ask| {
-        let body = ask.json();
+    let server = ModelServer::start(move |ask: &Asked| {
+        let body = &ask.body;
         let ceiling = ["max_completion_tokens", "max_tokens"].iter().find_map(|it| body[it].as_u64());
         let (ceiling, prompt) = (ceiling.unwrap(), body["messages"].to_string().len() as u64 / 4);
         let refusal = match (most < ceiling, window < prompt + ceiling) {

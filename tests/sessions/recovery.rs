@@ -23,9 +23,9 @@ use tempfile::TempDir;
 
 use crate::support::settings::SettingsJson as _;
 use crate::support::{
-    model_server::{Ask, ModelServer, Patience, Reply, letting_through},
+    model_server::{ModelServer, Patience, Reply, letting_through},
     record,
-    scripted::{NOW, until_end},
+    scripted::{Asked, NOW, until_end},
 };
 
 /// ok, max_tokens, too long, 529, cut, stall.
@@ -98,11 +98,11 @@ struct Player {
 }
 
 impl Player {
-    fn answer(&self, ask: &Ask) -> Reply {
-        if ask.body.contains("is about to be replaced by a summary") {
+    fn answer(&self, ask: &Asked) -> Reply {
+        if ask.text.contains("is about to be replaced by a summary") {
             return Reply::text("A summary.");
         }
-        let prompt = ask.body.rsplit("play ").next().unwrap_or_default();
+        let prompt = ask.text.rsplit("play ").next().unwrap_or_default();
         let mut words = prompt.split(' ');
         let (name, sequence) = (words.next().unwrap(), words.next().unwrap());
         let n = {

@@ -11,7 +11,7 @@ use crate::support::{
     host::{interrupted, prompt},
     processes::{fifo, read_to_end},
     record,
-    scripted::{Asked, Say, TestDirs, call, calls, finish, model, text},
+    scripted::{Asked, Reply, TestDirs, call, calls, finish, model, text},
     until::until,
 };
 
@@ -20,12 +20,12 @@ fn options(place: &TestDirs) -> SessionOptions {
     place.session().mode(PermissionMode::BypassPermissions)
 }
 
-fn background(id: &str, command: &str) -> Say {
+fn background(id: &str, command: &str) -> Reply {
     call(id, "Bash", json!({"command": command, "run_in_background": true}))
 }
 
 /// Says by prompt and by the number of answers to it: `begun` is the first answer to the last prompt.
-fn by_prompt(asked: &Asked, script: &BTreeMap<&str, Vec<Say>>) -> Say {
+fn by_prompt(asked: &Asked, script: &BTreeMap<&str, Vec<Reply>>) -> Reply {
     let user = asked.body["messages"].as_array().unwrap();
     let texts = |it: &Value| match &it["content"] {
         Value::String(text) => vec![text.clone()],

@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use tokio::sync::{Barrier, mpsc::UnboundedSender, mpsc::unbounded_channel};
 
 use crate::support::scripted::{
-    Asked, SESSION, Say, Scripted, TestDirs, call, calls, lines, model, text,
+    Asked, Reply, SESSION, Scripted, TestDirs, call, calls, lines, model, text,
 };
 
 fn agent(prompt: &str, kind: Option<&str>) -> Value {
@@ -27,7 +27,10 @@ fn agent(prompt: &str, kind: Option<&str>) -> Value {
 }
 
 /// The top session calls one agent, which says what `child` says.
-fn one_agent(input: Value, child: impl Fn(&Asked) -> Say + Send + Sync + 'static) -> Arc<Scripted> {
+fn one_agent(
+    input: Value,
+    child: impl Fn(&Asked) -> Reply + Send + Sync + 'static,
+) -> Arc<Scripted> {
     model(move |asked| match (asked.is_agent(), asked.n_answers()) {
         (true, _) => child(asked),
         (false, 0) => call("a", "Agent", input.clone()),

@@ -1,15 +1,9 @@
-//! A model server on a real socket whose every answer is in the hands of the test.
+//! The scripted model on a real socket.
 //!
 //! Written on plain TCP, because what it is for is what HTTP libraries prevent: bodies that end too
 //! early, and bodies that do not end.
 
-use std::{
-    borrow::Cow,
-    sync::{
-        Arc,
-        atomic::{AtomicUsize, Ordering},
-    },
-};
+use std::{io, pin::pin, sync::Arc};
 
 use ennead::{
     Endpoint,
@@ -19,226 +13,62 @@ use ennead::{
     tool::BoxFuture,
 };
 use ennead_runtime::governor::limits::{BreakerLimits, RetryLimits};
-use futures::{TryStreamExt, stream};
-use serde_json::{Value, json};
+use futures::{StreamExt, TryStreamExt, stream};
 use tokio::{
     io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader},
     net::{TcpListener, TcpStream},
+    runtime::Runtime,
     task::JoinHandle,
 };
 
+pub(crate) use super::scripted::Reply;
+use super::scripted::{Asked, Body, End, Scripted};
+
 /// Tells [`Patience`] after how many bytes nothing comes any more.
 const STALLS: &str = "x-stalls-behind";
-
-/// A request.
-#[derive(Clone, Debug)]
-pub(crate) struct Ask {
-    /// Its body.
-    pub(crate) body: String,
-    /// Its number on this server, from 1.
-    pub(crate) number: usize,
-}
-
-impl Ask {
-    /// Whether a stream is asked for.
-    pub(crate) fn streamed(&self) -> bool {
-        self.body.contains(r#""stream":true"#)
-    }
-
-    /// The model that is asked for.
-    pub(crate) fn model(&self) -> &str {
-        let name = self.body.split_once(r#""model":""#).map_or("", |(_, rest)| rest);
-        name.split('"').next().unwrap_or_default()
-    }
-
-    /// The body as JSON.
-    pub(crate) fn json(&self) -> Value {
-        serde_json::from_str(&self.body).unwrap()
-    }
-}
-
-/// An answer.
-#[derive(Clone, Debug)]
-pub(crate) struct Reply {
-    status: u16,
-    headers: Vec<(&'static str, String)>,
-    body: Body,
-    end: End,
-}
-
-#[derive(Clone, Debug)]
-enum Body {
-    /// A message, encoded as it is asked for.
-    Message {
-        blocks: Vec<Value>,
-        stop: &'static str,
-    },
-    Text(String),
-    Bytes {
-        bytes: Arc<[u8]>,
-        content_type: &'static str,
-    },
-}
-
-/// What happens in the middle of an answer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum End {
-    Proper,
-    /// Even before the head.
-    HungUp,
-    Cut,
-    Stall,
-}
-
-impl Reply {
-    /// A message that stops for this reason.
-    pub(crate) fn message(blocks: Vec<Value>, stop: &'static str) -> Self {
-        let body = Body::Message { blocks, stop };
-        Self { status: 200, headers: Vec::new(), body, end: End::Proper }
-    }
-
-    /// A text, and nothing more to do.
-    pub(crate) fn text(text: &str) -> Self {
-        Self::message(vec![json!({"type": "text", "text": text})], "end_turn")
-    }
-
-    /// An error of this type.
-    pub(crate) fn error(status: u16, kind: &str, message: &str) -> Self {
-        let error = json!({"type": "error", "error": {"type": kind, "message": message}});
-        Self::body(status, &error.to_string())
-    }
-
-    /// Whatever is in it.
-    pub(crate) fn body(status: u16, text: &str) -> Self {
-        Self { status, headers: Vec::new(), body: Body::Text(text.into()), end: End::Proper }
-    }
-
-    /// A stream of these bytes, however they are made.
-    pub(crate) fn bytes(bytes: Vec<u8>, content_type: &'static str) -> Self {
-        let body = Body::Bytes { bytes: bytes.into(), content_type };
-        Self { status: 200, headers: Vec::new(), body, end: End::Proper }
-    }
-
-    /// With this header.
-    pub(crate) fn header(mut self, name: &'static str, value: &str) -> Self {
-        self.headers.push((name, value.into()));
-        self
-    }
-
-    /// The connection ends in the middle of the body.
-    pub(crate) fn cut(self) -> Self {
-        Self { end: End::Cut, ..self }
-    }
-
-    /// The connection ends without a byte of an answer.
-    pub(crate) fn hung_up() -> Self {
-        Self { end: End::HungUp, ..Self::body(200, "") }
-    }
-
-    /// Nothing comes after the middle of the body, and the connection stays.
-    pub(crate) fn stall(self) -> Self {
-        Self { end: End::Stall, ..self }
-    }
-
-    fn encode(&self, ask: &Ask) -> (Cow<'_, [u8]>, &'static str) {
-        match &self.body {
-            Body::Text(text) => (text.as_bytes().into(), "application/json"),
-            Body::Bytes { bytes, content_type } => (Cow::Borrowed(bytes), content_type),
-            Body::Message { blocks, stop } => {
-                let message = json!({
-                    "id": format!("msg_{}", ask.number), "type": "message", "role": "assistant",
-                    "model": ask.model(), "content": [], "stop_reason": null,
-                    "usage": {"input_tokens": 100, "output_tokens": 1},
-                });
-                match ask.streamed() {
-                    true => {
-                        let events = stream(&message, blocks, stop);
-                        (events.into_bytes().into(), "text/event-stream")
-                    }
-                    false => (whole(message, blocks, stop).into_bytes().into(), "application/json"),
-                }
-            }
-        }
-    }
-}
-
-fn whole(mut message: Value, blocks: &[Value], stop: &str) -> String {
-    message["content"] = blocks.into();
-    message["stop_reason"] = stop.into();
-    for block in message["content"].as_array_mut().into_iter().flatten() {
-        // A server that gives no stream gives no half of an input either.
-        if block["input"].is_string() {
-            block["input"] = json!({});
-        }
-    }
-    message.to_string()
-}
-
-/// The answer as events. An input that is a string comes as it is, which may be half of one.
-fn stream(message: &Value, blocks: &[Value], stop: &str) -> String {
-    let mut events = vec![json!({"type": "message_start", "message": message})];
-    for (index, block) in blocks.iter().enumerate() {
-        let mut start = block.clone();
-        let deltas = match block["type"].as_str() {
-            Some("text") => {
-                start["text"] = "".into();
-                vec![json!({"type": "text_delta", "text": block["text"]})]
-            }
-            Some("thinking") => {
-                (start["thinking"], start["signature"]) = ("".into(), "".into());
-                vec![
-                    json!({"type": "thinking_delta", "thinking": block["thinking"]}),
-                    json!({"type": "signature_delta", "signature": block["signature"]}),
-                ]
-            }
-            _ => {
-                start["input"] = json!({});
-                let input = block["input"].as_str().map(str::to_owned);
-                let input = input.unwrap_or_else(|| block["input"].to_string());
-                vec![json!({"type": "input_json_delta", "partial_json": input})]
-            }
-        };
-        events.push(json!({"type": "content_block_start", "index": index, "content_block": start}));
-        let delta = |it| json!({"type": "content_block_delta", "index": index, "delta": it});
-        events.extend(deltas.into_iter().map(delta));
-        events.push(json!({"type": "content_block_stop", "index": index}));
-    }
-    events.push(json!({
-        "type": "message_delta", "delta": {"stop_reason": stop}, "usage": {"output_tokens": 10},
-    }));
-    events.push(json!({"type": "message_stop"}));
-    let line = |it: &Value| format!("event: {}\ndata: {it}\n\n", it["type"].as_str().unwrap());
-    events.iter().map(line).collect()
-}
-
-type Script = dyn Fn(&Ask) -> Reply + Send + Sync;
 
 /// See the module. Ends when it is dropped.
 #[derive(Debug)]
 pub(crate) struct ModelServer {
     address: String,
+    model: Arc<Scripted>,
     accepting: JoinHandle<()>,
+    /// Its own, for tests that have none.
+    runtime: Option<Runtime>,
 }
 
 impl ModelServer {
-    /// Serves what this function says.
-    pub(crate) async fn start(script: impl Fn(&Ask) -> Reply + Send + Sync + 'static) -> Self {
+    /// Serves what this function says, and keeps nothing of what it is asked.
+    pub(crate) async fn start(script: impl Fn(&Asked) -> Reply + Send + Sync + 'static) -> Self {
+        Self::serve(Arc::new(Scripted::forgetful(script))).await
+    }
+
+    /// Serves this model.
+    pub(crate) async fn serve(model: Arc<Scripted>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = format!("http://{}", listener.local_addr().unwrap());
-        let script: Arc<Script> = Arc::new(script);
-        let count = Arc::new(AtomicUsize::new(0));
-        let accepting = tokio::spawn(async move {
-            while let Ok((stream, _)) = listener.accept().await {
-                stream.set_nodelay(true).unwrap();
-                tokio::spawn(serve(stream, Arc::clone(&script), Arc::clone(&count)));
-            }
-        });
-        Self { address, accepting }
+        let accepting = tokio::spawn(accept(listener, Arc::clone(&model)));
+        Self { address, model, accepting, runtime: None }
+    }
+
+    /// Serves this model on a thread, to a process that the test waits for.
+    pub(crate) fn on_a_thread(model: Arc<Scripted>) -> Self {
+        let runtime =
+            tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
+        let runtime = runtime.unwrap();
+        let mut server = runtime.block_on(Self::serve(model));
+        server.runtime = Some(runtime);
+        server
     }
 
     /// Its address.
     pub(crate) fn address(&self) -> &str {
         &self.address
+    }
+
+    /// The model that it serves.
+    pub(crate) fn model(&self) -> &Scripted {
+        &self.model
     }
 
     /// Where it is, as a provider of this name.
@@ -259,60 +89,83 @@ pub(crate) fn letting_through() -> GovernorLimits {
 impl Drop for ModelServer {
     fn drop(&mut self) {
         self.accepting.abort();
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_background();
+        }
+    }
+}
+
+async fn accept(listener: TcpListener, model: Arc<Scripted>) {
+    while let Ok((stream, _)) = listener.accept().await {
+        stream.set_nodelay(true).unwrap();
+        tokio::spawn(serve(stream, Arc::clone(&model)));
     }
 }
 
 /// Serves one connection until somebody closes it.
-async fn serve(stream: TcpStream, script: Arc<Script>, count: Arc<AtomicUsize>) {
+async fn serve(stream: TcpStream, model: Arc<Scripted>) {
     let mut stream = BufReader::new(stream);
-    while let Some(body) = read_request(&mut stream).await {
-        let ask = Ask { body, number: count.fetch_add(1, Ordering::SeqCst) + 1 };
-        let reply = script(&ask);
-        if reply.end == End::HungUp {
-            return;
-        }
-        let (body, content_type) = reply.encode(&ask);
-        let half = body.len() / 2;
-        let mut head = format!(
-            "HTTP/1.1 {} said\r\ncontent-type: {content_type}\r\ncontent-length: {}\r\n",
-            reply.status,
-            body.len()
-        );
-        for (name, value) in &reply.headers {
-            head.push_str(&format!("{name}: {value}\r\n"));
-        }
-        if reply.end == End::Stall {
-            head.push_str(&format!("{STALLS}: {half}\r\n"));
-        }
-        head.push_str("\r\n");
-        let sent = match reply.end {
-            End::Proper | End::HungUp => &body[..],
-            End::Cut | End::Stall => &body[..half],
+    while let Some((head, body)) = read_request(&mut stream).await {
+        let (asked, reply) = model.receive(body, head);
+        let waiting = async {
+            reply.wait().await;
+            !matches!(reply.end, End::HungUp) && send(&mut stream, &asked, &reply).await.is_ok()
         };
-        let sent = [head.as_bytes(), sent].concat();
-        if stream.write_all(&sent).await.is_err() {
+        if !waiting.await {
             return;
         }
-        match reply.end {
+        match &reply.end {
             End::Proper => {}
-            End::HungUp | End::Cut => return,
-            End::Stall => {
+            End::Silent | End::HungUp | End::Cut => return,
+            End::Stall(barrier) => {
                 // Until the client has had enough.
-                let _closed = stream.read_u8().await;
+                let (told, closed) = (barrier.pass(), stream.read_u8());
+                let _closed = tokio::join!(told, closed);
                 return;
             }
         }
     }
 }
 
-async fn read_request(stream: &mut BufReader<TcpStream>) -> Option<String> {
-    let mut length = None;
+/// Sends the answer as far as it comes.
+async fn send(stream: &mut BufReader<TcpStream>, asked: &Asked, reply: &Reply) -> io::Result<()> {
+    let (body, content_type) = reply.encode(asked);
+    let half = body.len() / 2;
+    let mut head = format!("HTTP/1.1 {} said\r\ncontent-type: {content_type}\r\n", reply.status);
+    for (name, value) in &reply.headers {
+        head.push_str(&format!("{name}: {value}\r\n"));
+    }
+    if let Body::Paced(paced) = &reply.body {
+        head.push_str("transfer-encoding: chunked\r\n\r\n");
+        stream.write_all(head.as_bytes()).await?;
+        let mut pieces = pin!(paced.clone().stream());
+        while let Some(piece) = pieces.next().await {
+            let chunk = format!("{:x}\r\n{piece}\r\n", piece.len());
+            stream.write_all(chunk.as_bytes()).await?;
+        }
+        return Ok(());
+    }
+    head.push_str(&format!("content-length: {}\r\n", body.len()));
+    if matches!(reply.end, End::Stall(_)) {
+        head.push_str(&format!("{STALLS}: {half}\r\n"));
+    }
+    head.push_str("\r\n");
+    let sent = match reply.end {
+        End::Cut | End::Stall(_) => &body[..half],
+        _ => &body[..],
+    };
+    stream.write_all(&[head.as_bytes(), sent].concat()).await
+}
+
+/// The lines in front of the body, and the body.
+async fn read_request(stream: &mut BufReader<TcpStream>) -> Option<(String, String)> {
+    let (mut head, mut length) = (String::new(), None);
     loop {
-        let mut line = String::new();
-        if stream.read_line(&mut line).await.ok()? == 0 {
+        let begun = head.len();
+        if stream.read_line(&mut head).await.ok()? == 0 {
             return None;
         }
-        let line = line.trim().to_ascii_lowercase();
+        let line = head[begun..].trim().to_ascii_lowercase();
         if line.is_empty() {
             break;
         }
@@ -322,7 +175,7 @@ async fn read_request(stream: &mut BufReader<TcpStream>) -> Option<String> {
     }
     let mut body = vec![0; length?];
     stream.read_exact(&mut body).await.ok()?;
-    String::from_utf8(body).ok()
+    Some((head, String::from_utf8(body).ok()?))
 }
 
 /// HTTP that finds a stream stalled as soon as it is: where its server says that nothing comes any

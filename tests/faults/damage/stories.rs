@@ -11,7 +11,9 @@ use std::{
 use ennead::tool::{Access, CustomTool, ToolOutcome};
 use serde_json::json;
 
-use crate::support::scripted::{SESSION, Say, Scripted, TestDirs, call, calls, model, says, text};
+use crate::support::scripted::{
+    Reply, SESSION, Scripted, TestDirs, call, calls, model, says, text,
+};
 use crate::support::settings::SettingsJson as _;
 
 /// A tool whose results are of this size.
@@ -35,7 +37,7 @@ async fn story(n: usize, models: &[Arc<Scripted>]) -> Vec<u8> {
 
 /// The stories by name.
 pub(super) async fn all() -> Vec<(&'static str, Vec<u8>)> {
-    let say = |answers: Vec<Say>| says(answers);
+    let say = |answers: Vec<Reply>| says(answers);
     let parallel = calls(&[
         ("a", "effect", json!({"n": 1})),
         ("b", "Nope", json!({})),

@@ -9,7 +9,7 @@ fn token(asked: &Asked) -> Option<String> {
     Some(of.split('"').next().unwrap().to_owned())
 }
 
-fn verdict(token: &str, verdict: &str) -> crate::support::scripted::Say {
+fn verdict(token: &str, verdict: &str) -> crate::support::scripted::Reply {
     text(&json!({"token": token, "verdict": verdict, "reason": "so it is"}).to_string())
 }
 

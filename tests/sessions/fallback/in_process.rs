@@ -40,5 +40,5 @@ async fn model_of_the_process_that_is_overloaded_gives_way_to_a_server_over_a_so
     assert_eq!(n_asked.load(Ordering::SeqCst), 3, "an answer, and an attempt with one retry");
     // The server reads what the other one did.
     let asked = other.asked();
-    assert!(asked[0].body.contains("I touch it.") && asked[0].body.contains("touched"));
+    assert!(asked[0].text.contains("I touch it.") && asked[0].text.contains("touched"));
 }

@@ -1,6 +1,9 @@
 //! Model servers whose answers are scripted, and sessions whose waits move the clock.
 
-use std::sync::{Arc, Mutex};
+use std::{
+    ops::Deref,
+    sync::{Arc, Mutex},
+};
 
 use ennead::{
     Ennead, Event, Options, Placement, RunOutcome, SessionHandle, SessionOptions,
@@ -12,39 +15,29 @@ use ennead::{
 use tempfile::TempDir;
 
 use crate::support::{
-    model_server::{Ask, ModelServer, Patience, Reply},
-    scripted::{NOW, until_end},
+    model_server::{ModelServer, Patience, Reply},
+    scripted::{Asked, NOW, Scripted, model, replies, until_end},
 };
 
-/// A server, and what it was asked.
-pub(super) struct Model {
-    server: ModelServer,
-    asked: Arc<Mutex<Vec<Ask>>>,
-}
+/// A server whose model keeps what it was asked.
+pub(super) struct Model(ModelServer);
 
 impl Model {
-    pub(super) async fn start(script: impl Fn(&Ask) -> Reply + Send + Sync + 'static) -> Self {
-        let asked: Arc<Mutex<Vec<Ask>>> = Arc::default();
-        let log = Arc::clone(&asked);
-        let server = ModelServer::start(move |ask| {
-            log.lock().unwrap().push(ask.clone());
-            script(ask)
-        });
-        Self { server: server.await, asked }
+    pub(super) async fn start(script: impl Fn(&Asked) -> Reply + Send + Sync + 'static) -> Self {
+        Self(ModelServer::serve(model(script)).await)
     }
 
     /// Gives these answers in turn, the last one over and over.
-    pub(super) async fn says(replies: Vec<Reply>) -> Self {
-        Self::start(move |ask| replies[(ask.number - 1).min(replies.len() - 1)].clone()).await
+    pub(super) async fn says(all: Vec<Reply>) -> Self {
+        Self(ModelServer::serve(replies(all)).await)
     }
+}
 
-    pub(super) fn asked(&self) -> Vec<Ask> {
-        self.asked.lock().unwrap().clone()
-    }
+impl Deref for Model {
+    type Target = Scripted;
 
-    /// The models that were asked for, in turn.
-    pub(super) fn models(&self) -> Vec<String> {
-        self.asked().iter().map(|it| it.model().to_owned()).collect()
+    fn deref(&self) -> &Scripted {
+        self.0.model()
     }
 }
 
@@ -76,8 +69,7 @@ impl World {
             async { ToolOutcome::ok("touched") }
         });
         let names = ["here", "there", "elsewhere"];
-        let mut endpoints =
-            models.iter().zip(names).map(|(model, name)| model.server.endpoint(name));
+        let mut endpoints = models.iter().zip(names).map(|(model, name)| model.0.endpoint(name));
         let mut options = SessionOptions::new(self.directory.path(), endpoints.next().unwrap())
             .isolated()
             .durability(Durability::Process)

@@ -6,7 +6,7 @@ use ennead::{RunEnd, RunOutcome, SessionOptions, tool::CustomTool, transcript};
 use serde_json::{Value, json};
 
 use crate::support::scripted::{
-    Asked, SESSION, Say, Scripted, TestDirs, call, calls, model, says, text,
+    Asked, Reply, SESSION, Scripted, TestDirs, call, calls, model, says, text,
 };
 use crate::support::settings::SettingsJson as _;
 
@@ -68,7 +68,7 @@ async fn limits_of_the_settings_hold_for_the_first_agent() {
 #[tokio::test]
 async fn fifty_first_agent_of_a_tree_is_refused() {
     let place = TestDirs::new();
-    let model = model(|asked: &Asked| -> Say {
+    let model = model(|asked: &Asked| -> Reply {
         if asked.is_agent() {
             return text("found");
         }

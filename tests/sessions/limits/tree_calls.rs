@@ -1,80 +1,29 @@
 //! Every model call of a tree asks for what it may use, whatever it is for and whenever it comes.
 
-use std::{fmt, sync::Arc};
+use std::sync::Arc;
 
 use ennead::{
     Ennead, Options, RunEnd,
-    data::{TransportError, WireRequest, WireResponse},
-    model::Transport,
-    tool::{Access, BoxFuture, Concurrency, CustomTool, ToolOutcome},
+    tool::{Access, Concurrency, CustomTool, ToolOutcome},
 };
-use futures::TryStreamExt;
 use serde_json::json;
 
 use super::tree::{agent, run, verify};
 use crate::support::settings::SettingsJson as _;
 use crate::support::{
     barrier::Barrier,
-    scripted::{Asked, Scripted, TestDirs, call, calls, finish, model, says, text},
+    scripted::{Scripted, TestDirs, call, calls, finish, model, text},
 };
 
-/// A scripted model whose answers may wait, and stop for another reason.
-struct Wire {
-    model: Arc<Scripted>,
-    /// Where requests with the word `held` wait.
-    barrier: Barrier,
-    /// How the answer to a request stops, if not as scripted.
-    stops: fn(&Asked) -> Option<&'static str>,
+pub(super) async fn start(place: &TestDirs, model: &Arc<Scripted>) -> (Ennead, Barrier) {
+    start_with(place.options(model), model).await
 }
 
-impl fmt::Debug for Wire {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Wire")
-    }
-}
-
-impl Transport for Wire {
-    fn send(
-        &self,
-        request: WireRequest,
-    ) -> BoxFuture<'static, Result<WireResponse, TransportError>> {
-        let asked = Asked { body: serde_json::from_slice(&request.body).unwrap() };
-        let (is_held, stops) = (asked.user().contains("held"), (self.stops)(&asked));
-        let (answer, barrier) = (self.model.send(request), self.barrier.clone());
-        Box::pin(async move {
-            if is_held {
-                barrier.pass().await;
-            }
-            let mut response = answer.await?;
-            if let Some(stops) = stops {
-                let named = |stop| format!(r#""stop_reason":"{stop}""#);
-                response.body = Box::pin(response.body.map_ok(move |bytes| {
-                    let whole = String::from_utf8(bytes.to_vec()).unwrap();
-                    whole.replace(&named("end_turn"), &named(stops)).into()
-                }));
-            }
-            Ok(response)
-        })
-    }
-}
-
-pub(super) async fn start(
-    place: &TestDirs,
-    model: &Arc<Scripted>,
-    stops: fn(&Asked) -> Option<&'static str>,
-) -> (Ennead, Barrier) {
-    start_with(place.options(model), model, stops).await
-}
-
-pub(super) async fn start_with(
-    options: Options,
-    model: &Arc<Scripted>,
-    stops: fn(&Asked) -> Option<&'static str>,
-) -> (Ennead, Barrier) {
-    let barrier = Barrier::closed();
-    let wire = Wire { model: Arc::clone(model), barrier: barrier.clone(), stops };
-    let options = options.transport(Arc::new(wire));
-    (Ennead::start(options).await.unwrap(), barrier)
+/// Starts one where requests with the word `held` wait.
+pub(super) async fn start_with(options: Options, model: &Arc<Scripted>) -> (Ennead, Barrier) {
+    let barrier = model.hold();
+    barrier.close();
+    (Ennead::start(options).await.unwrap(), barrier.clone())
 }
 
 /// Brings this many characters.
@@ -122,9 +71,11 @@ async fn answer_is_not_asked_for_again_with_a_ceiling_that_the_limit_has_no_room
         [(60_000, RunEnd::TreeLimit, 1), (120_000, RunEnd::NoPendingTools, 2)]
     {
         let place = TestDirs::new();
-        let model = says(vec![]);
-        let cut = |asked: &Asked| (asked.body["max_tokens"] == 30_000).then_some("max_tokens");
-        let (ennead, _) = start(&place, &model, cut).await;
+        let model = model(|asked| match asked.body["max_tokens"] == 30_000 {
+            true => text("done").stops("max_tokens"),
+            false => text("done"),
+        });
+        let ennead = place.start(&model).await;
         let options = place
             .session()
             .own_setting("maxOutputTokens", 30_000.into())
@@ -147,10 +98,11 @@ async fn dearer_model_is_not_turned_to_without_the_money_for_it() {
         (1_000_000, RunEnd::NoPendingTools, &["claude-sonnet-5", "claude-opus-5"]),
     ] {
         let place = TestDirs::new();
-        let model = says(vec![]);
-        let refuses =
-            |asked: &Asked| (asked.body["model"] == "claude-sonnet-5").then_some("refusal");
-        let (ennead, _) = start(&place, &model, refuses).await;
+        let model = model(|asked| match asked.model() {
+            "claude-sonnet-5" => text("done").stops("refusal"),
+            _ => text("done"),
+        });
+        let ennead = place.start(&model).await;
         let options = place
             .session()
             .model("claude-sonnet-5")

@@ -19,7 +19,7 @@ use crate::support::settings::SettingsJson as _;
 use crate::support::{
     barrier::Barrier,
     host::{interrupted, prompt},
-    scripted::{Asked, SESSION, Say, TestDirs, call, calls, finish, model, text},
+    scripted::{Asked, Reply, SESSION, TestDirs, call, calls, finish, model, text},
     until::until,
 };
 
@@ -56,7 +56,7 @@ impl Log {
 }
 
 /// The top starts these agents at once.
-fn top(agents: &'static [(&'static str, &'static str)]) -> impl Fn(&Asked) -> Say + Send + Sync {
+fn top(agents: &'static [(&'static str, &'static str)]) -> impl Fn(&Asked) -> Reply + Send + Sync {
     move |asked| match asked.n_answers() {
         0 => {
             let all: Vec<_> = agents.iter().map(|(id, task)| (*id, "Agent", agent(task))).collect();
@@ -89,7 +89,7 @@ async fn agent_that_crashes_is_settled_and_those_below_it_and_who_waits_for_them
             _ => text("found"),
         }
     });
-    let (ennead, barrier) = start(&place, &model, |_| None).await;
+    let (ennead, barrier) = start(&place, &model).await;
     let options = place
         .session()
         .own_setting("maxOutputTokens", 50_000.into())
@@ -124,7 +124,7 @@ async fn call_of_an_agent_that_crashes_counts_as_its_worst_case() {
     let place = TestDirs::new();
     let parent = top(&[("a", "held")]);
     let model = model(move |asked| if asked.is_agent() { text("found") } else { parent(asked) });
-    let (ennead, barrier) = start(&place, &model, |_| None).await;
+    let (ennead, barrier) = start(&place, &model).await;
     let options = place
         .session()
         .own_setting("maxOutputTokens", 50_000.into())
@@ -157,7 +157,7 @@ async fn interrupt_ends_a_call_that_waits_and_counts_one_that_was_sent() {
             .own_setting("maxOutputTokens", 50_000.into())
             .own_setting("agents", json!({ "maxTreeTokens": limit }))
     };
-    let (ennead, barrier) = start(&place, &model, |_| None).await;
+    let (ennead, barrier) = start(&place, &model).await;
     let session = ennead.open(limited(100_000)).await.unwrap();
     let run = prompt(&session, "go");
     barrier.arrived().await;
@@ -171,13 +171,13 @@ async fn interrupt_ends_a_call_that_waits_and_counts_one_that_was_sent() {
     let why = outcome.error.unwrap();
     finish(ennead, session).await;
     verify(&place);
-    let (ennead, _) = start(&place, &model, |_| None).await;
+    let (ennead, _) = start(&place, &model).await;
     let session = ennead.open(limited(100_000)).await.unwrap();
     let outcome = session.prompt("again").await.unwrap();
     assert_eq!((outcome.end, outcome.error), (RunEnd::TreeLimit, Some(why)));
     finish(ennead, session).await;
     // Once: there is room for another call under a limit that is a little higher.
-    let (ennead, _) = start(&place, &model, |_| None).await;
+    let (ennead, _) = start(&place, &model).await;
     let session = ennead.open(limited(150_000)).await.unwrap();
     let outcome = session.prompt("again").await.unwrap();
     assert_eq!(outcome.text, "still here", "{:?}", outcome.error);
@@ -204,7 +204,7 @@ async fn interrupt_gives_back_what_was_set_aside_for_calls_that_were_never_sent(
     one.concurrency = NonZeroU32::new(1);
 
     let governed = place.options(&model).governor(one);
-    let (ennead, barrier) = start_with(governed, &model, |_| None).await;
+    let (ennead, barrier) = start_with(governed, &model).await;
     let session = ennead.open(limited()).await.unwrap();
     let run = prompt(&session, "go");
     barrier.arrived().await;
@@ -223,7 +223,7 @@ async fn interrupt_gives_back_what_was_set_aside_for_calls_that_were_never_sent(
     assert!(why.contains("all 5 turns"), "{why}");
     finish(ennead, session).await;
     verify(&place);
-    let (ennead, _) = start(&place, &model, |_| None).await;
+    let (ennead, _) = start(&place, &model).await;
     let session = ennead.open(limited()).await.unwrap();
     let outcome = session.prompt("again").await.unwrap();
     assert_eq!((outcome.end, outcome.error), (RunEnd::TreeLimit, Some(why)));
@@ -241,7 +241,7 @@ async fn model_call_that_crashes_counts_as_its_worst_case_and_is_not_made_again_
             .own_setting("maxOutputTokens", 50_000.into())
             .own_setting("agents", json!({ "maxTreeTokens": limit }))
     };
-    let (ennead, barrier) = start(&place, &model, |_| None).await;
+    let (ennead, barrier) = start(&place, &model).await;
     // It would be made again in one piece, and so with a lower ceiling.
     let session = ennead.open(limited(70_000)).await.unwrap();
     let run = prompt(&session, "held");
@@ -256,7 +256,7 @@ async fn model_call_that_crashes_counts_as_its_worst_case_and_is_not_made_again_
     for (limit, end, error) in
         [(70_000, RunEnd::TreeLimit, Some(why)), (150_000, RunEnd::NoPendingTools, None)]
     {
-        let (ennead, barrier) = start(&place, &model, |_| None).await;
+        let (ennead, barrier) = start(&place, &model).await;
         barrier.open();
         let session = ennead.open(limited(limit)).await.unwrap();
         let outcome = session.prompt("again").await.unwrap();
@@ -270,12 +270,15 @@ async fn model_call_that_crashes_counts_as_its_worst_case_and_is_not_made_again_
 #[tokio::test(start_paused = true)]
 async fn model_call_that_crashes_before_it_was_sent_counts_as_nothing() {
     let place = TestDirs::new();
-    let model = model(|_| text("still here"));
+    let model = model(|asked| match asked.streamed() {
+        true => text("still here"),
+        false => Reply::body(200, "not a message"),
+    });
     let mut one = GovernorLimits::default();
     one.concurrency = NonZeroU32::new(1);
 
     let governed = place.options(&model).governor(one);
-    let (ennead, barrier) = start_with(governed, &model, |_| None).await;
+    let (ennead, barrier) = start_with(governed, &model).await;
     let mut other = place.session();
     other.id = None;
 
@@ -292,7 +295,7 @@ async fn model_call_that_crashes_before_it_was_sent_counts_as_nothing() {
     let is_meant = |it: &Live| it.session.as_ref() == Some(session.id());
     find(&ennead, |it| it.kind == ActorKind::ModelCall && is_meant(it)).await.cell.kill();
     barrier.open();
-    // The scripted model answers in streams alone, so that call fails.
+    // It is sent again without a stream, and to that the model gives no answer.
     assert_eq!(run.await.unwrap().unwrap().end, RunEnd::Error);
     let outcome = session.prompt("again").await.unwrap();
     assert_eq!(outcome.text, "still here", "{:?}", outcome.error);
@@ -322,7 +325,7 @@ async fn what_an_agent_and_those_below_it_used_is_part_of_the_run_also_when_it_c
         1 => call("g", "gate", json!({})),
         _ => text("found"),
     });
-    let (ennead, _) = start(&place, &model, |_| None).await;
+    let (ennead, _) = start(&place, &model).await;
     let options = place.session().tool(Arc::new(tool.access(Access::Free).build().unwrap()));
     let session = ennead.open(options).await.unwrap();
     let mut log = Log(session.events());
@@ -337,7 +340,7 @@ async fn what_an_agent_and_those_below_it_used_is_part_of_the_run_also_when_it_c
     assert_eq!((total.calls, total.usage), (5, outcome.usage));
     assert_eq!(outcome.session_usage.total().0, 5 * 110);
     finish(ennead, session).await;
-    let (ennead, _) = start(&place, &model, |_| None).await;
+    let (ennead, _) = start(&place, &model).await;
     let session = ennead.open(place.session()).await.unwrap();
     let outcome = session.prompt("again").await.unwrap();
     assert_eq!(outcome.session_usage.total().0, 6 * 110);

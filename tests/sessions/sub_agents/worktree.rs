@@ -8,7 +8,7 @@ use ennead::{SessionOptions, permission::PermissionMode, transcript};
 use serde_json::{Value, json};
 
 use super::{model, one_agent};
-use crate::support::scripted::{Asked, SESSION, Say, Scripted, TestDirs, call, text};
+use crate::support::scripted::{Asked, Reply, SESSION, Scripted, TestDirs, call, text};
 
 /// A workspace that is a repository of one commit.
 fn repository() -> TestDirs {
@@ -42,7 +42,7 @@ fn directory(asked: &Asked) -> String {
 /// The agent makes one call and reports what came of it.
 fn working(tool: &'static str, input: fn(&str) -> Value) -> Arc<Scripted> {
     let order = json!({"description": "d", "prompt": "work", "isolation": "worktree"});
-    one_agent(order, move |asked: &Asked| -> Say {
+    one_agent(order, move |asked: &Asked| -> Reply {
         match asked.n_answers() {
             0 => call("t", tool, input(&directory(asked))),
             _ => text(&format!("I was told: {}", asked.result("t"))),
@@ -106,7 +106,7 @@ async fn worktree_in_which_nothing_was_changed_is_removed() {
 async fn worktree_of_an_agent_that_was_cut_off_goes_once_nobody_works_there() {
     let place = repository();
     let order = json!({"description": "d", "prompt": "work", "isolation": "worktree"});
-    let model = model(move |asked: &Asked| -> Say {
+    let model = model(move |asked: &Asked| -> Reply {
         let look = json!({"file_path": format!("{}/a.txt", directory(asked))});
         match (asked.is_agent(), asked.n_answers()) {
             // Longer than it may.
@@ -213,7 +213,7 @@ async fn checkout_is_left_alone_in_every_mode() {
 async fn no_command_of_an_agent_moves_the_next_one() {
     let place = repository();
     let order = json!({"description": "d", "prompt": "work", "isolation": "worktree"});
-    let model = model(move |asked: &Asked| -> Say {
+    let model = model(move |asked: &Asked| -> Reply {
         let ran = |id| call(id, "Bash", json!({"command": "mkdir -p sub && cd sub && pwd -P"}));
         let looked = |id| call(id, "Bash", json!({"command": "pwd -P"}));
         match (asked.is_agent(), asked.n_answers()) {

@@ -1,27 +1,23 @@
 //! SIGKILL while an answer streams, in each of the three wire formats.
 
-use std::{
-    fs,
-    io::Write,
-    net::TcpListener,
-    sync::{
-        Arc, Mutex,
-        mpsc::{Receiver, channel},
-    },
-    time::Duration,
-};
+use std::fs;
 
 use serde_json::{Value, json};
 
-use super::super::{Ended, TestDirs, text, trust::server::read};
-use crate::support::provider_rules;
+use super::super::{Ended, TestDirs, text};
+use crate::support::{
+    barrier::Barrier,
+    model_server::ModelServer,
+    provider_rules,
+    scripted::{Reply, replies},
+    until::within,
+};
 
 /// Answers with a call of Bash, then with the beginning of a stream that does not go on, then with a text.
 struct Cut {
-    address: String,
-    came: Arc<Mutex<Vec<Value>>>,
-    /// Heard from when half of an answer was sent.
-    half: Receiver<()>,
+    server: ModelServer,
+    /// Where it arrives when half of an answer was sent.
+    half: Barrier,
 }
 
 /// A wire format.
@@ -120,72 +116,34 @@ fn formats() -> [Format; 3] {
 }
 
 impl Cut {
-    /// Its threads end with the process.
-    fn start(format: &Format) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let address = format!("http://{}", listener.local_addr().unwrap());
-        let came: Arc<Mutex<Vec<Value>>> = Arc::default();
-        let (tell, half) = channel();
-        let (call, done) = (format.call.to_string(), format.done.to_string());
-        let (all, begun) = (Arc::clone(&came), format.begun);
-        std::thread::spawn(move || {
-            for mut stream in listener.incoming().flatten() {
-                let (all, tell) = (Arc::clone(&all), tell.clone());
-                let (call, done) = (call.clone(), done.clone());
-                std::thread::spawn(move || {
-                    while let Some(request) = read(&mut stream) {
-                        let (_, body) = request.split_once("\r\n\r\n").unwrap();
-                        let n = {
-                            let mut all = all.lock().unwrap();
-                            all.push(serde_json::from_str(body).unwrap());
-                            all.len()
-                        };
-                        let sent = match n {
-                            2 => {
-                                let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n";
-                                let size = begun.len();
-                                let sent = write!(
-                                    stream,
-                                    "{head}transfer-encoding: chunked\r\n\r\n{size:x}\r\n{begun}\r\n"
-                                );
-                                tell.send(()).unwrap();
-                                sent
-                            }
-                            n => {
-                                let body = if n == 1 { &call } else { &done };
-                                let head = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n";
-                                let size = body.len();
-                                write!(stream, "{head}content-length: {size}\r\n\r\n{body}")
-                            }
-                        };
-                        if sent.is_err() {
-                            return;
-                        }
-                    }
-                });
-            }
-        });
-        Self { address, came, half }
+    async fn start(format: &Format) -> Self {
+        let half = Barrier::closed();
+        let server = ModelServer::serve(replies(vec![
+            Reply::body(200, &format.call.to_string()),
+            Reply::paced(200, vec![(0, format.begun)]).stall_at(&half),
+            Reply::body(200, &format.done.to_string()),
+        ]));
+        Self { server: server.await, half }
     }
 
     fn ask(&self, place: &TestDirs, format: &Format, prompt: &str) -> std::process::Command {
         let mode = ["--permission-mode", "bypassPermissions", "--session-id", super::SESSION];
         let mut command = place.command(&[&["-p", prompt, "--model", "m"], &mode[..]].concat());
         command.env("ENNEAD_PROVIDER", format.provider);
-        command.env("ANTHROPIC_BASE_URL", &self.address).env("ANTHROPIC_API_KEY", "right");
-        command.env("OPENAI_BASE_URL", &self.address).env("OPENAI_API_KEY", "right");
+        command.env("ANTHROPIC_BASE_URL", self.server.address()).env("ANTHROPIC_API_KEY", "right");
+        command.env("OPENAI_BASE_URL", self.server.address()).env("OPENAI_API_KEY", "right");
         command
     }
 }
 
 // REQ: SES-3, SES-4
-#[test]
-fn call_that_a_kill_cut_off_is_named_and_the_next_request_is_valid_in_every_format() {
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn call_that_a_kill_cut_off_is_named_and_the_next_request_is_valid_in_every_format() {
     for format in formats() {
         let name = format.provider;
-        let (place, server) = (TestDirs::new(), Cut::start(&format));
+        let (place, server) = (TestDirs::new(), Cut::start(&format).await);
         let mut child = server.ask(&place, &format, "begin").spawn().unwrap();
-        server.half.recv_timeout(Duration::from_secs(60)).unwrap();
+        within("half of an answer", server.half.arrived()).await;
         child.kill().unwrap();
         child.wait().unwrap();
         let file = place.transcript(".transcripts");
@@ -212,12 +170,12 @@ fn call_that_a_kill_cut_off_is_named_and_the_next_request_is_valid_in_every_form
         let verified = place.run(&["verify", text(&file)]);
         assert_eq!(verified.code, Some(0), "{name}: {verified:?}");
 
-        let came = server.came.lock().unwrap();
+        let came = server.server.model().asked();
         assert_eq!(came.len(), 3, "{name}");
-        for request in came.iter() {
+        for request in came.iter().map(|it| &it.body) {
             (format.rules)(request).unwrap_or_else(|why| panic!("{name}: {why}: {request}"));
         }
-        let last = came[2].to_string();
+        let last = came[2].body.to_string();
         assert!(last.contains("begin") && last.contains("go on"), "{name}: {last}");
         assert!(!last.contains("half"), "{name}: nothing of the answer that was cut off: {last}");
         let ran = fs::read_to_string(place.work().join("ran")).unwrap();

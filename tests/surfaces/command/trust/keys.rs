@@ -8,7 +8,10 @@ use super::{
     super::TestDirs,
     server::{Bytes, KEY},
 };
-use crate::support::mcp_server::{entry, n_starts};
+use crate::support::{
+    mcp_server::{entry, n_starts},
+    model_server::Reply,
+};
 
 /// The real server of the tests, which first writes what is in its environment.
 fn server(file: &str) -> Value {
@@ -156,7 +159,7 @@ fn key_that_a_server_repeats_comes_to_no_event_transcript_or_terminal() {
     for body in repeated {
         for status in [401, 400] {
             let place = TestDirs::new();
-            let model = Bytes::start(move |_| (status, body()));
+            let model = Bytes::start(vec![Reply::body(status, &body().to_string())]);
             let ended = model.run(&place, &["--output-format", "json"]);
             assert_ne!(ended.code, Some(0), "{ended:?}");
             let transcript = fs::read_to_string(place.transcript(".transcripts")).unwrap();
