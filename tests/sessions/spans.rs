@@ -59,6 +59,8 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Paths {
 #[test]
 fn spans_nest_as_the_work_does() {
     let paths = Paths::default();
+    // Next to a second one: what the only subscriber there is sees, threads of other tests decide.
+    let _second = tracing::Dispatch::new(tracing_subscriber::registry());
     let subscriber = tracing_subscriber::registry().with(paths.clone());
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     tracing::subscriber::with_default(subscriber, || {
