@@ -56,7 +56,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let (outcome, ()) = tokio::join!(session.prompt("How long are the text files here?"), async {
         while let Some(numbered) = events.next().await {
             print("", &numbered.event);
-            if matches!(numbered.event, Event::RunFinished { .. } | Event::RunFailed { .. }) {
+            if matches!(numbered.event, Event::RunFinished { .. } | Event::RunLost { .. }) {
                 break;
             }
         }

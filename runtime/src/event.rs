@@ -26,7 +26,7 @@ pub use weight::Weight;
 #[serde(tag = "type", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Event {
-    /// A run began. Exactly one of `RunFinished` and `RunFailed` follows.
+    /// A run began. Exactly one of `RunFinished` and `RunLost` follows.
     RunStarted {
         /// Id of the run that began.
         run: RunId,
@@ -309,9 +309,12 @@ pub enum Event {
         /// Stable code of the reason for the end.
         reason: &'static str,
     },
-    /// A run has ended without one.
-    RunFailed {
-        /// Id of the run that failed.
+    /// A run was lost: its turn crashed, or its session ended while it was under way. Its name in JSON is
+    /// `run_failed`. A run that ended in another way finished, without success perhaps, which is what
+    /// [`RunFailed`](crate::run::answer::RunFailed) is about.
+    #[serde(rename = "run_failed")]
+    RunLost {
+        /// Id of the run that was lost.
         run: RunId,
         /// What went wrong, in words.
         reason: Arc<str>,
@@ -363,5 +366,19 @@ impl Numbered {
     /// Numbers an event that represents `stands_for` events from `first_seq` to `seq`.
     pub fn new(first_seq: u64, seq: u64, stands_for: u64, event: Event) -> Self {
         Self { seq, first_seq, stands_for, event }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn lost_run_keeps_its_name_in_json() {
+        let lost = Event::RunLost { run: RunId::new("r"), reason: "x".into() };
+        let expected = json!({ "type": "run_failed", "run": "r", "reason": "x" });
+        assert_eq!(serde_json::to_value(lost).unwrap(), expected);
     }
 }

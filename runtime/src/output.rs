@@ -150,7 +150,7 @@ impl<'e> OutputEvent<'e> {
             Event::ToolFinished { .. } => Self::ToolResult { event },
             Event::Lagged { missed, .. } => Self::Missed { events: *missed },
             Event::RunFinished { reason, .. } => Self::Ended { reason, is_failure: false },
-            Event::RunFailed { reason, .. } => Self::Ended { reason, is_failure: true },
+            Event::RunLost { reason, .. } => Self::Ended { reason, is_failure: true },
             _ => return None,
         })
     }

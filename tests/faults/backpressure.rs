@@ -75,7 +75,7 @@ async fn work(session: &SessionHandle) -> Duration {
 }
 
 fn is_end(event: &Event) -> bool {
-    matches!(event, Event::RunFinished { .. } | Event::RunFailed { .. })
+    matches!(event, Event::RunFinished { .. } | Event::RunLost { .. })
 }
 
 /// Reads up to the end of a run, and waits before each event.

@@ -248,7 +248,7 @@ async fn turn_of_a_crashed_supervisor_is_closed_and_its_calls_are_answered() {
     assert_eq!(outcome.end, RunEnd::Crashed);
     assert!(results(&outcome).iter().skip(1).all(|it| it.0), "{:?}", results(&outcome));
     assert_eq!(results(&outcome).len(), 4);
-    assert!(log.has(|it| matches!(it, Event::RunFailed { .. })));
+    assert!(log.has(|it| matches!(it, Event::RunLost { .. })));
     assert!(!log.has(|it| matches!(it, Event::RunFinished { .. })));
     assert_eq!(record::early_ends(session.transcript()), [("crashed".to_owned(), Some(8))]);
     assert_eq!(record::run_ends(session.transcript()), ["crashed"]);

@@ -129,7 +129,7 @@ async fn meddled(place: &TestDirs, meddle: fn(&Path)) -> [Result<String, String>
         said.push(outcome.map(|it| it.text).map_err(|it| it.to_string()));
         if prompt == "go" {
             let ended = until_end(&mut events).await;
-            let failed = matches!(ended.last(), Some(Event::RunFailed { .. }));
+            let failed = matches!(ended.last(), Some(Event::RunLost { .. }));
             assert_eq!(failed, said[0].is_err(), "{ended:?}");
         }
     }

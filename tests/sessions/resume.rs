@@ -311,7 +311,7 @@ async fn opening_a_cut_session_tells_of_repairs_and_then_runs() {
     let told = until_end(&mut events).await;
     let ends = told.iter().filter(|it| {
         use ennead::Event;
-        matches!(it, Event::RunFinished { .. } | Event::RunFailed { .. })
+        matches!(it, Event::RunFinished { .. } | Event::RunLost { .. })
     });
     assert_eq!(ends.count(), 1);
     finish(ennead, session).await;

@@ -51,7 +51,7 @@ impl EventLog {
     pub(crate) fn runs(&mut self) -> (usize, usize) {
         let seen = self.seen();
         let count = |fits: fn(&Event) -> bool| seen.iter().filter(|it| fits(it)).count();
-        let ended = |it: &Event| matches!(it, Event::RunFinished { .. } | Event::RunFailed { .. });
+        let ended = |it: &Event| matches!(it, Event::RunFinished { .. } | Event::RunLost { .. });
         (count(|it| matches!(it, Event::RunStarted { .. })), count(ended))
     }
 

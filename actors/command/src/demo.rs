@@ -267,7 +267,7 @@ async fn watch_run(events: &mut Events, watch: &mut impl FnMut(&Numbered)) {
 /// lie in the hole.
 pub(super) fn is_last(event: &Numbered) -> bool {
     match &event.event {
-        Event::RunFinished { .. } | Event::RunFailed { .. } => true,
+        Event::RunFinished { .. } | Event::RunLost { .. } => true,
         Event::Lagged { run, .. } => run.is_none(),
         _ => false,
     }

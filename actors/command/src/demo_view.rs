@@ -54,7 +54,7 @@ impl Row {
                 }
             }
             Event::RunFinished { reason, .. } => self.end = Some((*reason).to_owned()),
-            Event::RunFailed { reason, .. } => self.end = Some(format!("failed: {reason}")),
+            Event::RunLost { reason, .. } => self.end = Some(format!("failed: {reason}")),
             _ => {}
         }
     }

@@ -255,7 +255,7 @@ impl PrintView {
 }
 
 fn is_end(event: &Event) -> bool {
-    matches!(event, Event::RunFinished { .. } | Event::RunFailed { .. })
+    matches!(event, Event::RunFinished { .. } | Event::RunLost { .. })
 }
 
 fn denied(whose: &str, event: &Event) -> Option<Shown> {

@@ -102,7 +102,7 @@ impl EventHub {
         match &event {
             _ if state.is_closed => return,
             Event::RunStarted { run } => state.open_run = Some(run.clone()),
-            Event::RunFinished { run, .. } | Event::RunFailed { run, .. } => {
+            Event::RunFinished { run, .. } | Event::RunLost { run, .. } => {
                 if state.open_run.as_ref() != Some(run) {
                     return;
                 }
@@ -258,7 +258,7 @@ impl Drop for EndOfEvents {
     fn drop(&mut self) {
         let run = lock(&self.0.0.state).open_run.clone();
         if let Some(run) = run {
-            self.0.publish(Event::RunFailed { run, reason: "the session has ended".into() });
+            self.0.publish(Event::RunLost { run, reason: "the session has ended".into() });
         }
         self.0.close();
     }

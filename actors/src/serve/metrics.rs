@@ -73,7 +73,7 @@ impl Metrics {
         let one = |name, label, value: &str| self.add(name, label, value, 1);
         match event {
             Event::RunFinished { reason, .. } => one("ennead_runs_total", "end", reason),
-            Event::RunFailed { .. } => one("ennead_runs_total", "end", "failed"),
+            Event::RunLost { .. } => one("ennead_runs_total", "end", "failed"),
             Event::TurnFinished { .. } => one("ennead_turns_total", "", ""),
             Event::StepStarted { step, .. } => one("ennead_steps_total", "step", step.name()),
             Event::MessageCompleted { usage, .. } => {
@@ -110,7 +110,7 @@ impl Metrics {
             Event::AgentStarted { .. } => one("ennead_agents_started_total", "", ""),
             Event::Agent { event, .. } => match &**event {
                 // Runs of sub-agents are not what was asked for.
-                Event::RunFinished { .. } | Event::RunFailed { .. } => {}
+                Event::RunFinished { .. } | Event::RunLost { .. } => {}
                 event => self.observe(event),
             },
             _ => {}

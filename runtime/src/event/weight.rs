@@ -49,7 +49,7 @@ impl Event {
             | Self::AgentStarted { .. }
             | Self::TurnFinished { .. }
             | Self::RunFinished { .. }
-            | Self::RunFailed { .. }
+            | Self::RunLost { .. }
             | Self::Lagged { .. }
             | Self::McpServer { .. }
             | Self::Alert { .. } => Weight::Kept,
@@ -77,7 +77,7 @@ impl Event {
             Self::ModelRetry { cause: text, .. }
             | Self::HookStarted { label: text, .. }
             | Self::AgentStarted { description: text, .. }
-            | Self::RunFailed { reason: text, .. }
+            | Self::RunLost { reason: text, .. }
             | Self::Alert { what: text } => text.len(),
             Self::HookFinished { effect, stdout, stderr, .. } => {
                 effect.len() + stdout.len() + stderr.len()

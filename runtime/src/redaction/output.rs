@@ -36,7 +36,7 @@ impl Redactor {
                 self.texts(allow_rules);
             }
             Event::ModelRetry { cause: text, .. }
-            | Event::RunFailed { reason: text, .. }
+            | Event::RunLost { reason: text, .. }
             | Event::AgentStarted { description: text, .. }
             | Event::Alert { what: text }
             | Event::McpServer { error: Some(text), .. } => self.shared(text),

@@ -24,7 +24,7 @@ impl fmt::Display for Answer {
     }
 }
 
-/// A run that ended without an answer. The session can go on.
+/// A run that left an outcome without an answer. The session can go on.
 #[derive(Clone, thiserror::Error)]
 #[error("the run failed ({}): {}", .reason.code(), clean(.message))]
 #[non_exhaustive]

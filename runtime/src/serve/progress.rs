@@ -57,7 +57,7 @@ impl Progress {
             Event::RunStarted { run } => {
                 *self = Self { run: Some(run.clone()), since: at, ..Self::default() };
             }
-            Event::RunFinished { .. } | Event::RunFailed { .. } => *self = Self::default(),
+            Event::RunFinished { .. } | Event::RunLost { .. } => *self = Self::default(),
             Event::TurnStarted { turn } => (self.turn, self.step, self.since) = (*turn, None, at),
             Event::StepStarted { turn, step } => {
                 (self.turn, self.step, self.since) = (*turn, Some(*step), at);
@@ -75,7 +75,7 @@ impl Progress {
             Event::AgentStarted { .. } => self.n_agents += 1,
             Event::PermissionAsked { .. } | Event::PermissionSettled { .. } => self.asked(event),
             Event::Agent { event, .. } => match &**event {
-                Event::RunFinished { .. } | Event::RunFailed { .. } => {
+                Event::RunFinished { .. } | Event::RunLost { .. } => {
                     self.n_agents = self.n_agents.saturating_sub(1);
                 }
                 event => self.asked(event),
@@ -158,7 +158,7 @@ mod tests {
         assert_eq!(after(finished), Some(RunWait::Tools(vec![bash()])));
         assert_eq!((progress.run.as_ref(), progress.turn), (Some(&run), 1));
         assert_eq!(progress.since, Timestamp(7));
-        progress.observe(&Event::RunFailed { run, reason: "x".into() }, Timestamp(8));
+        progress.observe(&Event::RunLost { run, reason: "x".into() }, Timestamp(8));
         assert_eq!(progress, Progress::default());
     }
 }

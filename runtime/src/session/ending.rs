@@ -121,7 +121,7 @@ impl Machine {
             return self.next_run(now);
         };
         let (run, reason) = (active.run.id.clone(), why.as_str().into());
-        self.effects.push(SessionEffect::Publish(Event::RunFailed { run, reason }));
+        self.effects.push(SessionEffect::Publish(Event::RunLost { run, reason }));
         match mem::replace(&mut active.phase, Phase::Next) {
             Phase::Turning(turn) | Phase::Stopping { turn, .. } | Phase::Leaving(turn, _) => {
                 self.effects.push(SessionEffect::LeaveTurn { key: turn.key });

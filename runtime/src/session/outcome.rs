@@ -85,7 +85,7 @@ impl Machine {
         }
         self.outcomes.insert(run.id.clone(), outcome.clone());
         self.effects.push(SessionEffect::Publish(match end {
-            RunEnd::Crashed => Event::RunFailed { run: run.id, reason: end.code().into() },
+            RunEnd::Crashed => Event::RunLost { run: run.id, reason: end.code().into() },
             _ => Event::RunFinished { run: run.id, reason: end.code() },
         }));
         self.reply(prompt, Ok(outcome));

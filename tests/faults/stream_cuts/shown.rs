@@ -39,7 +39,7 @@ impl Shown {
             Event::ToolRequested { call, .. } | Event::ToolStarted { call, .. } => {
                 assert!(self.is_complete, "{call} comes before its message");
             }
-            Event::RunFinished { .. } | Event::RunFailed { .. } => self.is_over = true,
+            Event::RunFinished { .. } | Event::RunLost { .. } => self.is_over = true,
             Event::Lagged { missed, .. } => panic!("{missed} events are gone"),
             _ => {}
         }

@@ -141,7 +141,7 @@ pub(crate) fn lines(file: &Path) -> Vec<Value> {
 pub(crate) async fn until_end(events: &mut ennead::Events) -> Vec<Event> {
     let mut told = Vec::new();
     while let Some(Numbered { event, .. }) = within("the end of a run", events.next()).await {
-        let is_end = matches!(event, Event::RunFinished { .. } | Event::RunFailed { .. });
+        let is_end = matches!(event, Event::RunFinished { .. } | Event::RunLost { .. });
         told.push(event);
         if is_end {
             break;

@@ -64,7 +64,7 @@ impl Times {
                     }
                 }
             }
-            Event::RunFinished { .. } | Event::RunFailed { .. } => {
+            Event::RunFinished { .. } | Event::RunLost { .. } => {
                 if let Some(run) = self.open.remove(&key) {
                     self.own += now.saturating_sub(run.start).saturating_sub(run.tools);
                     self.tools += run.tools.saturating_sub(run.agents);

@@ -141,7 +141,7 @@ impl Translator {
                 lines
             }
             Event::RunFinished { reason, .. } => self.task_ended(agent, status_of(reason)),
-            Event::RunFailed { .. } => self.task_ended(agent, "failed"),
+            Event::RunLost { .. } => self.task_ended(agent, "failed"),
             Event::AgentStarted { agent, call, description } => {
                 vec![self.tasks.started(&mut self.frame, agent, call, description, false)]
             }

@@ -97,7 +97,7 @@ impl Face {
         if let Some(running) = &mut self.running {
             running.notes.observe(&event);
             match &event {
-                Event::RunFinished { .. } | Event::RunFailed { .. } => running.has_shown_all = true,
+                Event::RunFinished { .. } | Event::RunLost { .. } => running.has_shown_all = true,
                 Event::Lagged { run: None, .. } => running.has_shown_all = true,
                 _ => {}
             }
