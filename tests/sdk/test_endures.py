@@ -3,8 +3,8 @@
 import json
 
 import pytest
-from claude_agent_sdk import ClaudeSDKClient, HookMatcher, InMemorySessionStore, query
-from conftest import call, collect, of_kind, texts
+from claude_agent_sdk import ClaudeSDKClient, HookMatcher, InMemorySessionStore, ProcessError, create_sdk_mcp_server, query, tool
+from conftest import call, collect, of_kind, results, texts
 from endpoint import text
 from test_wire import driven  # noqa: F401
 
@@ -118,3 +118,47 @@ async def test_plugin_brings_commands_and_agents_under_its_name(place, tmp_path)
     assert init["plugins"] == [{"name": "p", "path": str(kit.resolve()), "version": "1.0"}]
     assert [it["plugin"] for it in init["plugin_errors"]] == ["none"]
     assert {"p:loud", "p:plain"} <= set(init["slash_commands"]) and "p:poet" in init["agents"]
+
+
+# REQ: SUR-3
+@pytest.mark.parametrize(
+    "answer, runs, said",
+    [
+        ('{"behavior": "allow", "updatedInput": {"command": "touch changed"}}', "changed", None),
+        ('{"behavior": "allow"}', "wanted", None),
+        ('{"behavior": "deny", "message": "not today"}', None, "not today"),
+        ("perhaps", None, "no answer that can be read"),
+        (None, None, "out of order"),
+    ],
+)
+async def test_tool_in_the_program_answers_questions_and_is_not_for_the_model(place, answer, runs, said):
+    asked = []
+
+    @tool("ask", "Decides", {"tool_name": str, "input": dict, "tool_use_id": str})
+    async def decide(given):
+        asked.append(given)
+        if answer is None:
+            raise RuntimeError("out of order")
+        return {"content": [{"type": "text", "text": answer}]}
+
+    servers = {"guard": create_sdk_mcp_server(name="guard", version="1.0", tools=[decide])}
+    messages = await ask(
+        place,
+        call("Bash", command="touch wanted"),
+        mcp_servers=servers,
+        permission_prompt_tool_name="mcp__guard__ask",
+    )
+    [question] = asked
+    assert (question["tool_name"], question["input"]) == ("Bash", {"command": "touch wanted"})
+    assert question["tool_use_id"]
+    assert "mcp__guard__ask" not in of_kind(messages, "SystemMessage")[0].data["tools"]
+    assert [it.name for it in place.work.iterdir()] == ([runs] if runs else [])
+    [(text, is_error)] = results(messages)
+    assert is_error == (said is not None) and (said or "") in text
+
+
+# REQ: SUR-3
+async def test_permission_tool_that_is_not_there_ends_the_process_with_its_name(place):
+    with pytest.raises(ProcessError):
+        await ask(place, "say one", permission_prompt_tool_name="mcp__none__ask")
+    assert any("mcp__none__ask" in line for line in place.stderr)

@@ -21,6 +21,7 @@
 //! * [`callbacks`]: approvals and hooks that the program answers;
 //! * [`context`]: how much of the model's window is taken, and by what;
 //! * [`mcp`]: MCP servers that run in the program;
+//! * [`permission_tool`]: approvals that a tool of such a server gives;
 //! * [`face`]: the loop that ties them together.
 
 pub mod agents;
@@ -36,6 +37,7 @@ pub mod host;
 pub mod incoming;
 pub mod mcp;
 pub mod mirror;
+pub mod permission_tool;
 pub mod pipe;
 pub mod results;
 pub mod skills;

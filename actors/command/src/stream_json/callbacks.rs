@@ -47,7 +47,7 @@ impl ShownCalls {
         self.0.send_modify(BTreeSet::clear);
     }
 
-    async fn wait(&self, call: &str) {
+    pub(super) async fn wait(&self, call: &str) {
         let mut calls = self.0.subscribe();
         // A question without the line in front of it is better than none.
         let _late = timeout(LINE_IN_FRONT, calls.wait_for(|it| it.contains(call))).await;
@@ -113,10 +113,11 @@ fn request_of(question: &Question) -> Value {
 }
 
 /// The input of a call as the program was shown it.
-struct ShownInput {
-    value: Value,
+pub(super) struct ShownInput {
+    /// As it was shown.
+    pub(super) value: Value,
     /// Its texts were too long to be shown whole.
-    is_cut: bool,
+    pub(super) is_cut: bool,
 }
 
 impl ShownInput {
@@ -135,7 +136,7 @@ impl ShownInput {
 }
 
 /// What the program answered about a call with this input.
-fn read_answer(answer: &Value, shown: &ShownInput) -> PermissionAnswer {
+pub(super) fn read_answer(answer: &Value, shown: &ShownInput) -> PermissionAnswer {
     match answer["behavior"].as_str() {
         Some("allow") => {
             let mut allowed = PermissionAnswer::allow();
@@ -206,7 +207,7 @@ fn rules_of(updates: &Value) -> Option<Vec<RuleUpdate>> {
 }
 
 /// The mode that an answer changes to.
-fn mode_of(answer: &Value) -> Option<PermissionMode> {
+pub(super) fn mode_of(answer: &Value) -> Option<PermissionMode> {
     let updates = answer["updatedPermissions"].as_array()?;
     let update = updates.iter().find(|it| it["type"] == "setMode")?;
     PermissionMode::deserialize(&update["mode"]).ok()

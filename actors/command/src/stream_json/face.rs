@@ -69,6 +69,8 @@ pub struct Setup {
     pub options: FaceOptions,
     /// MCP servers that run in the program.
     pub host_servers: Vec<String>,
+    /// The tool of one of them that answers questions in place of the program.
+    pub permission_tool: Option<String>,
     /// What the program is to know before its first prompt is answered: options without an effect here, and
     /// what waits for trust.
     pub warnings: Vec<String>,
@@ -118,6 +120,7 @@ struct Face {
     facts: SessionFacts,
     face: FaceOptions,
     host_servers: Vec<String>,
+    permission_tool: Option<String>,
     warnings: Vec<String>,
     is_simulated: bool,
     skills: Skills,
@@ -175,6 +178,7 @@ pub async fn run(setup: Setup, signals: &mut Signals) -> Exit {
         facts,
         face: options,
         host_servers: setup.host_servers,
+        permission_tool: setup.permission_tool,
         warnings: setup.warnings,
         is_simulated: setup.is_simulated,
         skills: setup.skills,

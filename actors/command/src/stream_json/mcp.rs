@@ -17,6 +17,7 @@ use ennead::{
 };
 use ennead_runtime::{
     mcp::{
+        names::prefix,
         result::{CallResult, Content},
         spec::{CallLimits, Listed, offered},
     },
@@ -40,22 +41,37 @@ const MAX_PAGES: usize = 100;
 /// The version of the protocol that is spoken.
 const PROTOCOL: &str = "2025-06-18";
 
-/// A server of the program.
+/// A server of the program. Clones are the same one.
 #[derive(Clone, Debug)]
-struct HostServer {
+pub struct HostServer {
     name: Arc<str>,
     host: Host,
     n_messages: Arc<AtomicU64>,
 }
 
-/// Gives the session the tools of these servers. Returns what became of each, as `mcp_status` shows it.
-pub async fn join(host: &Host, names: &[String], options: &mut SessionOptions) -> Vec<Value> {
-    let servers = names.iter().map(|name| HostServer {
+/// The servers of these names.
+pub fn servers(host: &Host, names: &[String]) -> Vec<HostServer> {
+    let server = |name: &String| HostServer {
         name: name.as_str().into(),
         host: host.clone(),
         n_messages: Arc::default(),
+    };
+    names.iter().map(server).collect()
+}
+
+/// The server that a tool of this name belongs to (`mcp__server__tool`), and what the tool is called there.
+/// Of several the one with the longest name.
+pub fn tool_of<'a>(servers: &[HostServer], tool: &'a str) -> Option<(HostServer, &'a str)> {
+    let found = servers.iter().filter_map(|server| {
+        let rest = tool.strip_prefix(&prefix(&server.name)).filter(|it| !it.is_empty())?;
+        Some((server.clone(), rest))
     });
-    let asked = servers.map(|server| async move {
+    found.min_by_key(|(_, rest)| rest.len())
+}
+
+/// Gives the session the tools of these servers. Returns what became of each, as `mcp_status` shows it.
+pub async fn join(servers: Vec<HostServer>, options: &mut SessionOptions) -> Vec<Value> {
+    let asked = servers.into_iter().map(|server| async move {
         let listed = timeout(START_LIMIT, server.listed()).await;
         let listed = listed.unwrap_or_else(|_| Err(format!("no answer within {START_LIMIT:?}")));
         (server, listed)
@@ -108,6 +124,19 @@ fn add(options: &mut SessionOptions, server: &HostServer, listed: &[Listed]) {
 }
 
 impl HostServer {
+    /// Calls a tool by its name there; the texts of its result.
+    ///
+    /// # Errors
+    ///
+    /// Why there is no result, or what the tool says went wrong, in words.
+    pub async fn text_of(&self, tool: &str, arguments: Value) -> Result<String, String> {
+        let params = json!({"name": tool, "arguments": arguments});
+        let result = self.call_method("tools/call", params).await?;
+        let blocks = result["content"].as_array().into_iter().flatten();
+        let text: String = blocks.filter_map(|it| it["text"].as_str()).collect();
+        if result["isError"] == true { Err(text) } else { Ok(text) }
+    }
+
     /// Greets the server; its name and version, and its tools, each with how it is shown.
     async fn listed(&self) -> Result<(Value, Vec<(Listed, Value)>), String> {
         let client = json!({"name": "ennead", "version": env!("CARGO_PKG_VERSION")});
@@ -222,7 +251,10 @@ fn content(block: &Value) -> Content {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{
+        super::pipe::{Output, SharedBytes},
+        *,
+    };
 
     // REQ: SUR-3
     #[test]
@@ -235,6 +267,21 @@ mod tests {
         assert!(result.is_error);
         let expected = Content::Image { mime: "image/png".into(), data: "QUJD".into() };
         assert_eq!(result.content, [Content::Text("a".into()), expected]);
+    }
+
+    // REQ: SUR-3
+    #[test]
+    fn tool_is_found_at_the_server_with_the_longest_name_that_fits() {
+        let (output, _end) = Output::start(SharedBytes::default());
+        let names = ["a", "a__b", "odd name"].map(str::to_owned);
+        let servers = servers(&Host::new(output), &names);
+        let found = |tool| tool_of(&servers, tool).map(|(server, rest)| (server.name, rest));
+        assert_eq!(found("mcp__a__b__ask"), Some(("a__b".into(), "ask")));
+        assert_eq!(found("mcp__a__ask"), Some(("a".into(), "ask")));
+        assert_eq!(found("mcp__odd_name__ask"), Some(("odd name".into(), "ask")));
+        for none in ["mcp__c__ask", "mcp__a__", "ask", "stdio"] {
+            assert_eq!(found(none), None, "{none}");
+        }
     }
 
     // REQ: SUR-3

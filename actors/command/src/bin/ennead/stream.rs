@@ -21,8 +21,8 @@ use ennead_command::stream_json::{
     translate::Shown,
 };
 use ennead_runtime::{
-    entropy::Stream, permission::PermissionMode, run::agent_types::built_in, skill::SkillPlace,
-    step1_settings_resolution::Settings as RuntimeSettings,
+    entropy::Stream, mcp::names::prefix, permission::PermissionMode, run::agent_types::built_in,
+    skill::SkillPlace, step1_settings_resolution::Settings as RuntimeSettings,
 };
 use ennead_tools::withdrawn_keys;
 use serde_json::{Value, json};
@@ -54,6 +54,7 @@ pub(crate) async fn run(mut args: Print) -> Result<Exit, Failure> {
         return Err(Failure::new(Exit::BadInput, what));
     }
     let host_servers = take_host_servers(&mut args.mcp_config);
+    let permission_tool = permission_tool(&args.protocol, &host_servers)?;
     if args.model.is_none() {
         args.model = std::env::var("ANTHROPIC_MODEL").ok().filter(|it| !it.is_empty());
     }
@@ -121,6 +122,7 @@ pub(crate) async fn run(mut args: Print) -> Result<Exit, Failure> {
         frame: Frame::new(id, ids),
         options: face_options(protocol),
         host_servers,
+        permission_tool,
         warnings,
         is_simulated: server.why_simulated.is_some(),
         skills,
@@ -158,6 +160,20 @@ fn take_host_servers(configurations: &mut [String]) -> Vec<String> {
         }
     }
     names
+}
+
+/// The tool that answers questions about calls; `None` where the program does, or nobody.
+fn permission_tool(protocol: &Protocol, servers: &[String]) -> Result<Option<String>, Failure> {
+    let Some(name) = protocol.permission_prompt_tool.as_deref().filter(|it| *it != "stdio") else {
+        return Ok(None);
+    };
+    if servers.iter().any(|it| name.starts_with(&prefix(it))) {
+        return Ok(Some(name.to_owned()));
+    }
+    let what = format!(
+        "--permission-prompt-tool: `{name}` is neither `stdio` nor a tool of an MCP server in the program"
+    );
+    Err(Failure::new(Exit::BadInput, what))
 }
 
 fn now() -> ennead_runtime::time::Timestamp {
@@ -257,12 +273,6 @@ fn with_protocol(
             bad(format!("cannot read the system prompt {}: {error}", file.display()))
         })?;
         options.system_prompt = Some(text);
-    }
-    match protocol.permission_prompt_tool.as_deref() {
-        None | Some("stdio") => {}
-        Some(other) => {
-            return Err(bad(format!("--permission-prompt-tool: `{other}` is not supported")));
-        }
     }
     match protocol.tools.as_deref() {
         None | Some("default") => {}

@@ -6,7 +6,10 @@ use ennead::{OpenError, SessionHandle};
 use ennead_runtime::skill::SkillPlace;
 
 use super::{
-    super::{callbacks::HostApprover, checkpoints::directory_of, mcp, results::of_error},
+    super::{
+        callbacks::HostApprover, checkpoints::directory_of, mcp, permission_tool::ToolApprover,
+        results::of_error,
+    },
     Face, Opening,
 };
 
@@ -20,13 +23,20 @@ impl Face {
                 HostApprover::new(self.host.clone(), self.shown_calls.clone(), self.modes.clone());
             options = options.approver(Arc::new(approver));
         }
+        let servers = mcp::servers(&self.host, &self.host_servers);
+        let asked = self.permission_tool.clone();
+        if let Some((server, tool)) = asked.as_deref().and_then(|it| mcp::tool_of(&servers, it)) {
+            let (shown, modes) = (self.shown_calls.clone(), self.modes.clone());
+            options = options.approver(Arc::new(ToolApprover::new(server, tool, shown, modes)));
+        }
         let session = self.translator.frame().session().clone();
         let place = SkillPlace { session: session.as_str(), project: &self.facts.cwd };
         self.warnings.extend(self.skills.offer(&mut options, place));
         let ennead = self.ennead.take()?;
-        let (host, servers) = (self.host.clone(), self.host_servers.clone());
         Some(Box::pin(async move {
-            let states = mcp::join(&host, &servers, &mut options).await;
+            let states = mcp::join(servers, &mut options).await;
+            // The model does not answer for itself.
+            options.tools.retain(|it| asked.as_deref() != Some(it.spec().name.as_str()));
             let opened = ennead.open(options).await;
             (ennead, opened, states)
         }))

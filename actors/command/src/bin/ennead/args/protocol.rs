@@ -17,7 +17,8 @@ pub(crate) struct Protocol {
     /// Built-in tools that the session has: `default` for all, an empty text for none, or a list.
     #[arg(long, value_name = "LIST")]
     pub(crate) tools: Option<String>,
-    /// Who answers questions about permissions: `stdio` for the program that drives the command.
+    /// Who answers questions about permissions: `stdio` for the program that drives the command, or a tool
+    /// of an MCP server that runs in it (`mcp__server__tool`).
     #[arg(long, value_name = "NAME")]
     pub(crate) permission_prompt_tool: Option<String>,
     /// Go on with the newest session of this directory.
