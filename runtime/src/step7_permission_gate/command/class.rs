@@ -2,6 +2,7 @@
 
 mod git;
 mod names;
+mod reading;
 mod tables;
 
 pub(super) use names::READS;
@@ -16,7 +17,7 @@ use super::{
     dirs::Target,
     edits::is_device,
     escapes::{self, escapes},
-    files::{Changes, Named, changes},
+    files::{Changes, Named, changes, named, shortened},
     options::{has_letter, is_long},
     programs::{PRINTERS, READERS, SHELLS},
 };
@@ -95,7 +96,7 @@ fn of_words(words: &[Word], part: &Part, found: &Changes, around: &CommandContex
     let Some(name) = name.literal() else { return Dangerous };
     let texts: Vec<&str> = args.iter().map(|it| it.text.as_str()).collect();
     let first = texts.first().copied().unwrap_or_default();
-    if tables::only_tells(name, &texts) {
+    if tables::only_tells(name, &texts) || reading::reads(name, &texts) {
         return ReadOnly;
     }
     match name {
@@ -147,8 +148,26 @@ fn of_words(words: &[Word], part: &Part, found: &Changes, around: &CommandContex
         _ if escapes(part) => Dangerous,
         _ if READERS.contains(name) || PRINTERS.contains(name) => ReadOnly,
         "cd" | "pushd" | "popd" => ReadOnly,
-        _ => tables::class(name, first, &texts),
+        _ => match tables::class(name, first, &texts) {
+            // `//x` is a label there.
+            WorkspaceWrite if name != "bazel" && leads_out(args, part, around) => Dangerous,
+            class => class,
+        },
     }
+}
+
+/// Whether a program that changes files is given one that does not lie in the workspace. What comes after `--` is for
+/// the program that it runs.
+fn leads_out(args: &[Word], part: &Part, around: &CommandContext) -> bool {
+    let is_output = |option: &str| ["out", "dir", "target"].iter().any(|it| option.contains(it));
+    args.iter().take_while(|it| it.text != "--").any(|arg| {
+        let value = match arg.text.split_once('=') {
+            Some((option, value)) if option.starts_with("--") && is_output(option) => value,
+            _ => arg.text.as_str(),
+        };
+        let is_path = value.starts_with(['/', '~']) || value == ".." || value.starts_with("../");
+        is_path && !named(&shortened(arg, value), part, around).is_inside(&part.dirs, around)
+    })
 }
 
 /// Changes of known files.
@@ -214,7 +233,7 @@ fn of_tar(args: &[Word], part: &Part, around: &CommandContext) -> CommandClass {
         return ReadOnly;
     }
     let leads_out = |it: &Word| {
-        let name = super::files::named(it, part, around);
+        let name = named(it, part, around);
         !it.text.starts_with('-') && !name.is_inside(&part.dirs, around)
     };
     let extracts = has('x', "--extract") && !has('P', "--absolute-names");

@@ -162,7 +162,7 @@ pub(super) fn is_critical(
     let follows_open = word.spans.iter().any(|it| {
         it.start == 0 && it.piece != Piece::Quoted && text[it.end..].starts_with(['/', '*'])
     });
-    if follows_open {
+    if follows_open || is_home_of_somebody(word) {
         return true;
     }
     let is_bare_expansion = matches!(named.target, Target::Open(_));
@@ -175,4 +175,11 @@ pub(super) fn is_critical(
         let is_top = path.matches('/').count() <= 1;
         is_top || holds(path, &around.home) || around.workspace.iter().any(|it| holds(path, it))
     })
+}
+
+/// Whether a word is `~name`, `~+` or `~-`: a home directory, or one that the shell works or worked in.
+fn is_home_of_somebody(word: &Word) -> bool {
+    let name = word.text.strip_prefix('~').map(|it| it.trim_end_matches(['/', '*', '.']));
+    let is_quoted = word.spans.iter().any(|it| it.start == 0 && it.piece == Piece::Quoted);
+    !is_quoted && name.is_some_and(|it| !it.contains('/'))
 }

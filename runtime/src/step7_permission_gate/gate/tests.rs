@@ -20,6 +20,7 @@ mod allow_rules;
 mod attacks;
 mod by_way_of;
 mod changed_below;
+mod class_tables;
 mod classes;
 mod command_files;
 mod corpora;

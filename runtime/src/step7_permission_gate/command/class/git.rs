@@ -9,7 +9,7 @@ use super::{
 use crate::step7_permission_gate::shell::word::Word;
 
 /// Commands of git that only read.
-const READS: [&str; 24] = [
+const READS: [&str; 33] = [
     "status",
     "log",
     "diff",
@@ -34,6 +34,15 @@ const READS: [&str; 24] = [
     "check-ignore",
     "cherry",
     "var",
+    "verify-commit",
+    "verify-tag",
+    "check-attr",
+    "check-mailmap",
+    "check-ref-format",
+    "range-diff",
+    "diff-files",
+    "show-branch",
+    "get-tar-commit-id",
 ];
 
 /// Commands whose changes stay in the repository and can be taken back.
@@ -58,6 +67,18 @@ const CHANGES: [&str; 18] = [
     "stage",
 ];
 
+/// Options with which `branch` and `tag` list.
+const LISTING: [&str; 8] = [
+    "--list",
+    "-l",
+    "--contains",
+    "--no-contains",
+    "--merged",
+    "--no-merged",
+    "--points-at",
+    "--show-current",
+];
+
 /// The class of a call; `args` are the words after `git`.
 pub(super) fn class(args: &[Word]) -> CommandClass {
     let call = call(args);
@@ -71,28 +92,23 @@ pub(super) fn class(args: &[Word]) -> CommandClass {
         "" | "help" | "version" => ReadOnly,
         "config" if has(&["--global", "--system"]) && !reads_config(call.args) => Dangerous,
         "config" => {
-            if reads_config(call.args) {
-                ReadOnly
-            } else {
-                WorkspaceWrite
-            }
+            // A name alone is asked for its value.
+            let asks = matches!(&texts[..], [name] if !name.starts_with('-'));
+            if asks || reads_config(call.args) { ReadOnly } else { WorkspaceWrite }
         }
         "branch" if has(&["-D", "--force", "-f", "-M"]) => Dangerous,
         "branch" => {
             let lists = call.args.iter().all(|it| it.text.starts_with('-'))
                 && !has(&["-d", "-m", "-c", "-u"]);
-            if lists || has(&["--list", "-l", "--contains", "--merged"]) {
-                ReadOnly
-            } else {
-                WorkspaceWrite
-            }
+            if lists || has(&LISTING) { ReadOnly } else { WorkspaceWrite }
         }
         "tag" => {
-            let lists = texts.is_empty() || has(&["-l", "--list", "-n"]);
+            let lists = texts.is_empty() || has(&LISTING) || has(&["-n"]);
             if lists { ReadOnly } else { WorkspaceWrite }
         }
         "remote" => match first {
             "" | "-v" | "--verbose" | "get-url" => ReadOnly,
+            "show" if texts.len() == 1 => ReadOnly,
             "add" | "rename" | "remove" | "set-url" => WorkspaceWrite,
             _ => Dangerous,
         },
@@ -105,6 +121,16 @@ pub(super) fn class(args: &[Word]) -> CommandClass {
             "" | "show" | "list" => ReadOnly,
             _ => Dangerous,
         },
+        "submodule" if matches!(first, "status" | "summary") => ReadOnly,
+        "bisect" if matches!(first, "log" | "view") => ReadOnly,
+        "notes" if matches!(first, "" | "list" | "show") => ReadOnly,
+        "bundle" if matches!(first, "verify" | "list-heads") => ReadOnly,
+        "archive" if texts == ["--list"] || texts == ["-l"] => ReadOnly,
+        "symbolic-ref" if texts.len() == 1 => ReadOnly,
+        "fsck" if !has(&["--lost-found"]) => ReadOnly,
+        "apply" if has(&["--check", "--stat", "--numstat", "--summary"]) && !has(&["--apply"]) => {
+            ReadOnly
+        }
         "reset" if has(&["--hard"]) => Dangerous,
         "checkout" if has(&["--", ".", "-f", "--force"]) => Dangerous,
         "switch" if has(&["-f", "--force", "--discard-changes"]) => Dangerous,

@@ -96,6 +96,14 @@ const TOOLS: &[Tool] = &[
             "package", "run", "clean", "setup",
         ],
     },
+    Tool {
+        names: &["deno", "dart", "flutter", "sbt", "lein", "elm", "xcodebuild"],
+        reads: &["--version"],
+        changes: &[
+            "test", "fmt", "format", "lint", "check", "analyze", "compile", "build", "make",
+            "clean", "bench",
+        ],
+    },
     Tool { names: &["bundle"], reads: &["list", "show", "check", "info"], changes: &["exec"] },
     Tool {
         names: &["poetry", "uv", "pdm", "hatch", "pipenv"],
@@ -154,6 +162,16 @@ pub(super) fn only_tells(name: &str, args: &[&str]) -> bool {
     asks && is_known
 }
 
+/// Whether a script of a project, or an option, has a tool change more than the workspace.
+fn leaves_by_script(name: &str, args: &[&str]) -> bool {
+    let mut own = args.iter().take_while(|it| **it != "--");
+    match name {
+        "npm" | "pnpm" | "yarn" | "bun" => own.any(|it| LEAVES.contains(it)),
+        "go" => args.first() == Some(&"clean") && own.any(|it| it.ends_with("cache")),
+        _ => false,
+    }
+}
+
 /// The class of a program that nothing else is known of.
 pub(super) fn class(name: &str, first: &str, args: &[&str]) -> CommandClass {
     let leaves = || args.iter().any(|it| LEAVES.contains(it));
@@ -187,7 +205,7 @@ pub(super) fn class(name: &str, first: &str, args: &[&str]) -> CommandClass {
             return if sets { Dangerous } else { ReadOnly };
         }
         if tool.changes.contains(&sub) {
-            return WorkspaceWrite;
+            return if leaves_by_script(name, args) { Dangerous } else { WorkspaceWrite };
         }
     }
     match name {
