@@ -149,7 +149,8 @@ fn of_words(words: &[Word], part: &Part, found: &Changes, around: &CommandContex
         _ if READERS.contains(name) || PRINTERS.contains(name) => ReadOnly,
         "cd" | "pushd" | "popd" => ReadOnly,
         _ => match tables::class(name, first, &texts) {
-            WorkspaceWrite if leads_out(args, part, around) => Dangerous,
+            // `//x` is a label there.
+            WorkspaceWrite if name != "bazel" && leads_out(args, part, around) => Dangerous,
             class => class,
         },
     }

@@ -63,6 +63,7 @@ const READ_ONLY: &[&str] = &[
 ];
 
 const CHANGES: &[&str] = &[
+    "bazel test //...",
     "deno test",
     "deno fmt",
     "sbt test",
