@@ -8,20 +8,20 @@
 //! A context that was shaped is the one that later turns go on from. Shaping the whole transcript
 //! anew each turn would move the cuts, and with them the provider's cache.
 
-pub mod cap_watch;
-pub mod overflow_reduction;
-pub mod pressure;
+pub(crate) mod cap_watch;
+pub(crate) mod overflow_reduction;
+pub(crate) mod pressure;
 
-pub mod shaper1_budget_reduction;
-pub mod shaper2_snip;
-pub mod shaper3_microcompact;
-pub mod shaper4_context_collapse;
-pub mod shaper5_auto_compact;
+pub(crate) mod shaper1_budget_reduction;
+pub(crate) mod shaper2_snip;
+pub(crate) mod shaper3_microcompact;
+pub(crate) mod shaper4_context_collapse;
+pub(crate) mod shaper5_auto_compact;
 
 pub mod chain;
 #[cfg(any(test, feature = "conformance"))]
 pub mod conformance;
-pub mod fruitless;
+pub(crate) mod fruitless;
 mod history;
 mod marker;
 mod superseded;
@@ -30,13 +30,14 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-pub use pressure::{Trigger, under_pressure};
-pub use shaper5_auto_compact::{SummaryRequest, apply_summary, shrink};
+pub(crate) use pressure::{Trigger, under_pressure};
+pub(crate) use shaper5_auto_compact::shrink;
+pub use shaper5_auto_compact::{SummaryRequest, apply_summary};
 
 use crate::{
     digest::Digest,
     ids::ToolName,
-    message::{Messages, estimate_of, tokens_of},
+    message::{Messages, estimate_of},
     step1_settings_resolution::ShaperSettings,
     tokens::{Counting, Tokens},
 };
@@ -113,6 +114,8 @@ pub struct ShaperSetup {
     /// Whether results that say what later ones say better go first, and pressure by number counts
     /// exchanges. Not so in turns that were recorded before.
     pub grades: bool,
+    /// Whether pressure alone clears old results. Not so in turns that were recorded before.
+    pub clears: bool,
     /// Messages from which on a summary is made again where the last one did not help and the context fits
     /// the window; 0 where every summary helped.
     pub summary_pause: usize,
@@ -134,7 +137,7 @@ pub enum Sharing {
 
 impl ShaperSetup {
     /// Whether results of this tool are never cut.
-    pub fn is_exempt(&self, tool: &ToolName) -> bool {
+    pub(crate) fn is_exempt(&self, tool: &ToolName) -> bool {
         self.exempt_tools.contains(tool)
             || self.settings.exempt_tools.iter().any(|it| it == tool.as_str())
     }
@@ -152,8 +155,9 @@ pub struct ShapedContext {
 
 impl ShapedContext {
     /// A context whose size is that of its messages by characters alone.
-    pub fn estimated(messages: Messages) -> Self {
-        let tokens = tokens_of(&messages);
+    #[cfg(test)]
+    pub(crate) fn estimated(messages: Messages) -> Self {
+        let tokens = crate::message::tokens_of(&messages);
         Self { messages, tokens }
     }
 

@@ -8,7 +8,7 @@ use crate::{
     run::{
         conversation::TurnMemory,
         derived_settings::DerivedSettings,
-        facts::{APPENDS, SessionFacts},
+        facts::{APPENDS, CLEARS_OLD, SHAPES_CONVERSATION, SessionFacts},
     },
     step1_settings_resolution::{LayerText, Resolved, merge_with},
     step4_context_shapers::{ShaperSetup, Sharing, shaper5_auto_compact::OPENING},
@@ -141,11 +141,13 @@ impl Reader {
         let models = Arc::new(self.models.unwrap_or_default());
         let resolved = merge_with(&layers, &models);
         let model = models.find(&resolved.settings.model).cloned();
+        let fixed = self.fixed.unwrap_or_default();
+        let share = if SHAPES_CONVERSATION <= facts.revision { fixed } else { Tokens(0) };
         Ok(Recording {
             said: self.said,
             summaries: self.summaries,
-            fixed: self.fixed.unwrap_or_default(),
-            setup: setup(&resolved, &facts),
+            fixed,
+            setup: ShaperSetup { fixed: share, ..setup(&resolved, &facts) },
             model,
         })
     }
@@ -173,6 +175,7 @@ fn setup(resolved: &Resolved, facts: &SessionFacts) -> ShaperSetup {
         own_caps: derived.own_caps,
         sharing: Sharing::Turn,
         grades: APPENDS <= facts.revision,
+        clears: CLEARS_OLD <= facts.revision,
         summary_pause: 0,
         asked: None,
         counting: counting(facts),

@@ -18,7 +18,7 @@ use crate::{
 };
 
 /// The revision of the rules by which turns decide; see [`SessionFacts::revision`].
-pub const REVISION: u32 = 12;
+pub const REVISION: u32 = 13;
 
 /// The first revision in which what becomes due in a session is appended to the conversation.
 pub(crate) const APPENDS: u32 = 5;
@@ -52,6 +52,9 @@ pub(crate) const SHAPES_CONVERSATION: u32 = 12;
 /// moves of the working directory.
 pub(crate) const FIRES_MORE: u32 = 12;
 
+/// The first revision in which pressure clears old results that are long, the oldest first.
+pub(crate) const CLEARS_OLD: u32 = 13;
+
 /// What is fixed when a session is opened.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SessionFacts {
@@ -76,7 +79,8 @@ pub struct SessionFacts {
     /// prompt, tools and instructions leave it a share of the window, and a run whose request fits the
     /// window is not ended because compactions do not help. Hooks fire, too, when a call was denied by a
     /// model, when a run failed, when instructions were loaded, when the working directory moved, and when
-    /// a session goes on after a compaction.
+    /// a session goes on after a compaction. From 13 on, old results that are long are cleared under pressure,
+    /// the oldest first, where that spares a summary.
     #[serde(default, skip_serializing_if = "is_first")]
     pub revision: u32,
     /// The session; in a sub-agent the top session of its tree.
@@ -143,12 +147,12 @@ impl SessionFacts {
     }
 
     /// Where results that are too long for the model are kept for it to read, as written and as it really is.
-    pub fn kept_directories(&self) -> Vec<String> {
+    pub(crate) fn kept_directories(&self) -> Vec<String> {
         self.both(&self.directory).iter().map(|it| format!("{it}/tool-results")).collect()
     }
 
     /// Where the model keeps its notes, as written, and as it really is where its home is a link.
-    pub fn memory_directories(&self) -> Vec<String> {
+    pub(crate) fn memory_directories(&self) -> Vec<String> {
         let Some(memory) = &self.memory else { return Vec::new() };
         let below = memory.strip_prefix(&*self.home).filter(|it| it.starts_with('/'));
         let real = below.and_then(|it| Some(format!("{}{it}", self.real.get(&*self.home)?)));
@@ -188,7 +192,7 @@ impl SessionFacts {
     }
 
     /// Whether the session could ever start a sub-agent under these limits.
-    pub fn may_nest(&self, limits: AgentLimits) -> bool {
+    pub(crate) fn may_nest(&self, limits: AgentLimits) -> bool {
         self.depth < limits.max_depth && 0 < limits.max_at_once
     }
 }

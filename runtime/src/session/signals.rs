@@ -11,6 +11,10 @@ const MIN_TURNS: u64 = 10;
 /// Hundredths of the turns that may have a compaction without a warning (SHP-9).
 const MAX_PERCENT: u64 = 10;
 
+/// Hundredths that the share must have come down to before the next warning. A share that goes about its limit
+/// would be warned of with every second compaction otherwise.
+const CALM_PERCENT: u64 = 5;
+
 /// In how many turns of a session auto_compact fired.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct CompactionShare {
@@ -26,12 +30,13 @@ impl CompactionShare {
         Self { is_told: share.is_over(), ..share }
     }
 
-    /// Counts a turn. Gives the warning, once, while the share is over the limit.
+    /// Counts a turn. Gives the warning once when the share is over the limit, and not again before it was half
+    /// of that.
     pub(super) fn count(&mut self, was_compacted: bool) -> Option<String> {
         self.turns = self.turns.saturating_add(1);
         self.compacted = self.compacted.saturating_add(u64::from(was_compacted));
-        let is_over = self.is_over();
-        let was_told = std::mem::replace(&mut self.is_told, is_over);
+        let was_told = self.is_told;
+        self.is_told = self.is_over() || was_told && self.is_more_than(CALM_PERCENT);
         (self.is_told && !was_told).then(|| {
             format!(
                 "auto_compact fired in {} of {} turns, which is more than {MAX_PERCENT} %",
@@ -41,8 +46,11 @@ impl CompactionShare {
     }
 
     fn is_over(&self) -> bool {
-        MIN_TURNS <= self.turns
-            && u128::from(self.turns) * u128::from(MAX_PERCENT) < u128::from(self.compacted) * 100
+        MIN_TURNS <= self.turns && self.is_more_than(MAX_PERCENT)
+    }
+
+    fn is_more_than(&self, percent: u64) -> bool {
+        u128::from(self.turns) * u128::from(percent) < u128::from(self.compacted) * 100
     }
 }
 
@@ -72,13 +80,15 @@ mod tests {
 
     // REQ: SHP-9
     #[test]
-    fn more_than_a_tenth_of_the_turns_with_a_compaction_warns_once_until_it_is_less() {
+    fn more_than_a_tenth_of_the_turns_with_a_compaction_warns_once_until_it_is_half_of_that() {
         let mut share = CompactionShare::default();
-        let is_told = |turn: &u64| share.count(matches!(turn, 5 | 9 | 28 | 29)).is_some();
-        let told: Vec<u64> = (1..=30).filter(is_told).collect();
-        // Two of ten; two of twenty are no more than a tenth; three of twenty-eight are.
-        assert_eq!(told, [10, 28]);
-        assert_eq!((share.turns, share.compacted), (30, 4));
+        let is_told =
+            |turn: &u64| share.count(matches!(turn, 5 | 9 | 28 | 29 | 90..=100)).is_some();
+        let told: Vec<u64> = (1..=100).filter(is_told).collect();
+        // Two of ten; three of twenty-eight are more than a tenth again, but it was never less than a twentieth
+        // in between; four of eighty are no more than that.
+        assert_eq!(told, [10, 95]);
+        assert_eq!((share.turns, share.compacted), (100, 15));
         let mut resumed = CompactionShare::of(30, 4);
         assert_eq!(resumed.count(false), None, "it was told by the process before");
         let mut few = CompactionShare::default();

@@ -3,7 +3,7 @@
 //! Apart, because cases are a format of their own. The numbers of the case are parameters of the
 //! product's code; nothing is taken from `expected`.
 
-pub mod invariants;
+pub(crate) mod invariants;
 
 use std::sync::Arc;
 
@@ -28,7 +28,7 @@ const SUMMARY: &str = "The user asked, the tools were called, and what they foun
 
 /// One case, as read from its file.
 #[derive(Clone, Debug)]
-pub struct ShaperCase {
+pub(crate) struct ShaperCase {
     /// What is to be shaped.
     pub messages: Messages,
     /// Its size, as the case gives it.
@@ -41,7 +41,7 @@ pub struct ShaperCase {
 
 /// How the stand-in for a model behaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Summariser {
+pub(crate) enum Summariser {
     /// Answers with 40 tokens.
     Works,
     /// Every request for a summary fails.
@@ -52,7 +52,7 @@ pub enum Summariser {
 
 impl Summariser {
     /// Returns the answer to a request for a summary.
-    pub fn answer(self, request: &SummaryRequest) -> Summarised {
+    pub(crate) fn answer(self, request: &SummaryRequest) -> Summarised {
         match self {
             Summariser::Works => Summarised::Text(SUMMARY.into()),
             Summariser::Fails => Summarised::Failed { why: "the summariser failed".into() },
@@ -101,7 +101,7 @@ pub fn run_case(case: &Value) -> Result<Value, BadCase> {
 /// # Errors
 ///
 /// [`BadCase`] when something is missing.
-pub fn read_case(case: &Value) -> Result<ShaperCase, BadCase> {
+pub(crate) fn read_case(case: &Value) -> Result<ShaperCase, BadCase> {
     let mut list = case["input"]["messages"].clone();
     expand(&mut list);
     let config = &case["config"];
@@ -137,6 +137,7 @@ pub fn read_case(case: &Value) -> Result<ShaperCase, BadCase> {
         exempt_tools: Arc::new([]),
         own_caps: Arc::new([]),
         grades: true,
+        clears: true,
         sharing: Sharing::default(),
         summary_pause: 0,
         asked: None,

@@ -1,19 +1,22 @@
-//! Shaper 3: old tool results are cleared when that costs nothing, or when others say the same better.
+//! Shaper 3: old tool results are cleared when that costs nothing, or less than a summary.
 //!
 //! After an idle time the provider's cache is cold and the prefix is paid anew anyway: that is the
-//! moment to clear what is old. Works by tool use id and kept counts; what a result says plays no
-//! part. While the cache is warm that would throw away what is cached, so only pressure clears, and only
-//! what a file held before it was read again or changed.
+//! moment to clear what is old. While the cache is warm that would throw away what is cached, so only
+//! pressure clears, which a summary would end otherwise: first what a file held before it was read again
+//! or changed, then long results, the oldest first, until the context is as small as a stage makes it.
+//! Works by tool use id and kept counts; what a result says plays no part.
 
 use std::collections::BTreeSet;
 
 use super::{
-    ShapedContext, ShaperSetup, Sharing, StageResult, history, marker, pressure::under_pressure,
+    ShapedContext, ShaperSetup, Sharing, StageResult, history, marker,
+    pressure::{Trigger, is_at_aim, under_pressure},
     superseded::superseded,
 };
 use crate::{
     block::{Block, BlockKind},
     ids::ToolUseId,
+    tokens::{Estimate, Tokens},
 };
 
 const MS_PER_MINUTE: u64 = 60_000;
@@ -24,14 +27,16 @@ enum Cleared {
     Old,
     /// These old results, which later ones superseded.
     Superseded(BTreeSet<ToolUseId>),
+    /// These, which are superseded or long, the oldest ones.
+    Oldest(BTreeSet<ToolUseId>),
 }
 
 impl Cleared {
     fn covers(&self, block: &Block) -> bool {
         match (self, block.as_tool_result()) {
             (Self::Old, _) => true,
-            (Self::Superseded(ids), Some((id, _, _))) => ids.contains(id),
-            (Self::Superseded(_), None) => false,
+            (Self::Superseded(ids) | Self::Oldest(ids), Some((id, _, _))) => ids.contains(id),
+            (Self::Superseded(_) | Self::Oldest(_), None) => false,
         }
     }
 }
@@ -41,16 +46,56 @@ fn cleared(context: &ShapedContext, setup: &ShaperSetup) -> Result<Cleared, &'st
     if u64::from(setup.settings.idle_minutes_threshold) * MS_PER_MINUTE <= setup.idle_ms {
         return Ok(Cleared::Old);
     }
-    if setup.grades && under_pressure(context, setup).is_some() {
-        return Ok(Cleared::Superseded(superseded(&context.messages)));
+    match under_pressure(context, setup).filter(|_| setup.grades) {
+        Some(pressure) => {
+            let superseded = superseded(&context.messages);
+            Ok(match setup.clears && pressure == Trigger::Tokens {
+                true => oldest(context, setup, superseded),
+                false => Cleared::Superseded(superseded),
+            })
+        }
+        // Turns that were recorded before the setting was given up are walked again with its words.
+        None if setup.settings.cached_microcompact && setup.sharing == Sharing::Message => {
+            Err("the cache is warm, and the cache-aware path is not built")
+        }
+        None => Err("the cache is warm"),
     }
-    // Turns that were recorded before the setting was given up are walked again with its words.
-    let is_of_old = setup.settings.cached_microcompact && setup.sharing == Sharing::Message;
-    Err(if is_of_old {
-        "the cache is warm, and the cache-aware path is not built"
-    } else {
-        "the cache is warm"
-    })
+}
+
+/// The superseded results, and of the others that are long the oldest until the context is at its aim.
+/// Where all of them together do not bring it there, they stay for the summary that is due then.
+fn oldest(
+    context: &ShapedContext,
+    setup: &ShaperSetup,
+    superseded: BTreeSet<ToolUseId>,
+) -> Cleared {
+    let newest = history::newest_start(&context.messages, setup.settings.keep_newest);
+    let results = || {
+        let blocks =
+            (0..newest).flat_map(|at| context.messages[at].blocks.iter().map(move |it| (at, it)));
+        let clearable = blocks.filter(|(at, it)| is_clearable(context, *at, it, setup));
+        clearable.filter_map(|(_, it)| Some((it.as_tool_result()?.0, it)))
+    };
+    let mark = marker::max_chars(u64::MAX, &setup.reference_prefix);
+    let freed = |block: &Block| {
+        let left = Tokens::from_chars(mark);
+        setup.counting.tokens(Estimate::of(block.size())).saturating_sub(left)
+    };
+    let is_first = |(id, _): &(&ToolUseId, &Block)| superseded.contains(*id);
+    let mut tokens = context.tokens;
+    for (_, block) in results().filter(is_first) {
+        tokens = tokens.saturating_sub(freed(block));
+    }
+    let mut ids = superseded.clone();
+    for (id, block) in results().filter(|it| !is_first(it)) {
+        if is_at_aim(tokens, 0, 0, setup) {
+            break;
+        }
+        tokens = tokens.saturating_sub(freed(block));
+        ids.insert(id.clone());
+    }
+    let is_enough = is_at_aim(tokens, 0, 0, setup) || !setup.settings.auto_compact;
+    if is_enough { Cleared::Oldest(ids) } else { Cleared::Superseded(superseded) }
 }
 
 pub(super) fn trigger(context: &ShapedContext, setup: &ShaperSetup) -> Result<(), &'static str> {
@@ -65,6 +110,7 @@ pub(super) fn trigger(context: &ShapedContext, setup: &ShaperSetup) -> Result<()
         false => Err(match cleared {
             Cleared::Old => "no old result is left to clear",
             Cleared::Superseded(_) => "the cache is warm, and no old result is superseded",
+            Cleared::Oldest(_) => "the cache is warm, and no old result is long",
         }),
     }
 }
@@ -94,6 +140,7 @@ pub(super) fn run(context: &ShapedContext, setup: &ShaperSetup) -> StageResult {
         Cleared::Superseded(_) => {
             format!("cleared {n} results of files that were read again or changed")
         }
+        Cleared::Oldest(_) => format!("cleared {n} old results, which spares a summary"),
     };
     StageResult::Changed { context: context.with(messages, setup.counting), stored, why }
 }

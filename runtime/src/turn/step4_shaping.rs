@@ -10,7 +10,10 @@ use crate::{
     event::Event,
     hook::Firing,
     message::{Message, Messages, estimate_of},
-    run::{conversation::ShapedView, facts::SHAPES_CONVERSATION},
+    run::{
+        conversation::ShapedView,
+        facts::{CLEARS_OLD, SHAPES_CONVERSATION},
+    },
     step::Step,
     step2_state_initialization::FiringReason,
     step4_context_shapers::{
@@ -41,6 +44,7 @@ impl Turn {
             own_caps: Arc::clone(&derived_settings.own_caps),
             sharing: if self.facts.revision < 1 { Sharing::Message } else { Sharing::Turn },
             grades: self.appends(),
+            clears: CLEARS_OLD <= self.facts.revision,
             summary_pause: self.memory.compactions.pause(),
             asked: self.compacts.clone(),
             counting: self.counting(),

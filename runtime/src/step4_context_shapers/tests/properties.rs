@@ -194,6 +194,7 @@ prop_compose! {
             exempt_tools: Arc::new([]),
             own_caps: Arc::new([]),
             grades: true,
+        clears: true,
             sharing: Sharing::default(),
         summary_pause: 0,
         asked: None,
@@ -248,7 +249,7 @@ proptest! {
             let is_on = match stage {
                 Stage::BudgetReduction => !settings.exempt_tools.contains(&"Bash".to_owned()),
                 Stage::Snip => settings.history_snip,
-                Stage::Microcompact => 0 < case.setup.idle_ms,
+                Stage::Microcompact => !settings.exempt_tools.contains(&"Bash".to_owned()),
                 Stage::ContextCollapse => settings.context_collapse,
                 Stage::AutoCompact => settings.auto_compact,
                 Stage::OverflowReduction => false,

@@ -91,8 +91,9 @@ fn drops(play: &Play) -> Vec<DropReason> {
 // REQ: CTX-7, CTX-2, SHP-7
 #[test]
 fn prefix_of_sixty_turns_stays_but_where_a_summary_or_a_model_takes_its_place() {
-    let shapers =
-        json!({ "ennead": { "maxTurns": 40, "shapers": { "autoCompactMaxTokens": 24_000 } } });
+    let shapers = json!({ "ennead": { "maxTurns": 40, "shapers": {
+            "autoCompactMaxTokens": 24_000, "exemptTools": ["Read"],
+        } } });
     let mut world = world(shapers.clone());
     world.cache = Some(ProviderCache::default());
     let mut play = Play::new(world);

@@ -73,7 +73,7 @@ fn attacked(format: WireFormat, attack: &str) -> Play {
     let events = ["PostToolUse", "PreToolUse", "UserPromptSubmit"];
     let hooks = events.map(|it| hook(it, "", &[&says(it)])["hooks"][it].clone());
     let by_event: serde_json::Map<_, _> = events.map(String::from).into_iter().zip(hooks).collect();
-    let shapers = json!({ "shapers": { "autoCompactMaxTokens": 6_000 } });
+    let shapers = json!({ "shapers": { "autoCompactMaxTokens": 6_000, "exemptTools": ["Note"] } });
     let mut world = World::with(json!({ "hooks": by_event, "ennead": shapers }), Vec::new());
     let facts: &mut SessionFacts = Arc::make_mut(&mut world.facts);
     facts.providers[0].format = format;

@@ -134,7 +134,10 @@ fn work(play: &Play) -> (u64, u64, u64, u64) {
 // REQ: SES-9
 #[test]
 fn check_of_twice_as_many_turns_looks_at_twice_as_many_lines_and_texts() {
-    let usual = |answers| World::with(json!({ "ennead": { "maxTurns": 100_000 } }), answers);
+    // Nothing is cleared: sessions of which only the longer one comes under pressure do not compare.
+    let shapers = json!({ "exemptTools": ["Read"] });
+    let settings = json!({ "ennead": { "maxTurns": 100_000, "shapers": shapers } });
+    let usual = |answers| World::with(settings.clone(), answers);
     let sessions: [(&str, &dyn Fn(usize) -> Play); 6] = [
         ("one run", &|n| turns(uncompacted, n, 60)),
         ("chat", &|n| turns(|it| asked_in(WireFormat::OpenAiChat, it), n, 60)),
@@ -219,7 +222,10 @@ fn write(directory: &std::path::Path, name: &str, play: &Play) {
 fn long_transcripts_are_written() {
     let directory = std::env::var_os("ENNEAD_LONG_TRANSCRIPTS").expect("where to?");
     let directory = std::path::Path::new(&directory);
-    let usual = |answers| World::with(json!({ "ennead": { "maxTurns": 100_000 } }), answers);
+    // Nothing is cleared: sessions of which only the longer one comes under pressure do not compare.
+    let shapers = json!({ "exemptTools": ["Read"] });
+    let settings = json!({ "ennead": { "maxTurns": 100_000, "shapers": shapers } });
+    let usual = |answers| World::with(settings.clone(), answers);
     let n_turns = std::env::var("ENNEAD_LONG_TURNS").map_or(2_500, |it| it.parse().unwrap());
     // Each time it is opened, all of it is read: as often as that is still linear in its length.
     write(directory, "resumes", &resumed_each(n_turns / 2, (n_turns / 200).max(1)));

@@ -21,7 +21,7 @@ pub(super) enum Place {
     Unsaid,
     /// The request has it.
     Shown,
-    /// The request names a file that has it, which Read opens.
+    /// The request names a file that has it, or that names one that has it; Read opens them.
     Referenced,
     /// Neither.
     Lost,
@@ -45,6 +45,11 @@ fn words(number: usize) -> String {
 fn found_in(text: &str) -> BTreeSet<&str> {
     let n = words(0).len();
     text.match_indices("fact ").filter_map(|(at, _)| text.get(at..at + n)).collect()
+}
+
+/// The names of the files of cut texts that a text names.
+fn names_in(text: &str) -> impl Iterator<Item = &str> {
+    text.split("/tool-results/").skip(1).filter_map(|it| it.split('.').next())
 }
 
 fn kind(number: usize) -> &'static str {
@@ -94,15 +99,19 @@ impl Facts {
     /// Takes note of where the facts are in a request. `stored` are the texts next to the transcript,
     /// `fired` the stages that fired in its run.
     pub(super) fn look(&mut self, body: &str, stored: &BTreeMap<Digest, String>, fired: &[&str]) {
-        let names = body.split("/tool-results/").skip(1).filter_map(|it| it.split('.').next());
-        let named: BTreeSet<&str> = names.collect();
-        let named: Vec<&String> = stored
-            .iter()
-            .filter(|(digest, _)| named.contains(digest.to_string().as_str()))
-            .map(|it| it.1)
-            .collect();
+        let mut left: Vec<&str> = names_in(body).collect();
+        let mut named: BTreeMap<&str, &String> = BTreeMap::new();
+        // What was cut once and cleared later is in a file that the file names.
+        while let Some(name) = left.pop() {
+            let file = stored.iter().find(|(digest, _)| digest.to_string() == name);
+            if let Some((_, text)) = file
+                && named.insert(name, text).is_none()
+            {
+                left.extend(names_in(text));
+            }
+        }
         let shown = found_in(body);
-        let referenced: BTreeSet<&str> = named.iter().flat_map(|it| found_in(it)).collect();
+        let referenced: BTreeSet<&str> = named.values().flat_map(|it| found_in(it)).collect();
         for number in 0..N_FACTS {
             let words = words(number);
             let place = match self.place(number) {
