@@ -164,7 +164,8 @@ fn weight(text: &str) -> u64 {
     let (mut weight, mut run) = (0_u64, Run::default());
     // The class before, how many of it came in a row, and the letters of the word so far.
     let (mut last, mut n, mut n_letters) = (None, 0_u64, 0_u64);
-    for c in text.chars() {
+    let mut chars = text.chars();
+    while let Some(c) = chars.next() {
         let class = Class::of(c);
         match class {
             Class::Lower | Class::Upper | Class::Digit => run.take(class, weight),
@@ -201,6 +202,15 @@ fn weight(text: &str) -> u64 {
             Class::Symbol => PIECE,
         };
         (last, n) = (Some(class), n_before + 1);
+        if class == Class::Lower {
+            // Most of a text: what follows in the word is counted without being looked at further.
+            let rest = chars.as_str();
+            let n_more = rest.bytes().take_while(u8::is_ascii_lowercase).count();
+            chars = rest.get(n_more..).unwrap_or_default().chars();
+            let n_more = n_more as u64;
+            weight += (n_letters + n_more).saturating_sub(n_letters.max(6)) * LETTER;
+            (n, n_letters, run.n) = (n + n_more, n_letters + n_more, run.n + n_more);
+        }
     }
     run.end(weight)
 }
