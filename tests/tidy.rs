@@ -10,6 +10,7 @@ mod floors;
 mod front_door;
 mod listing;
 mod manifests;
+mod named_elsewhere;
 mod public_names;
 mod purity;
 mod references;

@@ -264,4 +264,4 @@ pub mod internal {
 /// Makes the Rust of README.md a test: it must compile.
 #[cfg(doctest)]
 #[doc = include_str!("../../README.md")]
-pub struct Readme;
+pub(crate) struct Readme;

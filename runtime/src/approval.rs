@@ -3,7 +3,7 @@
 //! A question is bound to one action, by digest, to the rules and the mode under which it was asked,
 //! and to a time. It is a record of the transcript, and so is the answer. The turn that asks takes the first answer that fits.
 
-pub mod classifier;
+pub(crate) mod classifier;
 mod counts;
 mod error;
 mod overrides;
@@ -33,10 +33,10 @@ use crate::{
 };
 
 /// Rules that one answer may add.
-pub const MAX_RULES: usize = 8;
+pub(crate) const MAX_RULES: usize = 8;
 
 /// Bytes of all rules of one answer together, so that its record holds them.
-pub const MAX_RULE_BYTES: usize = 1024;
+pub(crate) const MAX_RULE_BYTES: usize = 1024;
 
 /// A question about a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -55,7 +55,7 @@ pub struct Question {
     pub call: ToolCall,
     /// The directory that the call would run in; absolute.
     pub cwd: Arc<str>,
-    /// The digest of the exact action: see [`action_digest`].
+    /// The digest of the exact action: see `action_digest`.
     pub digest: Digest,
     /// Of the rules and the mode under which it is asked.
     pub epoch: Digest,
@@ -269,7 +269,7 @@ impl Question {
 
 /// The digest of an action: tool, input and directory as canonical JSON, keys in order and without
 /// blanks. An input that is no JSON counts by its text.
-pub fn action_digest(call: &ToolCall, cwd: &str) -> Digest {
+pub(crate) fn action_digest(call: &ToolCall, cwd: &str) -> Digest {
     let input = serde_json::from_str(&call.input).unwrap_or_else(|_| Value::from(&*call.input));
     let action = serde_json::json!({ "cwd": cwd, "input": input, "tool": call.name.as_str() });
     Digest::of(action.to_string().as_bytes())
@@ -277,7 +277,11 @@ pub fn action_digest(call: &ToolCall, cwd: &str) -> Digest {
 
 /// The name of a question: the same whenever the same action of the same answer of the model is asked
 /// about, in whatever process.
-pub fn question_id(session: &SessionId, answer: Option<&EntryId>, action: Digest) -> ApprovalId {
+pub(crate) fn question_id(
+    session: &SessionId,
+    answer: Option<&EntryId>,
+    action: Digest,
+) -> ApprovalId {
     let answer = answer.map_or("", EntryId::as_str);
     let of = [session.as_str(), answer].map(|it| Digest::of(it.as_bytes()));
     ApprovalId::new(format!("q_{}", of[0].chain(of[1]).chain(action)))

@@ -128,7 +128,12 @@ impl Block {
 
     /// The answer to a tool use: a text, and after it images and documents. Without any it is that of
     /// [`Block::tool_result`].
-    pub fn media_result(id: &ToolUseId, text: &str, media: &[Block], is_error: bool) -> Self {
+    pub(crate) fn media_result(
+        id: &ToolUseId,
+        text: &str,
+        media: &[Block],
+        is_error: bool,
+    ) -> Self {
         if media.is_empty() {
             return Self::tool_result(id, text, is_error);
         }
@@ -138,7 +143,7 @@ impl Block {
     }
 
     /// A request to stop, for the stop check to find.
-    pub fn stop_request() -> Self {
+    pub(crate) fn stop_request() -> Self {
         Self::new(BlockKind::StopRequest, r#"{"type":"stop_request""#.into(), Size::default())
     }
 
@@ -227,7 +232,7 @@ impl Block {
 
     /// Whether it is of a type that is not known here, or a picture or document without a source: on
     /// a line that nothing vouches for that may be a changed letter.
-    pub fn is_unusual(&self) -> bool {
+    pub(crate) fn is_unusual(&self) -> bool {
         match self.kind() {
             BlockKind::Opaque { kind } => {
                 shape::is_unusual(kind, &format!("{}}}", self.wire_open()))
@@ -238,7 +243,7 @@ impl Block {
 
     /// Whether a provider may refuse its bytes: it lacks a member that its type needs, has one that its
     /// type does not know, or is [`Block::doubted`].
-    pub fn is_odd(&self) -> bool {
+    pub(crate) fn is_odd(&self) -> bool {
         self.0.is_odd
     }
 
@@ -260,7 +265,7 @@ impl Block {
     }
 
     /// Bytes of the whole JSON object.
-    pub fn wire_len(&self) -> usize {
+    pub(crate) fn wire_len(&self) -> usize {
         self.0.wire.len() + 1
     }
 

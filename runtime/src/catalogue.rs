@@ -14,7 +14,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use serde::{Deserialize, Serialize};
 
-pub use names::canonical;
+pub(crate) use names::canonical;
 pub use overrides::{NotACatalogue, Overrides};
 pub use price::{LongPrompt, Money, Prices};
 pub use thinking::{Disabling, Effort, Sampling, ThinkingDisplay, ThinkingSupport};
@@ -41,7 +41,7 @@ pub struct Catalogue {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ModelFacts {
-    /// Its name on the first-party API, without date; see [`canonical`].
+    /// Its name on the first-party API, without date; see `canonical`.
     pub id: Arc<str>,
     /// Tokens of input and output together.
     pub window: u64,
@@ -87,19 +87,6 @@ pub struct PlatformIds {
     pub vertex: Option<Arc<str>>,
 }
 
-/// Where a model is served.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Platform {
-    /// The platform of the model's maker.
-    FirstParty,
-    /// `bedrock-mantle`: names are `anthropic.<id>`.
-    BedrockMantle,
-    /// `bedrock-runtime`: names may carry date and version.
-    BedrockRuntime,
-    /// Vertex: names may carry a date after an `@`.
-    Vertex,
-}
-
 impl Default for ModelFacts {
     fn default() -> Self {
         Self {
@@ -121,20 +108,9 @@ impl Default for ModelFacts {
 
 impl ModelFacts {
     /// The thinking budget under this output ceiling where none is configured, in tokens.
-    pub fn reasoning_budget(&self, max_tokens: u32) -> u32 {
+    pub(crate) fn reasoning_budget(&self, max_tokens: u32) -> u32 {
         let budget = u64::from(max_tokens) * u64::from(self.reasoning_percent) / 100;
         u32::try_from(budget).unwrap_or(max_tokens)
-    }
-
-    /// Returns the name of the model on a platform.
-    pub fn id_on(&self, platform: Platform) -> Arc<str> {
-        let by_rule = || format!("anthropic.{}", self.id).into();
-        match platform {
-            Platform::FirstParty => self.id.clone(),
-            Platform::BedrockMantle => by_rule(),
-            Platform::BedrockRuntime => self.ids.bedrock_runtime.clone().unwrap_or_else(by_rule),
-            Platform::Vertex => self.ids.vertex.clone().unwrap_or_else(|| self.id.clone()),
-        }
     }
 }
 

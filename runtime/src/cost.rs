@@ -211,7 +211,7 @@ impl CostLedger {
     /// What the caches of providers saved, by the prices for short prompts: what the tokens that were read
     /// or written would have cost as plain input, less what they cost. Nothing for a model whose prices
     /// are not known, and nothing where writing cost more than reading saved.
-    pub fn saved_by_caches(&self, models: &Catalogue) -> Money {
+    pub(crate) fn saved_by_caches(&self, models: &Catalogue) -> Money {
         let (mut plain, mut paid) = (Money(0), Money(0));
         for (model, accounts) in self.by_model() {
             let Some(prices) = models.find(&model).and_then(|it| it.prices) else { continue };

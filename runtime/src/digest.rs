@@ -61,7 +61,7 @@ impl Digest {
     }
 
     /// Appends the 32 digits to `out` without formatting machinery; for the writing of lines.
-    pub fn push_hex(self, out: &mut Vec<u8>) {
+    pub(crate) fn push_hex(self, out: &mut Vec<u8>) {
         out.extend_from_slice(&self.hex());
     }
 

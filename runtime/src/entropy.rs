@@ -23,7 +23,7 @@ impl Stream {
     }
 
     /// Reads what [`Stream::to_hex`] writes; `None` when it is something else.
-    pub fn from_hex(text: &str) -> Option<Self> {
+    pub(crate) fn from_hex(text: &str) -> Option<Self> {
         blake3::Hash::from_hex(text).ok().map(|hash| Self(*hash.as_bytes()))
     }
 
@@ -48,7 +48,7 @@ impl Stream {
     }
 
     /// The id of a conversation line.
-    pub fn entry_id(&self, at: Timestamp, label: &str, n: u64) -> EntryId {
+    pub(crate) fn entry_id(&self, at: Timestamp, label: &str, n: u64) -> EntryId {
         text(&self.uuid_digits(at, label, n)).into()
     }
 

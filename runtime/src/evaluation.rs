@@ -16,7 +16,7 @@ mod walk;
 use serde::Serialize;
 
 pub use recording::{NoRecording, Recording};
-pub use walk::{MADE_UP_SUMMARY, walk};
+pub use walk::walk;
 
 use crate::{catalogue::Money, step4_context_shapers::Stage, tokens::Tokens};
 

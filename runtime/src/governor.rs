@@ -9,12 +9,12 @@
 pub mod breaker;
 pub mod bucket;
 mod buckets;
-pub mod fair_queue;
+pub(crate) mod fair_queue;
 pub mod headers;
 pub mod limits;
 mod protocol;
-pub mod retry_budget;
-pub mod shares;
+pub(crate) mod retry_budget;
+pub(crate) mod shares;
 pub mod window;
 
 use std::{
@@ -138,11 +138,6 @@ impl Governor {
         let soonest = ends.chain(self.repeaters_wake_at(now)).min();
         // Never now: what could be done now is done.
         Some(soonest.map_or(*deadline, |it| it.min(*deadline)).max(now + 1))
-    }
-
-    /// Returns the number of calls under way.
-    pub fn in_flight(&self) -> u32 {
-        self.shares.in_flight()
     }
 
     /// Returns the number of calls that wait.

@@ -18,10 +18,12 @@ pub use answer::{HandlerEnd, HandlerOutput, HookAnswer, read_answer};
 pub use firing::{Firing, LoadedInstructions};
 pub use input::{HookContext, HookInput, update_of};
 pub use matcher::{BadMatcher, matching};
-pub use stop_hold::{MAX_STOP_HOLDS, may_hold};
+pub(crate) use stop_hold::{MAX_STOP_HOLDS, may_hold};
 pub(crate) use table::DEFAULT_TIMEOUT_MS;
-pub use table::{merge_tables, read_table};
-pub use verdict::{HookDecision, HookPermission, HookVerdict, MAX_SHOWN_CHARS, Overlong, merge};
+pub(crate) use table::{merge_tables, read_table};
+#[cfg(test)]
+pub(crate) use verdict::MAX_SHOWN_CHARS;
+pub use verdict::{HookDecision, HookPermission, HookVerdict, Overlong, merge};
 
 use crate::permission::Scope;
 

@@ -8,7 +8,9 @@ use serde_json::Value;
 
 mod work;
 
-pub use work::{CheckTooCostly, MAX_STEPS, steps};
+#[cfg(test)]
+pub(crate) use work::MAX_STEPS;
+pub use work::{CheckTooCostly, steps};
 
 /// Bytes of a schema as JSON.
 pub const MAX_BYTES: usize = 256 * 1024;

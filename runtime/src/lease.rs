@@ -22,8 +22,8 @@ mod worst;
 
 use std::{collections::BTreeSet, time::Duration};
 
+pub(crate) use self::limit_use::LimitUse;
 pub use self::{
-    limit_use::LimitUse,
     refused::LeaseRefused,
     tree::{Spent, Tree},
     worst::{MaxCost, Price},
@@ -49,13 +49,13 @@ impl Lease {
     }
 
     /// Replaces the limits. Places that are taken stay taken.
-    pub fn set_limits(&mut self, limits: AgentLimits) {
+    pub(crate) fn set_limits(&mut self, limits: AgentLimits) {
         self.limits = limits;
     }
 
     /// When the run of a top session is to end: a reading of the clock, `None` for whenever it
     /// likes. Holds for sub-agents that are started from now on.
-    pub fn set_end(&mut self, ends: Option<Duration>) {
+    pub(crate) fn set_end(&mut self, ends: Option<Duration>) {
         self.ends = ends;
     }
 

@@ -8,13 +8,13 @@
 pub mod recovery;
 pub mod step;
 pub mod step1_settings_resolution;
-pub mod step2_state_initialization;
+pub(crate) mod step2_state_initialization;
 pub mod step3_context_assembly;
 pub mod step4_context_shapers;
 pub mod step5_model_call;
 pub mod step6_tool_dispatch;
 pub mod step7_permission_gate;
-pub mod step8_tool_execution;
+pub(crate) mod step8_tool_execution;
 pub mod step9_stop_check;
 pub mod turn;
 

@@ -6,7 +6,7 @@
 //! they join; so a replay needs no server.
 
 pub mod config;
-pub mod expansion;
+pub(crate) mod expansion;
 pub mod names;
 pub mod policy;
 pub mod restart;

@@ -17,7 +17,7 @@ mod message;
 pub mod normalizer;
 mod pipe;
 pub mod policy;
-pub mod reasoning_tags;
+pub(crate) mod reasoning_tags;
 pub mod terminal;
 pub mod tool_result;
 
@@ -30,7 +30,7 @@ use crate::event::Event;
 pub use chunking::Piece;
 pub use normalizer::Normalizer;
 pub use policy::{Break, ChannelPolicy, ChunkPolicy, Chunking, Delivery, OutputSettings};
-pub use tool_result::{ToolResult, on_tool_result};
+pub use tool_result::ToolResult;
 
 /// What a channel delivers to its listener.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]

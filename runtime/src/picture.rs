@@ -14,10 +14,10 @@ use crate::{
 };
 
 /// Pixels of one side of a picture that providers take.
-pub const MAX_SIDE: u32 = 8_000;
+pub(crate) const MAX_SIDE: u32 = 8_000;
 
 /// Bytes of a PDF file that is shown as a whole: some hundred pages of text.
-pub const MAX_PDF_BYTES: usize = 10_000_000;
+pub(crate) const MAX_PDF_BYTES: usize = 10_000_000;
 
 /// What the first bytes of a picture say.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,7 +43,7 @@ pub enum NotShown {
     /// The bytes do not begin as a PNG, JPEG, GIF or WebP picture does.
     #[error("it is no PNG, JPEG, GIF or WebP picture")]
     NoPicture,
-    /// Providers refuse sides over [`MAX_SIDE`], and none at all.
+    /// Providers refuse sides over `MAX_SIDE`, and none at all.
     #[error("it has {width} x {height} pixels; each side may have 1 to {MAX_SIDE}")]
     Sides {
         /// Its width in pixels.

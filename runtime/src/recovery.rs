@@ -7,9 +7,9 @@
 
 pub mod backoff;
 pub mod chain;
-pub mod path1_output_escalation;
-pub mod path2_reactive_compaction;
-pub mod path3_prompt_too_long;
+pub(crate) mod path1_output_escalation;
+pub(crate) mod path2_reactive_compaction;
+pub(crate) mod path3_prompt_too_long;
 pub mod table;
 
 use backoff::{MAX_RETRY_AFTER_MS, backoff};
@@ -20,7 +20,7 @@ use crate::step5_model_call::{FailureClass, ModelFailure, purpose::Purpose};
 
 /// Decisions of one turn, whatever happens. Above what the counts of the table allow together:
 /// with 15 retries for each of 4 models, for the answer and for summaries, 197.
-pub const MAX_DECISIONS: usize = 200;
+pub(crate) const MAX_DECISIONS: usize = 200;
 
 /// What to do about a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -96,7 +96,7 @@ pub struct Situation<'a> {
     pub max_tokens: u32,
     /// The highest ceiling that the model takes, in tokens.
     pub model_max_tokens: u32,
-    /// Whether it was a stream. One that was not has a ceiling of [`WHOLE_MAX_TOKENS`] at most.
+    /// Whether it was a stream. One that was not has a ceiling of `WHOLE_MAX_TOKENS` at most.
     pub streamed: bool,
     /// Whether the session streams where nothing speaks against it.
     pub streams: bool,
@@ -177,7 +177,7 @@ impl Ledger {
         remedy
     }
 
-    /// What was decided so far, oldest first; at most [`MAX_DECISIONS`].
+    /// What was decided so far, oldest first; at most `MAX_DECISIONS`.
     pub fn decided(&self) -> &[Decision] {
         &self.decided
     }
@@ -194,14 +194,14 @@ impl Ledger {
     }
 
     /// How long the next attempt may be silent, in milliseconds, if that is not for the settings alone
-    /// to say: it is made after silence, within [`MAX_SILENT_MS`].
+    /// to say: it is made after silence, within `MAX_SILENT_MS`.
     pub fn patience_ms(&self) -> Option<u64> {
         let left = MAX_SILENT_MS.saturating_sub(self.silent_ms);
         (0 < self.silent_ms && 0 < left).then_some(left)
     }
 
     /// Retries of the model in use.
-    pub fn n_retries(&self, purpose: Purpose) -> u32 {
+    pub(crate) fn n_retries(&self, purpose: Purpose) -> u32 {
         self.count(purpose, |it| it.model == self.model && it.action.is_retry())
     }
 

@@ -38,7 +38,7 @@ pub use stream::Stream;
 pub use table::{Rule, TABLE};
 
 /// Bytes that the value of a variable has at least. A shorter one could be any word of a text.
-pub const MIN_VALUE: usize = 8;
+pub(crate) const MIN_VALUE: usize = 8;
 
 /// Bytes of all values of variables that are looked for; further ones are left out. A key takes about
 /// a hundred.
@@ -68,13 +68,12 @@ pub struct Patterns {
     values: Vec<SecretValue>,
     automaton: Automaton,
     prefilter: Prefilter,
-    has_left_out: bool,
     /// Whether a value holds what JSON escapes.
     has_escapes: bool,
 }
 
 impl Patterns {
-    /// The shapes of [`TABLE`] and these values, those with fewer than [`MIN_VALUE`] bytes left out.
+    /// The shapes of [`TABLE`] and these values, those with fewer than `MIN_VALUE` bytes left out.
     pub fn new(values: impl IntoIterator<Item = SecretValue>) -> Self {
         let trimmed = values.into_iter().map(|it| {
             let value = it.value.trim().to_owned();
@@ -83,29 +82,22 @@ impl Patterns {
         let mut values: Vec<_> = trimmed.filter(|it| MIN_VALUE <= it.value.len()).collect();
         values.sort();
         values.dedup_by(|later, earlier| later.value == earlier.value);
-        let n_known = values.len();
         let mut n_bytes = 0;
         values.retain(|it| {
             n_bytes += it.value.len();
             n_bytes <= MAX_VALUES
         });
-        let has_left_out = values.len() < n_known;
         let (automaton, prefilter) = (Automaton::new(&values), Prefilter::new(&values));
         let is_plain = |it: &SecretValue| {
             it.value.bytes().all(|it| it.is_ascii_graphic() && it != b'"' && it != b'\\')
         };
         let has_escapes = !values.iter().all(is_plain);
-        Self { values, automaton, prefilter, has_left_out, has_escapes }
+        Self { values, automaton, prefilter, has_escapes }
     }
 
     /// The values that are looked for.
     pub fn values(&self) -> &[SecretValue] {
         &self.values
-    }
-
-    /// Whether there were more values than [`MAX_VALUES`] has room for.
-    pub fn has_left_out(&self) -> bool {
-        self.has_left_out
     }
 }
 

@@ -9,7 +9,7 @@ pub mod conversation;
 pub mod derived_settings;
 pub mod facts;
 pub mod history;
-pub mod no_progress;
+pub(crate) mod no_progress;
 pub mod outcome;
 pub mod request;
 
@@ -143,7 +143,7 @@ pub struct Run {
 
 /// What a run does after a turn.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum AfterTurn {
+pub(crate) enum AfterTurn {
     /// Another turn; these alerts go out first.
     Next(Vec<String>),
     /// The run ends for this reason.
@@ -166,20 +166,20 @@ impl Run {
 
     /// The same with a text after the system prompt.
     #[must_use]
-    pub fn with_system(self, system: Option<Arc<str>>) -> Self {
+    pub(crate) fn with_system(self, system: Option<Arc<str>>) -> Self {
         Self { system, ..self }
     }
 
     /// The same that only sums up the conversation.
     #[must_use]
-    pub fn with_compaction(self, compacts: Option<Arc<str>>) -> Self {
+    pub(crate) fn with_compaction(self, compacts: Option<Arc<str>>) -> Self {
         Self { compacts, ..self }
     }
 
     /// Takes in how a turn ended and says what comes next. The cap on turns is looked at only
     /// when the turn itself wants to go on: an answer in the last turn is an answer. At 80 % of a limit,
     /// those that only others know included, there is an alert, once for each.
-    pub fn after_turn(
+    pub(crate) fn after_turn(
         &mut self,
         end: Option<RunEnd>,
         used: Usage,

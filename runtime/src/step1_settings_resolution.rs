@@ -31,7 +31,6 @@ use serde::{Deserialize, Serialize};
 pub use certificates::Certificates;
 pub use explain::{Explained, explain};
 pub use fallback_model::FallbackModel;
-pub use layer::SettingsLayer;
 pub use merge::{merge, merge_with};
 pub use merged::{MergeOrder, Merged};
 pub use redact::RedactSettings;
@@ -314,7 +313,7 @@ pub enum Durability {
 impl Settings {
     /// What is marked in requests of a session. A sub-agent waits for no person, so five minutes are
     /// enough for it.
-    pub fn prompt_caching_of(&self, is_agent: bool) -> PromptCaching {
+    pub(crate) fn prompt_caching_of(&self, is_agent: bool) -> PromptCaching {
         match self.prompt_caching {
             PromptCaching::OneHour if is_agent => PromptCaching::FiveMinutes,
             caching => caching,

@@ -29,7 +29,7 @@ use crate::{
 
 /// Everything one turn remembers while it lasts.
 #[derive(Debug, Default)]
-pub struct TurnState {
+pub(crate) struct TurnState {
     /// Step 1: what holds.
     pub settings: Option<Arc<Settings>>,
     /// Step 1: tools have joined since the turn before.
@@ -80,7 +80,7 @@ pub struct TurnState {
 
 /// A question that has no answer yet.
 #[derive(Debug)]
-pub struct OpenQuestion {
+pub(crate) struct OpenQuestion {
     /// The question.
     pub question: Arc<Question>,
     /// Who is to be asked after the one that is asked now, in order.
@@ -95,7 +95,7 @@ pub struct OpenQuestion {
 
 /// Which shaping is under way.
 #[derive(Debug, Default)]
-pub struct Shaping {
+pub(crate) struct Shaping {
     /// Stages that fired so far.
     pub fired: u32,
     /// Nothing was left to cut when the provider refused the context.
@@ -114,7 +114,7 @@ pub struct Shaping {
 
 /// How far the model call is.
 #[derive(Debug, Default)]
-pub struct ModelState {
+pub(crate) struct ModelState {
     /// Who may be asked, in order.
     pub chain: Arc<[Link]>,
     /// Attempts so far, of both purposes.
@@ -161,7 +161,7 @@ pub struct ModelState {
 
 /// A model is asked whether a call may run.
 #[derive(Clone, Debug)]
-pub struct Classifying {
+pub(crate) struct Classifying {
     /// Who is asked.
     pub link: Link,
     /// What its answer must hold.
@@ -172,7 +172,7 @@ pub struct Classifying {
 
 /// What an attempt is made with.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct RequestParams {
+pub(crate) struct RequestParams {
     /// Output ceiling, in tokens.
     pub max_tokens: u32,
     /// Whether the answer is streamed.
@@ -181,7 +181,7 @@ pub struct RequestParams {
 
 impl ModelState {
     /// What attempts for this purpose are made with.
-    pub fn asking(&mut self, purpose: Purpose) -> &mut RequestParams {
+    pub(crate) fn asking(&mut self, purpose: Purpose) -> &mut RequestParams {
         match purpose {
             Purpose::Turn => &mut self.answering,
             Purpose::Compaction | Purpose::Classification => &mut self.summarising,
@@ -221,7 +221,7 @@ pub enum CallStage {
 
 /// A firing of hooks that is awaited.
 #[derive(Debug)]
-pub struct AwaitedFiring {
+pub(crate) struct AwaitedFiring {
     /// Number of the firing within the turn.
     pub firing: u32,
     /// The event that was fired.
@@ -236,7 +236,7 @@ pub struct AwaitedFiring {
 
 /// What waits for the answer of hooks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum FiringReason {
+pub(crate) enum FiringReason {
     /// The first prompt of a process is to be answered.
     SessionStart,
     /// A prompt, or the task of a sub-agent, is to be answered.

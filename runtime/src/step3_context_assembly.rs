@@ -3,30 +3,31 @@
 //! What the outside world contributes is read once per session and handed in as [`SourceTexts`];
 //! placing it is pure.
 
-pub mod source1_system_prompt;
+pub(crate) mod source1_system_prompt;
 mod source2_environment;
-pub mod source3_instructions;
-pub mod source4_path_rules;
+pub(crate) mod source3_instructions;
+pub(crate) mod source4_path_rules;
 pub mod source5_auto_memory;
-pub mod source6_tool_metadata;
-pub mod source7_conversation_history;
+pub(crate) mod source6_tool_metadata;
+pub(crate) mod source7_conversation_history;
 pub mod source8_tool_results;
-pub mod source9_compact_summaries;
+pub(crate) mod source9_compact_summaries;
 
 pub mod appended;
 pub mod assemble;
 mod counted;
-pub mod loaded_skills;
+pub(crate) mod loaded_skills;
 pub mod look;
 pub mod restored;
 
 use serde::{Deserialize, Serialize};
 
-pub use assemble::{Assembled, Sources, assemble_context, assemble_grown};
+pub use assemble::Sources;
+pub(crate) use assemble::{Assembled, assemble_grown};
 pub use counted::CountedMessages;
 pub use look::{FileContent, SourceMarks, SourcesLook, SourcesOrder, SourcesSeen};
 pub use source1_system_prompt::{Now, SystemPromptParts};
-pub use source8_tool_results::reminder;
+pub(crate) use source8_tool_results::reminder;
 
 use crate::{hook::HookEvent, permission::Scope, run::facts::NAMES_HOOKS};
 
@@ -86,7 +87,7 @@ pub struct PathRule {
 
 /// What hooks at an event add for the model: a text of the harness that names its origin. Sessions of
 /// revisions before 7 (`NAMES_HOOKS`) had the bare text.
-pub fn of_hook(event: HookEvent, revision: u32, text: &str) -> String {
+pub(crate) fn of_hook(event: HookEvent, revision: u32, text: &str) -> String {
     match NAMES_HOOKS <= revision {
         true => reminder(&format!("A {} hook adds:\n\n{text}", event.name())),
         false => reminder(text),

@@ -9,14 +9,14 @@ use serde::{Deserialize, Serialize};
 
 use crate::{block::Block, ids::ToolUseId, tokens::Usage};
 
-pub mod adaptation;
+pub(crate) mod adaptation;
 pub mod bedrock;
 pub mod cache_watch;
 mod envelope;
 pub mod failure;
 #[cfg(test)]
 pub(crate) mod fixture;
-pub mod model_name;
+pub(crate) mod model_name;
 pub mod named_limits;
 pub mod openai_chat;
 pub mod openai_responses;
@@ -102,7 +102,7 @@ impl StopReason {
     }
 
     /// The word on the wire; empty when the provider gave none.
-    pub fn as_wire(&self) -> &str {
+    pub(crate) fn as_wire(&self) -> &str {
         match self {
             Self::EndTurn => "end_turn",
             Self::ToolUse => "tool_use",

@@ -53,7 +53,7 @@ pub fn calls_of(answer: &ModelAnswer, tools: &[Arc<ToolSpec>]) -> Vec<CallState>
 }
 
 /// The name that a tool has now: `Task` was what `Agent` is.
-pub fn current_name(name: &ToolName) -> ToolName {
+pub(crate) fn current_name(name: &ToolName) -> ToolName {
     match name.as_str() {
         "Task" => "Agent".into(),
         _ => name.clone(),
@@ -84,7 +84,7 @@ pub fn admit(calls: &mut [CallState], admissions: Vec<Admission>, max_calls: u32
 }
 
 /// The answer to a call whose input was rewritten to one that does not fit the schema.
-pub fn refused_rewritten(why: &str) -> ToolOutcome {
+pub(crate) fn refused_rewritten(why: &str) -> ToolOutcome {
     let text = format!(
         "InputValidationError: {why} (the input is that of a PreToolUse hook or of an answer)"
     );

@@ -4,10 +4,10 @@
 //! ask over mode, mode over allow, at every stage; whatever cannot be asked is denied. What comes
 //! out is a [`Decision`] with its reason, and for an allowed call a [`Permit`].
 
-pub mod stage1_prefilter;
+pub(crate) mod stage1_prefilter;
 mod stage2_pre_tool_use_hooks;
 mod stage3_rule_evaluation;
-pub mod stage4_permission_handler;
+pub(crate) mod stage4_permission_handler;
 
 pub mod gate;
 pub mod permit;
@@ -20,7 +20,7 @@ mod judgement;
 mod mode;
 pub mod path_resolution;
 pub mod path_rule;
-pub mod protected;
+pub(crate) mod protected;
 pub mod rule;
 mod rule_book;
 pub mod shell;
@@ -36,7 +36,7 @@ pub use command::{LinksSeen, Listing, Look, class::CommandClass};
 pub use gate::{Gate, GateStep};
 pub use judgement::{CommandOrder, Judged};
 pub use permit::{Permit, PermitError};
-pub use setup::{ChildRequest, GateSetup, Handler, Places, narrow};
+pub use setup::{GateSetup, Handler, Places};
 pub use stage1_prefilter::offered;
 pub use stage4_permission_handler::nobody;
 

@@ -1,4 +1,4 @@
 //! Step 8: the allowed calls run, and every tool use gets its answer in the order it was asked.
 
-pub mod post_tool_use_hooks;
-pub mod schedule;
+pub(crate) mod post_tool_use_hooks;
+pub(crate) mod schedule;

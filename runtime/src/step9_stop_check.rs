@@ -24,7 +24,7 @@ pub struct RunBudget {
 
 impl RunBudget {
     /// Whether the limit is reached.
-    pub fn is_exceeded(self) -> bool {
+    pub(crate) fn is_exceeded(self) -> bool {
         self.max.is_some_and(|max| max <= self.used)
     }
 }
@@ -93,7 +93,7 @@ pub fn check_stop_condition(transcript: &[Arc<Message>], budget: RunBudget) -> S
 
 /// What the stop check goes by, brought up to date message by message.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct StopState {
+pub(crate) struct StopState {
     /// A stop request after the last prompt.
     is_stop_requested: bool,
     /// An error after the last prompt, and after every later answer.
@@ -106,7 +106,7 @@ pub struct StopState {
 
 impl StopState {
     /// Takes in the next message.
-    pub fn note(&mut self, message: &Message) {
+    pub(crate) fn note(&mut self, message: &Message) {
         let is_prompt = is_prompt(message);
         if is_prompt {
             self.is_stop_requested = false;
@@ -134,7 +134,7 @@ impl StopState {
     }
 
     /// Whether the run is over, as [`check_stop_condition`] says of the messages so far.
-    pub fn decision(&self, budget: RunBudget) -> StopDecision {
+    pub(crate) fn decision(&self, budget: RunBudget) -> StopDecision {
         let reason = match self.last_answer_calls {
             _ if self.is_stop_requested => EndReason::ExplicitStop,
             _ if self.has_error => EndReason::Error,

@@ -33,7 +33,7 @@ impl Timestamp {
     }
 
     /// The day in UTC, as `2026-09-21`.
-    pub fn day(self) -> String {
+    pub(crate) fn day(self) -> String {
         jiff::tz::Offset::UTC.to_datetime(self.shown()).date().to_string()
     }
 

@@ -37,7 +37,7 @@ impl Tokens {
 
     /// The most that an amount estimated at this can be: a token for each character.
     #[must_use]
-    pub fn at_most(self) -> Self {
+    pub(crate) fn at_most(self) -> Self {
         Self(self.0.saturating_mul(CHARS_PER_TOKEN))
     }
 

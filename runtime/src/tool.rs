@@ -13,7 +13,7 @@ use crate::{
 };
 
 /// Images and documents of one result that are shown.
-pub const MAX_MEDIA: usize = 20;
+pub(crate) const MAX_MEDIA: usize = 20;
 
 /// What a tool declares about itself. Fixed while a session lives, so that the request prefix that
 /// lists the tools stays byte-identical.
@@ -181,7 +181,7 @@ impl ToolOutcome {
         self
     }
 
-    /// Adds images and documents, of which the first [`MAX_MEDIA`] are shown.
+    /// Adds images and documents, of which the first `MAX_MEDIA` are shown.
     #[must_use]
     pub fn with_media(mut self, media: impl IntoIterator<Item = PromptBlock>) -> Self {
         self.media.extend(media);

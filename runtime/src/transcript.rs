@@ -6,7 +6,7 @@
 pub mod entry;
 
 // Writing and reading one line.
-pub mod codec;
+pub(crate) mod codec;
 pub mod read;
 pub mod seal;
 

@@ -93,7 +93,7 @@ impl ProcessTree {
     }
 
     /// Lets go of its owner's `hold`, and keeps this one until nothing of the tree is left.
-    pub fn hold_by(&mut self, hold: WorkGuard) {
+    pub(crate) fn hold_by(&mut self, hold: WorkGuard) {
         if let Some(processes) = &mut self.processes {
             processes.hold = hold;
         }

@@ -83,7 +83,7 @@ impl Schema {
     /// # Errors
     ///
     /// [`SchemaError`], when no input could be checked with it.
-    pub fn from_text(text: &str) -> Result<Self, SchemaError> {
+    pub(crate) fn from_text(text: &str) -> Result<Self, SchemaError> {
         if MAX_BYTES < text.len() {
             return Err(SchemaError::TooComplex(TooComplex::Bytes));
         }

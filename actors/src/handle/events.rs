@@ -159,12 +159,6 @@ impl EventHub {
         Events { key, hub: self.clone() }
     }
 
-    /// Whether somebody listens, here or at a parent.
-    pub fn has_listeners(&self) -> bool {
-        !lock(&self.0.state).listeners.is_empty()
-            || self.0.parent.as_ref().is_some_and(|(parent, _)| parent.has_listeners())
-    }
-
     /// The session is over: listeners read what is left and then the end.
     pub fn close(&self) {
         let mut state = lock(&self.0.state);

@@ -49,7 +49,7 @@ impl Http {
     /// # Errors
     ///
     /// [`HttpSetupError`] when no client can be made.
-    pub fn with_environment(environment: &Environment) -> Result<Self, HttpSetupError> {
+    pub(crate) fn with_environment(environment: &Environment) -> Result<Self, HttpSetupError> {
         Ok(Self { pools: Pools::with_near(CONNECT, environment)? })
     }
 

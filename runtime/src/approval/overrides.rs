@@ -71,7 +71,7 @@ impl Overrides {
     }
 
     /// Adds directories to these, and takes others away.
-    pub fn move_directories(&self, directories: &mut Vec<String>) {
+    pub(crate) fn move_directories(&self, directories: &mut Vec<String>) {
         for update in &self.updates {
             match update.act {
                 UpdateAct::AddDirectory if !directories.contains(&update.rule) => {

@@ -78,7 +78,7 @@ pub(super) fn content_of(content: &RawValue) -> (String, Size) {
 impl Block {
     /// The images and documents of a result, in order; none of any other block. Cost: linear in the
     /// block.
-    pub fn media_in_result(&self) -> Vec<Block> {
+    pub(crate) fn media_in_result(&self) -> Vec<Block> {
         #[derive(Deserialize)]
         struct Result<'a> {
             #[serde(borrow)]

@@ -118,7 +118,7 @@ impl Prices {
 
     /// The most that a request of this many tokens can cost, whatever becomes of it in the cache.
     /// Searches of the web are not in it: how many there will be is for the provider to say.
-    pub fn dearest(&self, input: Tokens, output: u64) -> Money {
+    pub(crate) fn dearest(&self, input: Tokens, output: u64) -> Money {
         let at = self.of_prompt(input.0);
         let each = at.input.max(at.cache_write_5m).max(at.cache_write_1h).max(at.cache_read);
         Money(input.0.saturating_mul(each)) + Money(output.saturating_mul(at.output))

@@ -61,26 +61,12 @@ fn one_model_is_found_by_all_its_names() {
 }
 
 #[test]
-fn each_platform_has_its_name_for_a_model() {
+fn names_on_platforms_are_given_where_no_rule_makes_them() {
     let catalogue = Catalogue::built_in();
-    let names = |model: &str| {
-        use Platform::{BedrockMantle, BedrockRuntime, FirstParty, Vertex};
-        let facts = catalogue.find(model).unwrap();
-        [FirstParty, BedrockMantle, BedrockRuntime, Vertex].map(|it| facts.id_on(it).to_string())
-    };
-    assert_eq!(
-        names("haiku"),
-        [
-            "claude-haiku-4-5",
-            "anthropic.claude-haiku-4-5",
-            "anthropic.claude-haiku-4-5-20251001-v1:0",
-            "claude-haiku-4-5@20251001",
-        ]
-    );
-    assert_eq!(
-        names("claude-opus-5"),
-        ["claude-opus-5", "anthropic.claude-opus-5", "anthropic.claude-opus-5", "claude-opus-5"]
-    );
+    let ids = &catalogue.find("haiku").unwrap().ids;
+    assert_eq!(ids.bedrock_runtime.as_deref(), Some("anthropic.claude-haiku-4-5-20251001-v1:0"));
+    assert_eq!(ids.vertex.as_deref(), Some("claude-haiku-4-5@20251001"));
+    assert_eq!(catalogue.find("claude-opus-5").unwrap().ids, PlatformIds::default());
 }
 
 // REQ: CTX-4

@@ -94,7 +94,7 @@ impl ThinkingSupport {
     }
 
     /// Whether `{"type":"disabled"}` is taken at this effort; `None`: the one it has by itself.
-    pub fn may_disable(&self, effort: Option<Effort>) -> bool {
+    pub(crate) fn may_disable(&self, effort: Option<Effort>) -> bool {
         match self.disabling {
             Disabling::Always => true,
             Disabling::UpToHighEffort => effort.is_none_or(|it| it <= Effort::High),
@@ -105,7 +105,7 @@ impl ThinkingSupport {
 
 impl Effort {
     /// The word on the wire.
-    pub fn as_wire(self) -> &'static str {
+    pub(crate) fn as_wire(self) -> &'static str {
         match self {
             Effort::Low => "low",
             Effort::Medium => "medium",

@@ -14,14 +14,14 @@ use crate::{
 };
 
 /// Characters of a summary that the recorded session did not make: 1,000 tokens of English.
-pub const MADE_UP_SUMMARY: usize = 4_000;
+const MADE_UP_SUMMARY: usize = 4_000;
 
 /// How long a provider keeps what it was sent, in milliseconds: five minutes, as the Messages API does.
 const CACHE_MS: u64 = 5 * 60_000;
 
 /// Sends the messages of a session through the stages again, without one of them or with all. Where the
 /// stage that sums up fires, the next recorded summary is used, and where the session made no further
-/// one, a text of [`MADE_UP_SUMMARY`] characters.
+/// one, a text of `MADE_UP_SUMMARY` characters.
 ///
 /// Takes time in the order of requests times messages that are still sent.
 pub fn walk(recording: &Recording, without: Option<Stage>) -> (Totals, Vec<Request>) {

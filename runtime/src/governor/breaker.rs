@@ -11,7 +11,7 @@ const MAX_DOUBLINGS: u32 = 16;
 
 /// Why the circuit is open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Cause {
+pub(crate) enum Cause {
     /// Too many calls failed.
     Storm,
     /// The quota of the key is used up.
@@ -29,7 +29,7 @@ enum BreakerState {
 
 /// What the breaker says to the next call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum BreakerVerdict {
+pub(crate) enum BreakerVerdict {
     /// The call may be made.
     Call,
     /// Go on, as the probe.
@@ -40,7 +40,7 @@ pub enum BreakerVerdict {
 
 /// The breaker of one provider and key.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Breaker {
+pub(crate) struct Breaker {
     limits: BreakerLimits,
     state: BreakerState,
     /// The newest calls, the newest in the lowest bit; set: failed.
@@ -55,13 +55,13 @@ pub struct Breaker {
 
 impl Breaker {
     /// Returns a closed breaker.
-    pub fn new(limits: BreakerLimits, stream: Stream) -> Self {
+    pub(crate) fn new(limits: BreakerLimits, stream: Stream) -> Self {
         let (failed, n_seen, doublings, n_openings) = (0, 0, 0, 0);
         Self { limits, state: BreakerState::Closed, failed, n_seen, doublings, n_openings, stream }
     }
 
     /// May a call be made at `now`, in milliseconds?
-    pub fn word(&self, now: u64) -> BreakerVerdict {
+    pub(crate) fn word(&self, now: u64) -> BreakerVerdict {
         match self.state {
             BreakerState::Closed => BreakerVerdict::Call,
             BreakerState::Open { until, .. } if until <= now => BreakerVerdict::Probe,
@@ -72,7 +72,7 @@ impl Breaker {
     }
 
     /// A call was let through as the probe.
-    pub fn probe_sent(&mut self) {
+    pub(crate) fn probe_sent(&mut self) {
         if let BreakerState::Open { cause, .. } | BreakerState::HalfOpen { cause, .. } = self.state
         {
             self.state = BreakerState::HalfOpen { probing: true, cause };
@@ -80,14 +80,14 @@ impl Breaker {
     }
 
     /// The probe was given up: the next call is one.
-    pub fn probe_lost(&mut self) {
+    pub(crate) fn probe_lost(&mut self) {
         if let BreakerState::HalfOpen { cause, .. } = self.state {
             self.state = BreakerState::HalfOpen { probing: false, cause };
         }
     }
 
     /// A call has been answered. True when this closed the circuit.
-    pub fn succeeded(&mut self, is_probe: bool) -> bool {
+    pub(crate) fn succeeded(&mut self, is_probe: bool) -> bool {
         match self.state {
             BreakerState::Closed => {
                 self.note(false);
@@ -108,7 +108,7 @@ impl Breaker {
     }
 
     /// A call has failed. True when this opened the circuit.
-    pub fn failed(&mut self, now: u64, is_probe: bool) -> bool {
+    pub(crate) fn failed(&mut self, now: u64, is_probe: bool) -> bool {
         match self.state {
             BreakerState::Closed => {
                 self.note(true);
@@ -127,7 +127,7 @@ impl Breaker {
     }
 
     /// The provider says that the account has nothing to pay with. True when this opened the circuit.
-    pub fn bill_is_open(&mut self, now: u64, is_probe: bool) -> bool {
+    pub(crate) fn bill_is_open(&mut self, now: u64, is_probe: bool) -> bool {
         let opens = match self.state {
             BreakerState::Closed | BreakerState::Open { cause: Cause::Storm, .. } => true,
             BreakerState::Open { .. } => false,
@@ -142,7 +142,7 @@ impl Breaker {
     /// The provider says that the quota is used up, for this many milliseconds if it knows. True
     /// when this opened the circuit, or opened it for longer. However long it says, somebody looks
     /// after the longest time of the limits: who buys more does not wait for the end of the month.
-    pub fn quota_is_over(&mut self, now: u64, for_ms: Option<u64>, is_probe: bool) -> bool {
+    pub(crate) fn quota_is_over(&mut self, now: u64, for_ms: Option<u64>, is_probe: bool) -> bool {
         let for_ms = for_ms.map(|it| it.min(self.limits.quota_cap_ms));
         let known = match self.state {
             BreakerState::Open { cause: Cause::Quota, until } => Some(until),

@@ -33,7 +33,7 @@ pub struct Bucket {
 impl Bucket {
     /// From what the provider reported at `now`, in milliseconds. `before` is the bucket as it was, for what is
     /// left unsaid.
-    pub fn reported(now: u64, said: Level, before: Option<Self>) -> Self {
+    pub(crate) fn reported(now: u64, said: Level, before: Option<Self>) -> Self {
         let known = before.map_or(0, |it| it.limit / PARTS);
         let limit = said.limit.unwrap_or(known).max(said.remaining).max(1);
         let limit = limit.saturating_mul(PARTS);
@@ -70,7 +70,8 @@ impl Bucket {
     }
 
     /// Whole units in it.
-    pub fn units(&self, now: u64) -> u64 {
+    #[cfg(test)]
+    pub(crate) fn units(&self, now: u64) -> u64 {
         self.level_at(now) / PARTS
     }
 

@@ -10,7 +10,7 @@ use super::{Tenant, Ticket};
 
 /// A call that waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Waiting {
+pub(crate) struct Waiting {
     /// Ticket of the call that waits.
     pub ticket: Ticket,
     /// What it costs, in tokens.
@@ -25,7 +25,7 @@ struct Lane {
 
 /// Calls of all tenants that wait.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FairQueue {
+pub(crate) struct FairQueue {
     quantum: u64,
     /// Only of tenants that have something waiting.
     lanes: BTreeMap<Tenant, Lane>,
@@ -37,18 +37,18 @@ pub struct FairQueue {
 
 impl FairQueue {
     /// Empty; `quantum` is what a turn is worth, in tokens.
-    pub fn new(quantum: u64) -> Self {
+    pub(crate) fn new(quantum: u64) -> Self {
         let (lanes, round) = (BTreeMap::new(), VecDeque::new());
         Self { quantum: quantum.max(1), lanes, round, has_begun: false }
     }
 
     /// Whether no call waits.
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.lanes.is_empty()
     }
 
     /// Queues a call after the others of its tenant.
-    pub fn push(&mut self, tenant: &Tenant, ticket: Ticket, cost: u64) {
+    pub(crate) fn push(&mut self, tenant: &Tenant, ticket: Ticket, cost: u64) {
         let lane = self.lanes.entry(tenant.clone()).or_default();
         if lane.waiting.is_empty() {
             self.round.push_back(tenant.clone());
@@ -57,7 +57,7 @@ impl FairQueue {
     }
 
     /// The call whose turn it is. Stays where it is until [`FairQueue::take`].
-    pub fn first(&mut self) -> Option<(Tenant, Waiting)> {
+    pub(crate) fn first(&mut self) -> Option<(Tenant, Waiting)> {
         loop {
             let tenant = self.round.front()?;
             let lane = self.lanes.get_mut(tenant)?;
@@ -78,7 +78,7 @@ impl FairQueue {
     }
 
     /// The first call of each tenant, in the order of turns.
-    pub fn heads(&self) -> impl Iterator<Item = (&Tenant, Waiting)> {
+    pub(crate) fn heads(&self) -> impl Iterator<Item = (&Tenant, Waiting)> {
         self.round.iter().filter_map(|tenant| {
             let lane = self.lanes.get(tenant)?;
             Some((tenant, *lane.waiting.front()?))
@@ -86,12 +86,12 @@ impl FairQueue {
     }
 
     /// Takes a call out, to be sent: its tenant is charged.
-    pub fn take(&mut self, tenant: &Tenant, ticket: Ticket) {
+    pub(crate) fn take(&mut self, tenant: &Tenant, ticket: Ticket) {
         self.take_out(tenant, ticket, true);
     }
 
     /// Takes a call out that is given up.
-    pub fn remove(&mut self, tenant: &Tenant, ticket: Ticket) {
+    pub(crate) fn remove(&mut self, tenant: &Tenant, ticket: Ticket) {
         self.take_out(tenant, ticket, false);
     }
 

@@ -10,7 +10,7 @@ const PARTS: u64 = 1_000;
 
 /// Counts how many retries successful calls have paid for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RetryBudget {
+pub(crate) struct RetryBudget {
     limits: RetryLimits,
     balance: u64,
     at: u64,
@@ -18,18 +18,18 @@ pub struct RetryBudget {
 
 impl RetryBudget {
     /// Full, at `now` in milliseconds.
-    pub fn new(limits: RetryLimits, now: u64) -> Self {
+    pub(crate) fn new(limits: RetryLimits, now: u64) -> Self {
         Self { limits, balance: most(limits), at: now }
     }
 
     /// Credits the budget for a call that succeeded.
-    pub fn earn(&mut self, now: u64) {
+    pub(crate) fn earn(&mut self, now: u64) {
         let earned = u64::from(self.limits.percent) * PARTS / 100;
         self.set(now, self.balance_at(now).saturating_add(earned));
     }
 
     /// Takes one retry, if there is one.
-    pub fn take(&mut self, now: u64) -> bool {
+    pub(crate) fn take(&mut self, now: u64) -> bool {
         let balance = self.balance_at(now);
         let is_there = PARTS <= balance;
         if is_there {
@@ -39,12 +39,12 @@ impl RetryBudget {
     }
 
     /// A retry that was taken was not made.
-    pub fn put_back(&mut self, now: u64) {
+    pub(crate) fn put_back(&mut self, now: u64) {
         self.set(now, self.balance_at(now).saturating_add(PARTS));
     }
 
     /// Milliseconds until there is one; `None` when only a success can bring it.
-    pub fn wait_ms(&self, now: u64) -> Option<u64> {
+    pub(crate) fn wait_ms(&self, now: u64) -> Option<u64> {
         let missing = PARTS.saturating_sub(self.balance_at(now));
         if missing == 0 {
             return Some(0);
@@ -54,7 +54,8 @@ impl RetryBudget {
     }
 
     /// Whole retries in it.
-    pub fn retries(&self, now: u64) -> u64 {
+    #[cfg(test)]
+    pub(crate) fn retries(&self, now: u64) -> u64 {
         self.balance_at(now) / PARTS
     }
 

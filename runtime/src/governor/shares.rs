@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use super::Tenant;
 
 /// The part that is kept back: an eighth.
-pub const RESERVE_DIVISOR: u64 = 8;
+pub(crate) const RESERVE_DIVISOR: u64 = 8;
 
 /// How long a tenant counts as present after it last asked, in milliseconds; a minute is the period
 /// of providers' limits.
@@ -23,7 +23,7 @@ struct Share {
 
 /// Calls under way, by tenant.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Shares {
+pub(crate) struct Shares {
     tenants: BTreeMap<Tenant, Share>,
     in_flight: u32,
     pruned_at: u64,
@@ -31,7 +31,7 @@ pub struct Shares {
 
 impl Shares {
     /// A tenant has asked.
-    pub fn seen(&mut self, now: u64, tenant: &Tenant) {
+    pub(crate) fn seen(&mut self, now: u64, tenant: &Tenant) {
         if PRESENT_MS <= now.saturating_sub(self.pruned_at) {
             self.pruned_at = now;
             let is_present =
@@ -47,7 +47,7 @@ impl Shares {
     }
 
     /// A call of its is sent.
-    pub fn began(&mut self, tenant: &Tenant) {
+    pub(crate) fn began(&mut self, tenant: &Tenant) {
         self.in_flight += 1;
         if let Some(share) = self.tenants.get_mut(tenant) {
             share.in_flight += 1;
@@ -55,7 +55,7 @@ impl Shares {
     }
 
     /// A call of its has ended.
-    pub fn ended(&mut self, tenant: &Tenant) {
+    pub(crate) fn ended(&mut self, tenant: &Tenant) {
         self.in_flight = self.in_flight.saturating_sub(1);
         if let Some(share) = self.tenants.get_mut(tenant) {
             share.in_flight = share.in_flight.saturating_sub(1);
@@ -63,12 +63,12 @@ impl Shares {
     }
 
     /// Returns the number of calls under way.
-    pub fn in_flight(&self) -> u32 {
+    pub(crate) fn in_flight(&self) -> u32 {
         self.in_flight
     }
 
     /// Of this many slots, those that this tenant cannot have.
-    pub fn slots_kept_from(&self, tenant: &Tenant, slots: u32) -> u32 {
+    pub(crate) fn slots_kept_from(&self, tenant: &Tenant, slots: u32) -> u32 {
         let fair = (slots / self.n_present()).max(1);
         if self.n_present() < 2 || slots < 2 || self.of(tenant) < fair {
             return 0;
@@ -77,7 +77,7 @@ impl Shares {
     }
 
     /// Whether a part of every bucket is kept from this tenant.
-    pub fn is_kept_from_reserves(&self, tenant: &Tenant) -> bool {
+    pub(crate) fn is_kept_from_reserves(&self, tenant: &Tenant) -> bool {
         let (own, present) = (u64::from(self.of(tenant)), u64::from(self.n_present()));
         1 < present && u64::from(self.in_flight) < own * present
     }

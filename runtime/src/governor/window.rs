@@ -12,7 +12,7 @@ const AFTER_OPEN: u32 = 2;
 
 /// The number of calls that may be under way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Window {
+pub(crate) struct Window {
     configured: Option<NonZeroU32>,
     found: Option<u32>,
     /// Calls admitted before this one were sent under the window before the last cut.
@@ -21,18 +21,18 @@ pub struct Window {
 
 impl Window {
     /// With the most calls that are ever to be under way, if there is such a number.
-    pub fn new(configured: Option<NonZeroU32>) -> Self {
+    pub(crate) fn new(configured: Option<NonZeroU32>) -> Self {
         Self { configured, found: None, cut_at: 0 }
     }
 
     /// Calls that may be under way; `None` is any number.
-    pub fn slots(&self) -> Option<u32> {
+    pub(crate) fn slots(&self) -> Option<u32> {
         let configured = self.configured.map(NonZeroU32::get);
         [configured, self.found].into_iter().flatten().min()
     }
 
     /// A call has been answered.
-    pub fn grow(&mut self) {
+    pub(crate) fn grow(&mut self) {
         if let Some(found) = &mut self.found {
             *found = found.saturating_add(1);
         }
@@ -40,7 +40,7 @@ impl Window {
 
     /// The call that was admitted as number `admission` met an overload, with this many under way.
     /// Calls of one burst count once; `n_admitted` is the number of the next one.
-    pub fn shrink(&mut self, admission: u64, in_flight: u32, n_admitted: u64) {
+    pub(crate) fn shrink(&mut self, admission: u64, in_flight: u32, n_admitted: u64) {
         if admission < self.cut_at {
             return;
         }
@@ -50,7 +50,7 @@ impl Window {
     }
 
     /// The breaker has closed.
-    pub fn start_small(&mut self) {
+    pub(crate) fn start_small(&mut self) {
         self.found = Some(AFTER_OPEN);
     }
 }

@@ -122,7 +122,7 @@ impl HookAnswer {
     /// input it wants changed is asked about. What an input allows cannot be compared with what
     /// another one does, so every change counts as one that widens.
     #[must_use]
-    pub fn restricting(mut self) -> Self {
+    pub(crate) fn restricting(mut self) -> Self {
         let verdict = &mut self.verdict;
         let allowed = verdict.decision.take_if(|it| matches!(it, HookDecision::Allow { .. }));
         let changed = verdict.updated_input.take();

@@ -2,10 +2,10 @@
 
 /// Times in a row that Stop hooks may keep a run from ending (HKS-6). Counted anew
 /// with each prompt of a person.
-pub const MAX_STOP_HOLDS: u32 = 8;
+pub(crate) const MAX_STOP_HOLDS: u32 = 8;
 
 /// Whether Stop hooks that have held the run `n_held` times in a row may do so again. When not,
 /// the run ends and the user receives an alert.
-pub fn may_hold(n_held: u32) -> bool {
+pub(crate) fn may_hold(n_held: u32) -> bool {
     n_held < MAX_STOP_HOLDS
 }

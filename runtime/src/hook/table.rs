@@ -9,7 +9,7 @@ use crate::permission::Scope;
 pub(crate) const DEFAULT_TIMEOUT_MS: u64 = 600_000;
 
 /// Reads the `hooks` value of one layer. A bad entry is dropped with a warning, the others hold.
-pub fn read_table(hooks: &Value, scope: Scope, warnings: &mut Vec<String>) -> HookTable {
+pub(crate) fn read_table(hooks: &Value, scope: Scope, warnings: &mut Vec<String>) -> HookTable {
     let mut table = HookTable::new();
     let Some(events) = hooks.as_object() else {
         warnings.push("`hooks` is no object; it is ignored".into());
@@ -130,7 +130,7 @@ fn milliseconds(seconds: &Value) -> Option<u64> {
 
 /// All handlers of all layers, in the order given; an exact repetition is left out. Of two of which
 /// one only restricts, the other one holds.
-pub fn merge_tables(tables: impl IntoIterator<Item = HookTable>) -> HookTable {
+pub(crate) fn merge_tables(tables: impl IntoIterator<Item = HookTable>) -> HookTable {
     let mut merged = HookTable::new();
     for (event, handlers) in tables.into_iter().flatten() {
         let list: &mut Vec<HookHandler> = merged.entry(event).or_default();

@@ -5,7 +5,7 @@ use crate::{ids::ToolName, mcp::names::is_of_server};
 
 /// Characters of one text of a hook that reach the model or the user; longer ones are stored by
 /// the caller and shown as a preview.
-pub const MAX_SHOWN_CHARS: usize = 10_000;
+pub(crate) const MAX_SHOWN_CHARS: usize = 10_000;
 
 /// Characters of the preview of a longer text.
 const PREVIEW_CHARS: usize = 2_000;
@@ -107,7 +107,7 @@ pub struct Overlong {
 
 impl HookVerdict {
     /// What the model sees in place of the result of this tool.
-    pub fn output_of(&self, tool: &ToolName) -> Option<&str> {
+    pub(crate) fn output_of(&self, tool: &ToolName) -> Option<&str> {
         let of_server = self.updated_mcp_output.as_deref().filter(|_| is_of_server(tool));
         self.updated_output.as_deref().or(of_server)
     }

@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use super::{reference, target};
 
 /// Steps of a check. One is some hundred nanoseconds of a validator.
-pub const MAX_STEPS: u64 = 100_000;
+pub(crate) const MAX_STEPS: u64 = 100_000;
 
 /// Schemas applied within each other. A validator needs a few hundred bytes of stack for each.
 const MAX_DEPTH: u32 = 160;
@@ -63,7 +63,7 @@ impl<'a> PendingWork<'a> {
 ///
 /// # Errors
 ///
-/// [`CheckTooCostly`], when these are more than [`MAX_STEPS`].
+/// [`CheckTooCostly`], when these are more than `MAX_STEPS`.
 pub fn steps(root: &Value, input: &Value) -> Result<u64, CheckTooCostly> {
     let schemas = vec![(root, Item::Value(input), 0)];
     let mut left = PendingWork { schemas, steps: MAX_STEPS, depth: 0 };

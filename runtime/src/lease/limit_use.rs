@@ -4,7 +4,7 @@ use std::fmt;
 
 /// How much of a limit is used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LimitUse {
+pub(crate) struct LimitUse {
     /// What is limited, in words: `turns`.
     pub of: &'static str,
     /// How much is used.
@@ -15,7 +15,7 @@ pub struct LimitUse {
 
 impl LimitUse {
     /// Whether 80 % of it are used (TRN-7). A limit of nothing is never near.
-    pub fn is_near(&self) -> bool {
+    pub(crate) fn is_near(&self) -> bool {
         0 < self.max && u128::from(self.max) * 4 <= u128::from(self.used) * 5
     }
 }

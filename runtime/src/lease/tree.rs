@@ -113,14 +113,14 @@ impl Tree {
     }
 
     /// Takes in how long ago an earlier process started sub-agents, in any order.
-    pub fn resume_rate(&mut self, now: Duration, ages: impl IntoIterator<Item = Duration>) {
+    pub(crate) fn resume_rate(&mut self, now: Duration, ages: impl IntoIterator<Item = Duration>) {
         let now = now.saturating_add(RATE_WINDOW);
         self.started.extend(ages.into_iter().filter_map(|it| now.checked_sub(it)));
         self.started.make_contiguous().sort_unstable();
     }
 
     /// Replaces the limits. What was used stays counted.
-    pub fn set_limits(&mut self, limits: AgentLimits) {
+    pub(crate) fn set_limits(&mut self, limits: AgentLimits) {
         self.limits = limits;
     }
 
@@ -207,18 +207,18 @@ impl Tree {
     }
 
     /// A run of the top session took so long.
-    pub fn add_time(&mut self, took: Duration) {
+    pub(crate) fn add_time(&mut self, took: Duration) {
         self.worked = self.worked.saturating_add(took);
     }
 
     /// How long the next run of the top session may take; `None` means no limit.
-    pub fn time_left(&self) -> Option<Duration> {
+    pub(crate) fn time_left(&self) -> Option<Duration> {
         let max = self.limits.max_tree_seconds.map(Duration::from_secs)?;
         Some(max.saturating_sub(self.worked))
     }
 
     /// How much of its limits the tree has used.
-    pub fn limits_used(&self) -> Vec<LimitUse> {
+    pub(crate) fn limits_used(&self) -> Vec<LimitUse> {
         let limits = &self.limits;
         let n_agents = self.members.len() as u64 - 1;
         let micro_usd = self.spent.money.micro_usd();
@@ -239,7 +239,8 @@ impl Tree {
     }
 
     /// Set aside for calls under way.
-    pub fn reserved(&self) -> (Tokens, Money) {
+    #[cfg(test)]
+    pub(crate) fn reserved(&self) -> (Tokens, Money) {
         let aside = self.aside_of(|_| true);
         (aside.tokens, aside.money)
     }

@@ -4,11 +4,11 @@
 //! written; the server is started all the same, and an alert names it.
 
 /// Reads one variable of the environment.
-pub type Environment<'a> = &'a dyn Fn(&str) -> Option<String>;
+pub(crate) type Environment<'a> = &'a dyn Fn(&str) -> Option<String>;
 
 /// The text with its variables replaced. Names that are not set and have no default are pushed to
 /// `unset`. What a variable holds is not expanded again.
-pub fn expand(text: &str, environment: Environment<'_>, unset: &mut Vec<String>) -> String {
+pub(crate) fn expand(text: &str, environment: Environment<'_>, unset: &mut Vec<String>) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(at) = rest.find("${") {

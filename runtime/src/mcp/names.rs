@@ -12,7 +12,7 @@ const RESERVED: [&str; 5] =
 /// `mcp__server__tool`, with `_` for every character that may not be in a name. `None`: it is
 /// longer than model servers take. It is not cut, as a rule about the name as it is configured, above
 /// all one that denies, would not match what is left.
-pub fn tool_name(server: &str, tool: &str) -> Option<String> {
+pub(crate) fn tool_name(server: &str, tool: &str) -> Option<String> {
     let whole = prefix(server) + &tidy(tool);
     (whole.len() <= MAX_NAME).then_some(whole)
 }
@@ -23,13 +23,13 @@ pub fn prefix(server: &str) -> String {
 }
 
 /// Whether a tool of this name is one of a server.
-pub fn is_of_server(tool: &ToolName) -> bool {
+pub(crate) fn is_of_server(tool: &ToolName) -> bool {
     tool.as_str().starts_with("mcp__")
 }
 
 /// Whether a server may be called so: not empty, on one line, and not a name that is taken. Odd
 /// characters are fine, since the names of its tools have none of them.
-pub fn is_server_name(name: &str) -> bool {
+pub(crate) fn is_server_name(name: &str) -> bool {
     !name.trim().is_empty() && !name.contains(char::is_control) && !RESERVED.contains(&name)
 }
 

@@ -22,7 +22,7 @@ const MAX_BRANCHES: usize = 64;
 
 /// The schema as it is sent. `None`: no input could be an object, or the schema is too large, so the tool
 /// cannot be offered.
-pub fn normalized(schema: &Map<String, Value>) -> Option<Map<String, Value>> {
+pub(crate) fn normalized(schema: &Map<String, Value>) -> Option<Map<String, Value>> {
     let whole = Value::Object(schema.clone());
     if measure(&whole).is_err() || MAX_BYTES < whole.to_string().len() {
         return None;

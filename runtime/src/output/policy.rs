@@ -104,7 +104,7 @@ impl Default for OutputSettings {
 
 impl OutputSettings {
     /// How blocks are cut.
-    pub fn chunking(&self) -> Chunking {
+    pub(crate) fn chunking(&self) -> Chunking {
         let size = |it: u32| usize::try_from(it).unwrap_or(usize::MAX);
         let (min, max) = (size(self.chunk_min), size(self.chunk_max));
         Chunking { min, max, prefer: self.break_preference }

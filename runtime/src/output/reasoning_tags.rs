@@ -25,7 +25,8 @@ use super::fences::Fences;
 use line::HeldLine;
 use tag::{Candidate, Kind, Read, Tag};
 
-pub use tag::{MAX_TAG, REASONING};
+#[cfg(test)]
+pub(crate) use tag::MAX_TAG;
 
 /// A piece of a message.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -8,13 +8,13 @@
 //!
 //! Linear: each character is looked at once, and a sequence that is cut anywhere, at the end of a
 //! delta too, is recognised in its next piece. A sequence that is not ended hides no more than the
-//! rest of its line, and no more than [`MAX_SEQUENCE`] characters of that.
+//! rest of its line, and no more than `MAX_SEQUENCE` characters of that.
 
 use std::borrow::Cow;
 
 /// Characters of an escape sequence at most; what follows them is text. The longest in common use,
 /// a link with its address, has about 2,100.
-pub const MAX_SEQUENCE: usize = 4096;
+pub(crate) const MAX_SEQUENCE: usize = 4096;
 
 /// Where the text goes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -30,7 +30,7 @@ impl ToolResult {
 
 /// Every result goes through here, no matter who gets it. It keeps this many characters at most;
 /// the text is shared when nothing is cut. It is data: no tags are taken out of it.
-pub fn on_tool_result(
+pub(crate) fn on_tool_result(
     call: &ToolUseId,
     tool: &ToolName,
     is_error: bool,

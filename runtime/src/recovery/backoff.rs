@@ -9,14 +9,14 @@ pub const DEFAULT_RETRIES: u32 = 10;
 pub const MAX_RETRIES: u32 = 15;
 
 /// The first wait, in milliseconds; each further one is twice as long.
-pub const BACKOFF_BASE_MS: u64 = 500;
+pub(crate) const BACKOFF_BASE_MS: u64 = 500;
 
 /// The longest wait of our own choosing, in milliseconds.
-pub const BACKOFF_CAP_MS: u64 = 32_000;
+pub(crate) const BACKOFF_CAP_MS: u64 = 32_000;
 
 /// The longest wait that a provider may ask a turn for, 10 minutes in milliseconds. A longer one is
 /// no pause but a quota: the chain is tried, or the failure remains.
-pub const MAX_RETRY_AFTER_MS: u64 = 600_000;
+pub(crate) const MAX_RETRY_AFTER_MS: u64 = 600_000;
 
 /// The wait before retry `n`, counted from 0: between half and all of the exponential step.
 pub fn backoff(n: u32, draw: u64) -> u64 {

@@ -24,7 +24,7 @@ pub struct Link {
 
 /// What bounds a request to a model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ModelLimits {
+pub(crate) struct ModelLimits {
     /// Tokens of input and output together.
     pub window: u64,
     /// Tokens of output at most.
@@ -84,7 +84,7 @@ pub fn chain(settings: &Settings, providers: &[Provider]) -> (Vec<Link>, Vec<Str
 
 /// What bounds requests to a model: for the first of the chain what the settings say, for another
 /// what the catalogue knows. A model that is not in the catalogue is assumed to do the same.
-pub fn model_limits(settings: &Settings, model: &str) -> ModelLimits {
+pub(crate) fn model_limits(settings: &Settings, model: &str) -> ModelLimits {
     let of_other = || (settings.model != model).then(|| settings.models.find(model)).flatten();
     match of_other() {
         Some(known) => ModelLimits { window: known.window, max_output: known.max_output },

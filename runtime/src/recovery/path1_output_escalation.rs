@@ -8,20 +8,20 @@ use super::table::{Action, Cap, Condition, Row, row};
 use crate::step5_model_call::FailureClass::{MaxOutput, OutputOverflow};
 
 /// Escalations per turn (MDL-4).
-pub const MAX_ESCALATIONS: u32 = 3;
+pub(crate) const MAX_ESCALATIONS: u32 = 3;
 
 /// Reductions per turn; from 1,048,576 tokens down to the floor it takes 16.
-pub const MAX_REDUCTIONS: u32 = 16;
+pub(crate) const MAX_REDUCTIONS: u32 = 16;
 
 /// Ceilings per turn that a server names; one is enough where it counts as it says.
-pub const MAX_FITS: u32 = 3;
+pub(crate) const MAX_FITS: u32 = 3;
 
 /// At or below this ceiling, in tokens, it is not lowered further: the input must shrink (MDL-9).
-pub const REDUCTION_FLOOR: u32 = 4_096;
+pub(crate) const REDUCTION_FLOOR: u32 = 4_096;
 
 /// The output ceiling of an answer in one piece, in tokens. More would take longer than the 10
 /// minutes that providers keep a silent connection open (128,000 tokens an hour).
-pub const WHOLE_MAX_TOKENS: u32 = 21_333;
+pub(crate) const WHOLE_MAX_TOKENS: u32 = 21_333;
 
 /// What path 3 goes on with where a lower ceiling does not help follows these.
 pub(super) const ROWS: &[Row] = &[

@@ -8,10 +8,10 @@ use super::table::{Action, Cap, Condition, Row, row};
 use crate::step5_model_call::FailureClass;
 
 /// Reactive compactions per turn (MDL-5).
-pub const MAX_COMPACTIONS: u32 = 1;
+pub(crate) const MAX_COMPACTIONS: u32 = 1;
 
 /// Times that a summary request is made shorter.
-pub const MAX_SHRINKS: u32 = 3;
+pub(crate) const MAX_SHRINKS: u32 = 3;
 
 /// What is done about an answer that does not fit.
 pub(super) const fn compact(class: FailureClass) -> Row {

@@ -10,10 +10,10 @@ use super::{
 use crate::step5_model_call::FailureClass::{self, ContextOverflow, OutputOverflow};
 
 /// Collapses per turn (MDL-5).
-pub const MAX_COLLAPSES: u32 = 1;
+pub(crate) const MAX_COLLAPSES: u32 = 1;
 
 /// Times that results are cut in a turn; half of the context goes each time.
-pub const MAX_CUTS: u32 = 3;
+pub(crate) const MAX_CUTS: u32 = 3;
 
 const fn chain(class: FailureClass) -> [Row; 5] {
     let cap = &[Cap::PerTurn(MAX_COLLAPSES)];

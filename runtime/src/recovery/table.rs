@@ -18,28 +18,28 @@ use crate::{
 };
 
 /// Continuations of a paused answer (MDL-10).
-pub const MAX_PAUSES: u32 = 10;
+pub(crate) const MAX_PAUSES: u32 = 10;
 
 /// Times that a model is asked again which answers with what is not an answer. Its server is broken or
 /// none, and no wait of minutes mends that.
-pub const MAX_BAD_ANSWERS: u32 = 2;
+pub(crate) const MAX_BAD_ANSWERS: u32 = 2;
 
 /// Times that a model is asked again whose answer was empty.
-pub const MAX_EMPTY_ANSWERS: u32 = 1;
+pub(crate) const MAX_EMPTY_ANSWERS: u32 = 1;
 
 /// Times that a model is asked again which could not be reached. The waits between them are 15.5 s at
 /// most together, so that a refused connection is reported within 20 s.
-pub const MAX_UNREACHABLE: u32 = 5;
+pub(crate) const MAX_UNREACHABLE: u32 = 5;
 
 /// Times that a model is asked again which fell silent.
-pub const MAX_TIMEOUTS: u32 = 2;
+pub(crate) const MAX_TIMEOUTS: u32 = 2;
 
 /// Time of attempts that ended in silence after which a turn does not ask again for that, 15 minutes in
 /// milliseconds. An attempt counts whole, whatever came before the silence.
-pub const MAX_SILENT_MS: u64 = 900_000;
+pub(crate) const MAX_SILENT_MS: u64 = 900_000;
 
 /// The overload in a row that switches the model.
-pub const OVERLOADS_TO_SWITCH: u32 = 3;
+pub(crate) const OVERLOADS_TO_SWITCH: u32 = 3;
 
 /// One row of the recovery table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,13 +61,13 @@ pub enum Condition {
     ForTurn,
     /// The call was for a summary.
     ForSummary,
-    /// The provider named a wait of at most [`MAX_RETRY_AFTER_MS`].
+    /// The provider named a wait of at most `MAX_RETRY_AFTER_MS`.
     WaitNamed,
     /// The provider named no wait.
     NoWaitNamed,
-    /// It is the [`OVERLOADS_TO_SWITCH`]th overload of this model in a row.
+    /// It is the `OVERLOADS_TO_SWITCH`th overload of this model in a row.
     ThirdInARow,
-    /// Attempts that ended in silence took less than [`MAX_SILENT_MS`] of the turn.
+    /// Attempts that ended in silence took less than `MAX_SILENT_MS` of the turn.
     TimeLeft,
     /// Something of the answer had been shown.
     HasBegun,
@@ -81,7 +81,7 @@ pub enum Condition {
     CeilingCanRise,
     /// The error names how high a ceiling fits, and that is lower.
     FitNamed,
-    /// The output ceiling is above [`REDUCTION_FLOOR`].
+    /// The output ceiling is above `REDUCTION_FLOOR`.
     CeilingAboveFloor,
 }
 
@@ -196,7 +196,7 @@ const LASTING: &[Row] = &[
 const TABLE: [&[Row]; 5] = [ASKING, path1::ROWS, path3::OUTPUT, path3::PROMPT, LASTING];
 
 /// How often at most the same request is made again after this failure.
-pub fn most_retries(class: FailureClass, max_retries: u32) -> u32 {
+pub(crate) fn most_retries(class: FailureClass, max_retries: u32) -> u32 {
     let of_cap = |cap: &Cap| match *cap {
         Cap::Retries => max_retries,
         Cap::PerModel(n) | Cap::PerTurn(n) => n,

@@ -55,7 +55,7 @@ impl Redactor {
     }
 
     /// Replaces the secrets of a JSON text that is shared.
-    pub fn shared_json(&self, text: &mut std::sync::Arc<str>) {
+    pub(crate) fn shared_json(&self, text: &mut std::sync::Arc<str>) {
         if let Cow::Owned(redacted) = self.json(text) {
             *text = redacted.into();
         }

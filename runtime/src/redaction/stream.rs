@@ -59,7 +59,8 @@ impl Stream {
     }
 
     /// Whether something is held back.
-    pub fn is_holding(&self) -> bool {
+    #[cfg(test)]
+    pub(crate) fn is_holding(&self) -> bool {
         !self.held.is_empty()
     }
 

@@ -53,7 +53,7 @@ use crate::{
 const SHORTEST_ANSWER: u64 = REDUCTION_FLOOR as u64;
 
 /// Files that were changed and that are shown again after a compaction.
-pub const MAX_EDITED: usize = 5;
+pub(crate) const MAX_EDITED: usize = 5;
 
 /// A conversation and what goes with it from turn to turn.
 #[derive(Clone, Debug)]
@@ -97,7 +97,7 @@ pub struct TurnMemory {
     pub shown: ShownParts,
     /// Files that were read or written since the last compaction, by absolute path.
     pub touched: Arc<BTreeSet<String>>,
-    /// Files that were changed, the latest last; [`MAX_EDITED`] at most.
+    /// Files that were changed, the latest last; `MAX_EDITED` at most.
     pub edited: Vec<String>,
     /// Skills that the model has loaded.
     pub skills: Arc<LoadedSkills>,
@@ -253,7 +253,7 @@ impl Conversation {
 
     /// Adds tools of servers that have answered since the session was opened; between turns. One
     /// whose name is taken is left out.
-    pub fn join_tools(&mut self, tools: Vec<Arc<ToolSpec>>) {
+    pub(crate) fn join_tools(&mut self, tools: Vec<Arc<ToolSpec>>) {
         if tools.is_empty() {
             return;
         }
@@ -275,7 +275,7 @@ impl Conversation {
     /// # Errors
     ///
     /// [`InvalidRequest::PromptTooLong`] with the estimate and the limit.
-    pub fn check_prompt(&self, content: &[Block]) -> Result<(), InvalidRequest> {
+    pub(crate) fn check_prompt(&self, content: &[Block]) -> Result<(), InvalidRequest> {
         let merged = || self.memory.merged.as_ref().map(|it| &it.resolved);
         let Some(resolved) = self.memory.resolved.as_ref().or_else(merged) else { return Ok(()) };
         let window = resolved.settings.context_window;
@@ -333,7 +333,7 @@ impl Conversation {
     }
 
     /// Goes on with an earlier part of what was recorded; the counters stay those of the whole session.
-    pub fn go_back(&mut self, cut: &Loaded, all: &Loaded) {
+    pub(crate) fn go_back(&mut self, cut: &Loaded, all: &Loaded) {
         let recorded = cut.recorded.iter().cloned().collect();
         self.go_on(recorded, cut.last.clone(), &all.used, &all.appended, &cut.todos, &cut.skills);
     }

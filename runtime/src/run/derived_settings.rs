@@ -128,7 +128,7 @@ impl DerivedSettings {
     }
 
     /// The permission rules with what was changed of them since the session was opened.
-    pub fn gate_with(&self, overrides: &Overrides, facts: &SessionFacts) -> GateSetup {
+    pub(crate) fn gate_with(&self, overrides: &Overrides, facts: &SessionFacts) -> GateSetup {
         let settings = Arc::new(overrides.over(self.settings()));
         self.gate_under(&settings, facts)
     }

@@ -92,7 +92,7 @@ impl History {
     }
 
     /// The messages from this place on.
-    pub fn iter_from(&self, first: usize) -> impl Iterator<Item = &Arc<Message>> {
+    pub(crate) fn iter_from(&self, first: usize) -> impl Iterator<Item = &Arc<Message>> {
         self.messages.iter_from(first)
     }
 
@@ -102,23 +102,23 @@ impl History {
     }
 
     /// Whether a tool use in it bears this id.
-    pub fn has_call(&self, id: &ToolUseId) -> bool {
+    pub(crate) fn has_call(&self, id: &ToolUseId) -> bool {
         self.calls.contains(id)
     }
 
     /// Whether an answer in it was named so by its provider.
-    pub fn has_answer(&self, api_id: &str) -> bool {
+    pub(crate) fn has_answer(&self, api_id: &str) -> bool {
         self.answers.contains(api_id)
     }
 
     /// Whether the run is over; see
     /// [`check_stop_condition`](crate::step9_stop_check::check_stop_condition).
-    pub fn stop_decision(&self, budget: RunBudget) -> StopDecision {
+    pub(crate) fn stop_decision(&self, budget: RunBudget) -> StopDecision {
         self.stop.decision(budget)
     }
 
     /// Returns all messages as a list.
-    pub fn to_messages(&self) -> Messages {
+    pub(crate) fn to_messages(&self) -> Messages {
         self.iter().cloned().collect()
     }
 }

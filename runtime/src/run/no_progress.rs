@@ -8,13 +8,13 @@ use std::collections::BTreeMap;
 use crate::{digest::Digest, tool::ToolCall};
 
 /// Equal calls with equal results at which the model gets a reminder.
-pub const REMIND_AT: u32 = 3;
+pub(crate) const REMIND_AT: u32 = 3;
 /// Equal calls with equal results at which the run ends with `no_progress`.
-pub const END_AT: u32 = 5;
+pub(crate) const END_AT: u32 = 5;
 /// Equal denials in a row at which the run ends.
-pub const DENIALS_IN_A_ROW: u32 = 3;
+pub(crate) const DENIALS_IN_A_ROW: u32 = 3;
 /// Denials in a run at which it ends.
-pub const DENIALS_IN_A_RUN: u32 = 20;
+pub(crate) const DENIALS_IN_A_RUN: u32 = 20;
 
 /// Counts calls with their results. One per run; an empty one at its start.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -55,7 +55,7 @@ pub struct HostRules {
 
 impl HostRules {
     /// Whether a pattern can be read.
-    pub fn is_pattern(text: &str) -> bool {
+    pub(crate) fn is_pattern(text: &str) -> bool {
         let name = text.strip_prefix("*.");
         text == "*"
             || name.is_some_and(|it| matches!(Host::read(it), Some(Host::Name(_))))

@@ -29,7 +29,7 @@ impl Machine {
     }
 
     /// Whether this turn is under way, or was ended and is not over yet.
-    pub fn is_in_flight(&self, key: u64) -> bool {
+    pub(crate) fn is_in_flight(&self, key: u64) -> bool {
         let in_flight = self.active.as_ref().and_then(|it| it.phase.in_flight());
         in_flight.is_some_and(|it| it.key == key)
     }

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use crate::step7_permission_gate::path_resolution::by_text;
 
 /// Hops an import may be away from the file that the reader began with.
-pub const MAX_HOPS: u32 = 4;
+pub(crate) const MAX_HOPS: u32 = 4;
 
 /// One file of a tree of imports.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -83,7 +83,7 @@ pub fn joined(files: &[Imported]) -> String {
 
 /// Paths mentioned as `@path` in running text, in order: at the start of a line or after a blank,
 /// not inside code.
-pub fn mentions(text: &str) -> Vec<&str> {
+pub(crate) fn mentions(text: &str) -> Vec<&str> {
     let mut found = Vec::new();
     for (line, is_code) in lines(text) {
         if is_code {
@@ -132,7 +132,7 @@ fn is_text(path: &str) -> bool {
 }
 
 /// Takes out HTML comments that begin a line; those inside code stay.
-pub fn without_block_comments(text: &str) -> String {
+pub(crate) fn without_block_comments(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut in_comment = false;
     for (line, is_code) in lines(text) {

@@ -19,7 +19,7 @@ pub(super) const HOOKS_OFF: &str = "disableAllHooks";
 
 /// What one layer says.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SettingsLayer {
+pub(crate) struct SettingsLayer {
     /// Scope that the layer comes from.
     pub scope: Scope,
     /// Where it was read.
@@ -33,7 +33,7 @@ pub struct SettingsLayer {
 }
 
 /// Reads one layer. `None` when the text is no JSON object; then the whole layer is skipped.
-pub fn read_layer(layer: &LayerText, warnings: &mut Vec<String>) -> Option<SettingsLayer> {
+pub(crate) fn read_layer(layer: &LayerText, warnings: &mut Vec<String>) -> Option<SettingsLayer> {
     let source = &layer.source;
     let mut values = match object(&layer.text) {
         Ok(values) => values,

@@ -102,7 +102,7 @@ impl ShownParts {
 
     /// The day and the model, those of them that the model does not know. Most turns have neither, and
     /// their texts are not made.
-    pub fn due_facts(
+    pub(crate) fn due_facts(
         &self,
         model: &str,
         knowledge: impl Fn() -> String,
@@ -148,7 +148,7 @@ impl ShownParts {
 }
 
 /// The day, in UTC.
-pub fn date(day: &str) -> DuePart {
+pub(crate) fn date(day: &str) -> DuePart {
     let text = format!("A new day has begun. Today's date is {day} (UTC).");
     DuePart {
         name: DATE.into(),

@@ -46,7 +46,7 @@ pub struct Sources {
 
 /// The context of one request before it is shaped.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Assembled {
+pub(crate) struct Assembled {
     /// Segments of the system prompt, in order.
     pub system: Arc<[String]>,
     /// How many of them, from the first, are the same on every machine and day.
@@ -116,7 +116,7 @@ impl Sources {
 
     /// The same for somebody who works in a worktree.
     #[must_use]
-    pub fn in_worktree(mut self, isolation: Isolation) -> Self {
+    pub(crate) fn in_worktree(mut self, isolation: Isolation) -> Self {
         self.path_rules = std::mem::take(&mut self.path_rules).in_worktree(isolation);
         self
     }
@@ -124,7 +124,7 @@ impl Sources {
     /// The same with these tools in place of those that were offered: as [`Sources::new`] makes it of
     /// the same texts, which are not needed for it.
     #[must_use]
-    pub fn offering(&self, tools: Vec<Arc<ToolSpec>>) -> Self {
+    pub(crate) fn offering(&self, tools: Vec<Arc<ToolSpec>>) -> Self {
         let ((at, is_there), mut system) = (self.tool_segment, self.system.to_vec());
         let is_static = self.n_static == system.len();
         if is_there {
@@ -160,7 +160,7 @@ impl Sources {
     }
 
     /// The rules that are for one of these files.
-    pub fn rules_for<'a>(
+    pub(crate) fn rules_for<'a>(
         &'a self,
         files: impl Iterator<Item = &'a String> + Clone,
     ) -> Vec<&'a super::PathRule> {
@@ -169,7 +169,7 @@ impl Sources {
 
     /// Takes in which files were read. Returns whether that showed the model rules it had not
     /// seen; only then anything is changed, and `id` names the message that is made up.
-    pub fn files_read(
+    pub(crate) fn files_read(
         self: &mut Arc<Self>,
         memory: &ToolMemory,
         id: impl FnOnce() -> EntryId,
@@ -189,7 +189,7 @@ impl Sources {
 
 impl Assembled {
     /// Counts what was appended to the conversation with the sources that it is of.
-    pub fn count_appended(&mut self, appended: [u64; 9]) {
+    pub(crate) fn count_appended(&mut self, appended: [u64; 9]) {
         for (place, size) in appended.into_iter().enumerate().filter(|(place, _)| *place < 6) {
             self.sizes[place] += size;
             self.sizes[6] = self.sizes[6].saturating_sub(size);
@@ -197,7 +197,7 @@ impl Assembled {
     }
 
     /// Appends a segment to the system prompt.
-    pub fn append_system(&mut self, text: &str) {
+    pub(crate) fn append_system(&mut self, text: &str) {
         self.sizes[0] += chars(text);
         self.fixed = self.fixed + Size::of(text);
         self.system = self.system.iter().cloned().chain([text.to_owned()]).collect();
@@ -205,12 +205,14 @@ impl Assembled {
 }
 
 /// Places the nine sources. Equal arguments give equal contexts.
-pub fn assemble_context(sources: &Sources, conversation: &[Arc<Message>]) -> Assembled {
+#[cfg(test)]
+fn assemble_context(sources: &Sources, conversation: &[Arc<Message>]) -> Assembled {
     assemble_grown(sources, conversation.to_vec(), &mut CountedMessages::default())
 }
 
-/// The same for a conversation of which a part was counted before.
-pub fn assemble_grown(
+/// Places the nine sources around a conversation of which a part may have been counted before. Equal
+/// arguments give equal contexts.
+pub(crate) fn assemble_grown(
     sources: &Sources,
     mut conversation: Messages,
     counted: &mut CountedMessages,

@@ -15,7 +15,7 @@ use super::{
 use crate::digest::Digest;
 
 /// Name of the tool that loads a skill.
-pub const TOOL: &str = "Skill";
+pub(crate) const TOOL: &str = "Skill";
 
 /// Skills that are kept, those that were loaded last.
 const MAX_SKILLS: usize = 5;

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::{InstructionFile, PathRule};
 
 /// Directories below the working directory whose instructions are looked for, at most.
-pub const MAX_NESTED: usize = 256;
+pub(crate) const MAX_NESTED: usize = 256;
 
 /// What to look at.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -76,7 +76,7 @@ pub struct FileContent {
 
 /// The directories below `workspace` in which one of these files lies, those between included,
 /// relative to it and sorted; at most [`MAX_NESTED`].
-pub fn nested_directories<'a>(
+pub(crate) fn nested_directories<'a>(
     workspace: &[&str],
     files: impl IntoIterator<Item = &'a String>,
 ) -> Vec<String> {

@@ -10,7 +10,7 @@ use super::{SourceTexts, cut, source8_tool_results::envelope, titled};
 use crate::tool::ToolSpec;
 
 /// Characters that all segments together may have. Base and appended text are never cut.
-pub const SYSTEM_PROMPT_BUDGET_CHARS: usize = 40_000;
+pub(crate) const SYSTEM_PROMPT_BUDGET_CHARS: usize = 40_000;
 
 /// The built-in system prompt.
 const BASE: &str = "\
@@ -63,7 +63,7 @@ pub struct Now<'a> {
 
 /// One segment of the system prompt.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Segment {
+pub(crate) struct Segment {
     /// Which: `base`, `model`, `git`, `directory`, `tree`, `tools` or `append`.
     pub name: &'static str,
     /// Its text; never empty.
@@ -73,7 +73,7 @@ pub struct Segment {
 }
 
 /// The segments of the system prompt: all, or where it is to be the same for everybody those that are.
-pub fn segments(
+pub(crate) fn segments(
     texts: &SourceTexts,
     parts: &SystemPromptParts<'_>,
     tools: &[Arc<ToolSpec>],

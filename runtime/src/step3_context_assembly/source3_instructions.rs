@@ -4,7 +4,7 @@ use super::{InstructionFile, SourceTexts, cut, titled};
 use crate::{permission::Scope, tokens::CHARS_PER_TOKEN};
 
 /// Characters that all instruction files together may have.
-pub const INSTRUCTIONS_BUDGET_CHARS: usize = 100_000;
+pub(crate) const INSTRUCTIONS_BUDGET_CHARS: usize = 100_000;
 
 /// The part of a window that they may have is one over this, however small the window is.
 const WINDOW_SHARE: u64 = 4;

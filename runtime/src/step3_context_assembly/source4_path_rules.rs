@@ -15,7 +15,7 @@ const MAX_GLOB_CHARS: usize = 4_096;
 
 /// The rules of a session, ready to match.
 #[derive(Clone, Debug, Default)]
-pub struct PathRuleSet {
+pub(crate) struct PathRuleSet {
     rules: Vec<(PathRule, GlobSet)>,
     /// A worktree, and the checkout for whose files its files are.
     isolation: Option<Isolation>,
@@ -23,7 +23,7 @@ pub struct PathRuleSet {
 
 impl PathRuleSet {
     /// Reads the globs. One that cannot be read matches nothing.
-    pub fn new(rules: &[PathRule]) -> Self {
+    pub(crate) fn new(rules: &[PathRule]) -> Self {
         let compiled = rules.iter().map(|rule| {
             let mut globs = GlobSetBuilder::new();
             let usable = rule.paths.iter().filter(|it| it.len() <= MAX_GLOB_CHARS);
@@ -40,18 +40,18 @@ impl PathRuleSet {
     /// The same for somebody who works in a worktree: rules for a file of the checkout hold for that
     /// file of the worktree.
     #[must_use]
-    pub fn in_worktree(self, isolation: Isolation) -> Self {
+    pub(crate) fn in_worktree(self, isolation: Isolation) -> Self {
         Self { isolation: Some(isolation), ..self }
     }
 
     /// Returns the same place with other rules.
     #[must_use]
-    pub fn with(&self, rules: &[PathRule]) -> Self {
+    pub(crate) fn with(&self, rules: &[PathRule]) -> Self {
         Self { isolation: self.isolation.clone(), ..Self::new(rules) }
     }
 
     /// The rules that are for one of these files, in order.
-    pub fn rules_for<'a>(
+    pub(crate) fn rules_for<'a>(
         &'a self,
         files: impl Iterator<Item = &'a String> + Clone,
     ) -> Vec<&'a PathRule> {
@@ -60,7 +60,7 @@ impl PathRuleSet {
     }
 
     /// Places of the rules for which a file was read, in order.
-    pub fn triggered(&self, memory: &ToolMemory) -> Vec<usize> {
+    pub(crate) fn triggered(&self, memory: &ToolMemory) -> Vec<usize> {
         self.places_for(memory.files.keys())
     }
 

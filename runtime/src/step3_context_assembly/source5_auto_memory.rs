@@ -7,10 +7,10 @@ use super::{
 };
 
 /// Lines of the index that are shown.
-pub const MAX_MEMORY_LINES: usize = 200;
+pub(crate) const MAX_MEMORY_LINES: usize = 200;
 
 /// Bytes of the index that are shown.
-pub const MAX_MEMORY_BYTES: usize = 25_000;
+pub(crate) const MAX_MEMORY_BYTES: usize = 25_000;
 
 /// The start of an index, cut to whole lines within both limits.
 pub fn index_start(index: &str) -> &str {

@@ -4,16 +4,6 @@ use std::sync::Arc;
 
 use crate::{tokens::Size, tool::ToolSpec};
 
-/// The tools that stage 1 of the gate leaves, in the order given; `offered` is its answer.
-pub fn offered_tools(specs: &[Arc<ToolSpec>], offered: &[bool]) -> Vec<Arc<ToolSpec>> {
-    specs
-        .iter()
-        .zip(offered)
-        .filter(|(_, offered)| **offered)
-        .map(|(it, _)| Arc::clone(it))
-        .collect()
-}
-
 /// The size of names, descriptions and schemas.
 pub(super) fn size(tools: &[Arc<ToolSpec>]) -> Size {
     let texts = |it: &Arc<ToolSpec>| {

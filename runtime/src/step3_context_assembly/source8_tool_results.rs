@@ -33,14 +33,14 @@ const INVISIBLE: &[std::ops::RangeInclusive<char>] = &[
 
 /// Text from outside that is among other text: between marks that name its origin and that it
 /// cannot close.
-pub fn envelope(origin: &str, text: &str) -> String {
+pub(crate) fn envelope(origin: &str, text: &str) -> String {
     let origin: String =
         origin.chars().filter(|c| !c.is_control() && !matches!(c, '"' | '<' | '>')).collect();
     format!("<untrusted origin=\"{origin}\">\n{}\n</untrusted>", escape_harness_tags(text))
 }
 
 /// A text of the harness inside a message of the user, between marks that it cannot close.
-pub fn reminder(text: &str) -> String {
+pub(crate) fn reminder(text: &str) -> String {
     reminder_quoting(&[Paragraph::plain(text)])
 }
 
@@ -60,7 +60,7 @@ impl Paragraph {
     }
 
     /// Words about a text of this origin.
-    pub fn quoting(text: impl Into<String>, origin: &str, quoted: &str) -> Self {
+    pub(crate) fn quoting(text: impl Into<String>, origin: &str, quoted: &str) -> Self {
         Self { text: text.into(), quoted: Some((origin.into(), quoted.into())) }
     }
 
@@ -76,7 +76,7 @@ impl Paragraph {
 
 /// A text of the harness of these paragraphs, which none of them and nothing that they quote can close.
 /// The one place that writes these marks.
-pub fn reminder_quoting(paragraphs: &[Paragraph]) -> String {
+pub(crate) fn reminder_quoting(paragraphs: &[Paragraph]) -> String {
     let shown: Vec<String> = paragraphs.iter().map(Paragraph::shown).collect();
     format!("<system-reminder>\n{}\n</system-reminder>", shown.join("\n\n"))
 }
@@ -84,7 +84,7 @@ pub fn reminder_quoting(paragraphs: &[Paragraph]) -> String {
 /// Replaces the `<` of every tag of the harness in a text, opening or closing, by `&lt;`, however
 /// the tag is spelled ([`names_tag`]). Returns a text without any as it is. Takes time linear in the
 /// bytes.
-pub fn escape_harness_tags(text: &str) -> Cow<'_, str> {
+pub(crate) fn escape_harness_tags(text: &str) -> Cow<'_, str> {
     let mut out = String::new();
     let mut copied = 0;
     for at in memchr::memchr_iter(b'<', text.as_bytes()) {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::message::{Message, MessageKind};
 
 /// The summary that these messages begin with, if they do.
-pub fn summary(messages: &[Arc<Message>]) -> Option<&Arc<Message>> {
+pub(crate) fn summary(messages: &[Arc<Message>]) -> Option<&Arc<Message>> {
     messages.first().filter(|it| it.kind == MessageKind::CompactSummary)
 }
 

@@ -8,7 +8,7 @@
 use crate::tokens::Tokens;
 
 /// Fruitless compactions in a row after which the run ends.
-pub const MAX_FRUITLESS: usize = 3;
+pub(crate) const MAX_FRUITLESS: usize = 3;
 
 /// Counts compactions. One per run; an empty one at its start.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -19,7 +19,7 @@ pub struct CompactionWatch {
 
 /// One compaction that did not help.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FruitlessCompaction {
+pub(crate) struct FruitlessCompaction {
     /// Estimated tokens before the compaction.
     pub before: Tokens,
     /// Estimated tokens after the compaction.
@@ -61,7 +61,7 @@ impl CompactionWatch {
     /// Something else made the context fit: the count begins anew. Where compactions had not helped
     /// before, the next one waits until there are half as many messages again as `n_messages`; with
     /// `None` it does not.
-    pub fn helped(&mut self, n_messages: Option<usize>) {
+    pub(crate) fn helped(&mut self, n_messages: Option<usize>) {
         match n_messages.filter(|_| !self.fruitless.is_empty()) {
             Some(n_messages) => self.wait(n_messages),
             None => self.fruitless.clear(),

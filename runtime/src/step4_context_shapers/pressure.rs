@@ -8,11 +8,11 @@ use super::{ShapedContext, ShaperSetup, history};
 use crate::{message::Message, tokens::Tokens};
 
 /// Part of the context budget at which pressure begins when no fixed limit is set, in percent.
-pub const PRESSURE_PERCENT: u64 = 70;
+pub(crate) const PRESSURE_PERCENT: u64 = 70;
 /// Money since the last compaction at which pressure begins, in millionths of a US dollar.
-pub const SPENT_MICRO_USD: u64 = 5_000_000;
+pub(crate) const SPENT_MICRO_USD: u64 = 5_000_000;
 /// The number of messages and the money spent count only from here on.
-pub const MIN_MESSAGES: usize = 50;
+pub(crate) const MIN_MESSAGES: usize = 50;
 
 /// Part of the limit that is the conversation's at least, in percent, however large what is in front of it
 /// is; but never more than [`PRESSURE_PERCENT`] of what that leaves of the context budget.
@@ -26,24 +26,13 @@ const CONVERSATION_AIM_PERCENT: u64 = 50;
 
 /// What puts the context under pressure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Trigger {
+pub(crate) enum Trigger {
     /// The conversation has too many tokens.
     Tokens,
     /// The conversation has too many messages.
     Messages,
     /// Too much money since the last compaction.
     Cost,
-}
-
-impl Trigger {
-    /// The name used in logs.
-    pub fn name(self) -> &'static str {
-        match self {
-            Trigger::Tokens => "tokens",
-            Trigger::Messages => "messages",
-            Trigger::Cost => "cost",
-        }
-    }
 }
 
 /// The messages that count where their number is pressure: results of tools belong to the answer that
@@ -57,7 +46,7 @@ pub(super) fn counted(messages: &[Arc<Message>], setup: &ShaperSetup) -> usize {
 
 /// What causes pressure, if anything does: more tokens than the limit; as many messages as the
 /// settings say, results of tools not counted; 5 dollars since the last compaction. The last two not under 50 messages.
-pub fn under_pressure(context: &ShapedContext, setup: &ShaperSetup) -> Option<Trigger> {
+pub(crate) fn under_pressure(context: &ShapedContext, setup: &ShaperSetup) -> Option<Trigger> {
     let n_messages = context.messages.len();
     if token_limit(setup) < context.tokens {
         Some(Trigger::Tokens)

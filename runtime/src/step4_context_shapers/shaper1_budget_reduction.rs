@@ -15,7 +15,7 @@ use crate::{
 };
 
 /// Results of one turn may together be this many times as large as one result; under pressure.
-pub const TURN_CAP_FACTOR: u64 = 4;
+pub(crate) const TURN_CAP_FACTOR: u64 = 4;
 
 /// Shares of a turn's cap smaller than this are not worth a reference, in characters.
 const MIN_SHARE: u64 = 1_000;

@@ -17,7 +17,7 @@ use crate::{
 };
 
 /// Characters of a collapsed text that are still shown.
-pub const SHOWN_CHARS: u64 = 200;
+pub(crate) const SHOWN_CHARS: u64 = 200;
 
 pub(super) fn trigger(context: &ShapedContext, setup: &ShaperSetup) -> Result<(), &'static str> {
     if !setup.settings.context_collapse {

@@ -19,11 +19,11 @@ use crate::{
 };
 
 /// The newest messages that stay verbatim, at least.
-pub const MIN_VERBATIM: u32 = 4;
+pub(crate) const MIN_VERBATIM: u32 = 4;
 /// Less than this is not worth a model call.
-pub const MIN_TO_SUMMARISE: Tokens = Tokens(200);
+pub(crate) const MIN_TO_SUMMARISE: Tokens = Tokens(200);
 /// How often a request that is itself too long is made shorter.
-pub const MAX_SHRINKS: u8 = 3;
+pub(crate) const MAX_SHRINKS: u8 = 3;
 
 /// The beginning of the message that holds a summary.
 pub(crate) const OPENING: &str =
@@ -90,7 +90,7 @@ pub(super) fn run(context: &ShapedContext, setup: &ShaperSetup) -> StageResult {
 /// A request for a summary whether or not there is pressure, for compaction that was asked for or
 /// that a provider's refusal demands. `focus` is what the asker wants kept. `None` when too little
 /// is old enough.
-pub fn request(
+pub(crate) fn request(
     context: &ShapedContext,
     setup: &ShaperSetup,
     focus: Option<&str>,
@@ -155,7 +155,7 @@ pub fn apply_summary(
 
 /// A request that was itself too long, without the older half of what it held; a note takes its
 /// place. `None` after three times, and when nothing is left to leave out.
-pub fn shrink(request: &SummaryRequest) -> Option<SummaryRequest> {
+pub(crate) fn shrink(request: &SummaryRequest) -> Option<SummaryRequest> {
     if MAX_SHRINKS <= request.n_shrinks {
         return None;
     }

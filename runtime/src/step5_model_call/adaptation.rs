@@ -16,7 +16,7 @@ use crate::{
 };
 
 /// The least budget of `thinking.enabled`, in tokens; a smaller one is refused.
-pub const MIN_THINKING_BUDGET: u32 = 1_024;
+pub(crate) const MIN_THINKING_BUDGET: u32 = 1_024;
 
 /// How much a model is to reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -109,7 +109,7 @@ impl Change {
 impl Parameters {
     /// These parameters as a model takes them under this output ceiling, and what had to be
     /// changed. Doing it again changes nothing more.
-    pub fn adapted(&self, facts: &ModelFacts, max_tokens: u32) -> (Self, Vec<Change>) {
+    pub(crate) fn adapted(&self, facts: &ModelFacts, max_tokens: u32) -> (Self, Vec<Change>) {
         let model = &facts.thinking;
         let mut adapted = self.clone();
         let mut changes = Vec::new();
@@ -238,7 +238,7 @@ impl Parameters {
 
     /// Appends the members of a request for Claude, each with a comma in front, in a fixed order.
     /// Appends nothing where nothing is set; betas are not among them.
-    pub fn push_members(&self, out: &mut String) {
+    pub(crate) fn push_members(&self, out: &mut String) {
         let display = |display: Option<ThinkingDisplay>| match display {
             None => "",
             Some(ThinkingDisplay::Summarized) => r#","display":"summarized""#,
@@ -285,12 +285,12 @@ impl Parameters {
     }
 
     /// The betas as a list of JSON strings without brackets; empty when there are none.
-    pub fn quoted_betas(&self) -> String {
+    pub(crate) fn quoted_betas(&self) -> String {
         quoted(&self.all_betas())
     }
 
     /// The betas as the value of the header `anthropic-beta`.
-    pub fn beta_header(&self) -> Option<Arc<str>> {
+    pub(crate) fn beta_header(&self) -> Option<Arc<str>> {
         let betas = self.all_betas();
         (!betas.is_empty()).then(|| betas.join(",").into())
     }

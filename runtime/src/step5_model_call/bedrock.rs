@@ -17,19 +17,19 @@ pub mod frame;
 
 /// Reads the event stream of one answer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct BedrockReader {
+pub(crate) struct BedrockReader {
     frames: Frames,
     events: StreamReader,
 }
 
 impl BedrockReader {
     /// Shows each event as it came, too.
-    pub fn keep_events(&mut self) {
+    pub(crate) fn keep_events(&mut self) {
         self.events.keep_events();
     }
 
     /// Feeds bytes; pushes what can be shown to `out`. Bytes after the outcome are not looked at.
-    pub fn push_chunk(&mut self, bytes: &[u8], out: &mut Vec<StreamDelta>) {
+    pub(crate) fn push_chunk(&mut self, bytes: &[u8], out: &mut Vec<StreamDelta>) {
         if self.is_complete() {
             return;
         }
@@ -45,17 +45,17 @@ impl BedrockReader {
     }
 
     /// Returns the bytes of progress; see [`StreamReader::progress`].
-    pub fn progress(&self) -> usize {
+    pub(crate) fn progress(&self) -> usize {
         self.events.progress()
     }
 
     /// True once the outcome is settled.
-    pub fn is_complete(&self) -> bool {
+    pub(crate) fn is_complete(&self) -> bool {
         self.events.is_complete()
     }
 
     /// The connection has ended, or [`BedrockReader::is_complete`].
-    pub fn finish(self) -> StreamReport {
+    pub(crate) fn finish(self) -> StreamReport {
         self.events.finish()
     }
 }

@@ -87,7 +87,7 @@ struct Answered {
 
 impl DropReason {
     /// Whether the session, or a person, brought it about.
-    pub fn is_expected(self) -> bool {
+    pub(crate) fn is_expected(self) -> bool {
         match self {
             Self::ModelSwitched
             | Self::Compaction
@@ -105,7 +105,7 @@ impl DropReason {
 
 impl CacheWatch {
     /// A shaper changed the messages; `summary`: a summary represents what lay before it.
-    pub fn shaped(&mut self, summary: bool) {
+    pub(crate) fn shaped(&mut self, summary: bool) {
         if summary {
             self.done = Some(DropReason::Compaction);
         } else {

@@ -29,7 +29,7 @@ pub(super) const UNNAMED_ERROR: &str = "api_error";
 
 /// Whether asking again, as it is, can help. The overflow classes are not among them: they need a
 /// smaller request.
-pub fn is_retryable(class: FailureClass) -> bool {
+pub(crate) fn is_retryable(class: FailureClass) -> bool {
     match class {
         FailureClass::RateLimit
         | FailureClass::Overloaded
@@ -78,7 +78,7 @@ fn is_first_party(base: &str) -> bool {
 
 /// The failure that an answer with this HTTP status means. `base` is where the server is,
 /// `now` turns moments in headers into waiting times.
-pub fn from_response(
+pub(crate) fn from_response(
     base: &str,
     status: u16,
     headers: &HeaderMap,
@@ -170,7 +170,7 @@ fn without_stream(failure: ModelFailure) -> ModelFailure {
 ///
 /// Behind results of tools a model may end without a word; `follows_results` says whether it was
 /// asked there. Reasoning alone is never an answer.
-pub fn of_answer(answer: &ModelAnswer, follows_results: bool) -> Option<ModelFailure> {
+pub(crate) fn of_answer(answer: &ModelAnswer, follows_results: bool) -> Option<ModelFailure> {
     let (class, message) = match answer.stop_reason {
         StopReason::MaxTokens => (FailureClass::MaxOutput, "the output ceiling cut the answer"),
         StopReason::Refusal => (FailureClass::Refusal, "the model refuses to answer"),

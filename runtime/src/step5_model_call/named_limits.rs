@@ -9,10 +9,10 @@ use crate::catalogue::{Catalogue, ModelFacts};
 
 /// The smallest window that is believed, in tokens. Some servers name wrong ones: vLLM 0.15 names what
 /// the ceiling leaves of it.
-pub const LEAST_WINDOW: u64 = 1_024;
+pub(crate) const LEAST_WINDOW: u64 = 1_024;
 
 /// The lowest output ceiling that is asked for because a server named it, in tokens.
-pub const LEAST_OUTPUT: u32 = 256;
+pub(crate) const LEAST_OUTPUT: u32 = 256;
 
 /// Tokens that are left free between prompt and ceiling: servers count a prompt a little differently
 /// from one request to the next.
@@ -119,13 +119,13 @@ impl NamedLimits {
     }
 
     /// Whether a lower output ceiling is what is asked for.
-    pub fn is_about_output(&self) -> bool {
+    pub(crate) fn is_about_output(&self) -> bool {
         self.max_output.is_some() || self.window.zip(self.prompt).is_some_and(|(all, it)| it < all)
     }
 
     /// The highest output ceiling with which the same request fits; `None` where nothing says so, or
     /// where less than [`LEAST_OUTPUT`] is left.
-    pub fn fitting_output(&self) -> Option<u32> {
+    pub(crate) fn fitting_output(&self) -> Option<u32> {
         let left = self.window.zip(self.prompt).map(|(all, prompt)| {
             u32::try_from(all.saturating_sub(prompt).saturating_sub(SLACK)).unwrap_or(u32::MAX)
         });

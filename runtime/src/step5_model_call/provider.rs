@@ -42,7 +42,7 @@ impl WireFormat {
 
     /// The same for a view that goes on from another one. Where the body is not wanted, it may be left
     /// empty; digest and size are those of the whole.
-    pub fn encode_grown(
+    pub(crate) fn encode_grown(
         self,
         head: &EncodedHead,
         view: &GrownView,
@@ -94,7 +94,7 @@ impl WireFormat {
     }
 
     /// The failure that a response with another status means, which came from this address. See
-    /// [`failure::from_response`] and [`failure::named`].
+    /// `failure::from_response` and [`failure::named`].
     pub fn read_refusal(
         self,
         url: &str,

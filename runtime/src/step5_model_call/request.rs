@@ -129,7 +129,7 @@ impl EncodedHead {
 
     /// The same with these further parameters; encodes nothing again.
     #[must_use]
-    pub fn with_parameters(&self, parameters: Parameters) -> Self {
+    pub(crate) fn with_parameters(&self, parameters: Parameters) -> Self {
         if *self.head.parameters == parameters {
             return self.clone();
         }

@@ -8,7 +8,7 @@ use std::{borrow::Cow, ops::ControlFlow};
 use memchr::memchr2;
 
 /// Bytes that one event may hold, 16 MiB (MDL-1); a longer one ends the stream.
-pub const MAX_EVENT_BYTES: usize = 16 * 1024 * 1024;
+pub(crate) const MAX_EVENT_BYTES: usize = 16 * 1024 * 1024;
 
 const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 
@@ -84,7 +84,7 @@ impl Default for SseParser {
 }
 
 impl SseParser {
-    /// At the start of a stream, with the limit [`MAX_EVENT_BYTES`].
+    /// At the start of a stream, with the limit `MAX_EVENT_BYTES`.
     pub fn new() -> Self {
         Self::with_limit(MAX_EVENT_BYTES)
     }

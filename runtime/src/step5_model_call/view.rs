@@ -12,6 +12,7 @@ use crate::{
     message::{Message, Role},
 };
 
+#[cfg(test)]
 mod acceptable;
 mod fit_bytes;
 mod grown;
@@ -21,23 +22,25 @@ mod server_tools;
 mod sized;
 mod target;
 
-pub use acceptable::{is_acceptable, is_acceptable_for};
+#[cfg(test)]
+pub(crate) use acceptable::{is_acceptable, is_acceptable_for};
 pub use grown::{CarriedView, GrownView};
 pub(super) use grown::{Extent, Settled};
 pub use note::ViewNote;
 pub use target::Target;
 
 /// What answers a call that has no result.
-pub const INTERRUPTED: &str = "interrupted: the call has no result; what it did is not known";
+pub(crate) const INTERRUPTED: &str =
+    "interrupted: the call has no result; what it did is not known";
 
 /// Bytes of one image in base64 that a provider takes, 5 MiB before encoding.
-pub const MAX_IMAGE_BYTES: usize = 7_000_000;
+pub(crate) const MAX_IMAGE_BYTES: usize = 7_000_000;
 
 /// Bytes of all messages together; a whole request may hold 32 MB.
-pub const MAX_VIEW_BYTES: usize = 31_000_000;
+pub(crate) const MAX_VIEW_BYTES: usize = 31_000_000;
 
 /// Bytes of one block of any other kind; a whole request may hold 32 MB.
-pub const MAX_BLOCK_BYTES: usize = 30_000_000;
+pub(crate) const MAX_BLOCK_BYTES: usize = 30_000_000;
 
 /// What a model is sent. Begins with a message of the user; roles alternate; every call is answered
 /// in the message after it.
@@ -74,7 +77,7 @@ impl View {
 
     /// Adds the begin of an answer that the provider has paused (`pause_turn`): it goes back
     /// unchanged, as the last message.
-    pub fn push_answer(&mut self, blocks: &[Block]) {
+    pub(crate) fn push_answer(&mut self, blocks: &[Block]) {
         match self.messages.last_mut() {
             _ if blocks.is_empty() => {}
             Some(last) if last.role == Role::Assistant => last.blocks.extend_from_slice(blocks),

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 /// The type of the blocks that carry items of the Responses API whole. Only that format and the
 /// model that made them are sent them again.
-pub const OPENAI_ITEM: &str = "openai_item";
+pub(crate) const OPENAI_ITEM: &str = "openai_item";
 
 /// How a provider wants to be spoken to. The codes are stable.
 #[derive(

@@ -50,7 +50,7 @@ enum Waiting {
 /// What is needed next.
 #[derive(Debug, PartialEq, Eq)]
 pub enum GateStep {
-    /// Run the PreToolUse hooks that match; answer with [`Gate::hooks_answered`].
+    /// Run the PreToolUse hooks that match; answer with `Gate::hooks_answered`.
     RunHooks {
         /// What matchers are held against.
         subject: String,
@@ -64,7 +64,7 @@ pub enum GateStep {
     },
     /// Judge a shell command; answer with [`Gate::command_judged`].
     Judge(Box<CommandOrder>),
-    /// Ask somebody; answer with [`Gate::permission_answered`].
+    /// Ask somebody; answer with `Gate::permission_answered`.
     Ask {
         /// Why it is asked.
         reason: String,
@@ -124,7 +124,7 @@ impl Gate {
     }
 
     /// Takes the merged answer of the hooks. Afterwards [`Gate::call`] holds the input that counts.
-    pub fn hooks_answered(&mut self, verdict: &HookVerdict) -> GateStep {
+    pub(crate) fn hooks_answered(&mut self, verdict: &HookVerdict) -> GateStep {
         if !matches!(self.waiting, Waiting::Hooks) {
             return self.out_of_order();
         }
@@ -150,7 +150,7 @@ impl Gate {
     }
 
     /// Takes what somebody answered. Another input that comes with a yes is judged first.
-    pub fn permission_answered(&mut self, mut answer: PermissionAnswer) -> GateStep {
+    pub(crate) fn permission_answered(&mut self, mut answer: PermissionAnswer) -> GateStep {
         match std::mem::replace(&mut self.waiting, Waiting::Nothing) {
             Waiting::Answer(rule) => {
                 if let Some(input) = answer.input.take_if(|_| answer.allowed) {

@@ -94,7 +94,7 @@ impl CommandOrder {
     }
 
     /// Judges the command with the links that were seen when it was judged first.
-    pub fn judge_again(&self, seen: LinksSeen) -> Judged {
+    pub(crate) fn judge_again(&self, seen: LinksSeen) -> Judged {
         self.judge_with(Follower::remembering(seen))
     }
 

@@ -48,14 +48,3 @@ pub(super) fn says(
         }
     }
 }
-
-/// The mode of a sub-agent. A parent that lets edits or everything pass hands that
-/// down; otherwise a child may choose a stricter mode and no looser one.
-pub(super) fn narrowed(parent: PermissionMode, asked: Option<PermissionMode>) -> PermissionMode {
-    use PermissionMode::{AcceptEdits, Auto, Bubble, BypassPermissions, Default, DontAsk, Plan};
-    match (parent, asked) {
-        (AcceptEdits | BypassPermissions, _) => parent,
-        (_, Some(asked @ (Plan | DontAsk | Bubble))) => asked,
-        (Plan | Auto | Default | DontAsk | Bubble, _) => parent,
-    }
-}

@@ -53,7 +53,7 @@ pub fn resolve(
 }
 
 /// Whether a resolved path can be that of `given`, as far as text alone can show.
-pub fn can_be(path: &ResolvedPath, given: &str, cwd: &str, home: &str) -> bool {
+pub(crate) fn can_be(path: &ResolvedPath, given: &str, cwd: &str, home: &str) -> bool {
     if path.given != given {
         return false;
     }

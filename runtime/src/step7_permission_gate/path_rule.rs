@@ -15,7 +15,7 @@ use crate::permission::{RuleKind, Scope};
 
 /// The directories that patterns are relative to; all absolute.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Anchors {
+pub(crate) struct Anchors {
     /// Of `x` and `./x`, and of `/x` in local and command line rules.
     pub workspace: String,
     /// The directory that `/x` in project rules is below.
@@ -48,7 +48,7 @@ impl PathPattern {
     /// # Errors
     ///
     /// [`globset::Error`] when it cannot be read; such a pattern is to match nothing.
-    pub fn of_rule(
+    pub(crate) fn of_rule(
         pattern: &str,
         kind: RuleKind,
         scope: Scope,
@@ -132,7 +132,7 @@ impl PathPattern {
     }
 
     /// Whether it covers any path that was passed through.
-    pub fn matches_any(&self, path: &ResolvedPath) -> bool {
+    pub(crate) fn matches_any(&self, path: &ResolvedPath) -> bool {
         self.matches(&path.lexical)
             || self.matches(&path.real)
             || path.passed.iter().any(|it| self.matches(it))
@@ -201,7 +201,7 @@ impl PathPattern {
     }
 
     /// The pattern in the form of [`Permit::hidden`](super::Permit::hidden): `//` and absolute.
-    pub fn as_hidden(&self) -> impl Iterator<Item = String> {
+    pub(crate) fn as_hidden(&self) -> impl Iterator<Item = String> {
         self.absolute.iter().map(|it| format!("/{it}"))
     }
 }

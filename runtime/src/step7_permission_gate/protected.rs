@@ -60,7 +60,7 @@ const FILES: &[&str] = &[
 ];
 
 /// Whether a write to this path must be asked. Compared composed and without case.
-pub fn is_protected(path: &str) -> bool {
+pub(crate) fn is_protected(path: &str) -> bool {
     // Each of the names has a dot.
     if !path.contains('.') {
         return false;

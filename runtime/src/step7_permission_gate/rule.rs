@@ -122,7 +122,7 @@ impl Rule {
 
     /// Why a deny or ask rule can hold for no call of a session with these tools: a name that nobody
     /// knows. Names with `_` or `*` may be those of servers that are not there yet.
-    pub fn names_nothing(&self, tools: &[Arc<ToolSpec>]) -> Option<String> {
+    pub(crate) fn names_nothing(&self, tools: &[Arc<ToolSpec>]) -> Option<String> {
         let (name, text) = (self.tool.as_str(), &self.text);
         let own = tools.iter().map(|it| it.name.as_str());
         let known = || own.clone().chain(TOOLS_ELSEWHERE.iter().copied());

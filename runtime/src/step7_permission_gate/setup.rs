@@ -9,16 +9,12 @@ use super::{
     ResolvedPath,
     command::{CommandContext, Follower},
     isolation::Isolation,
-    mode,
     path_rule::Anchors,
     rule_book::RuleBook,
     transcripts::Transcripts,
 };
 use crate::{
-    digest::Digest,
-    json,
-    permission::{PermissionMode, RuleKind, RuleText},
-    step1_settings_resolution::Settings,
+    digest::Digest, json, permission::PermissionMode, step1_settings_resolution::Settings,
 };
 
 /// Who answers what no rule decides.
@@ -64,16 +60,6 @@ pub struct GateSetup {
     parent: Option<Arc<GateSetup>>,
     /// Where the next shell command starts.
     cwd: Arc<str>,
-}
-
-/// What a sub-agent asks for in addition to what it inherits.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ChildRequest {
-    /// Its mode; taken only where it is stricter.
-    pub mode: Option<PermissionMode>,
-    /// Rules of its own. Its allow rules, if it has any, replace the inherited ones; they let
-    /// pass only what the parent lets pass, too.
-    pub rules: Vec<RuleText>,
 }
 
 impl GateSetup {
@@ -131,13 +117,13 @@ impl GateSetup {
     /// With directories in which the model keeps notes; absolute, as written and as they really are. Reading
     /// and writing Markdown files in them needs no rule.
     #[must_use]
-    pub fn noting_in(self, notes: impl Into<Arc<[String]>>) -> Self {
+    pub(crate) fn noting_in(self, notes: impl Into<Arc<[String]>>) -> Self {
         Self { notes: notes.into(), ..self }
     }
 
     /// With the place of its transcripts.
     #[must_use]
-    pub fn recorded_in(self, transcripts: impl Into<Arc<Transcripts>>) -> Self {
+    pub(crate) fn recorded_in(self, transcripts: impl Into<Arc<Transcripts>>) -> Self {
         let transcripts = transcripts.into();
         let hidden = self.book.hidden().iter().chain(transcripts.hidden(None)).cloned().collect();
         Self { transcripts, hidden, ..self }
@@ -145,7 +131,7 @@ impl GateSetup {
 
     /// With a policy that is asked before anybody else, or without one.
     #[must_use]
-    pub fn with_policy(self, has_policy: bool) -> Self {
+    pub(crate) fn with_policy(self, has_policy: bool) -> Self {
         Self { has_policy, ..self }
     }
 
@@ -157,7 +143,7 @@ impl GateSetup {
 
     /// For somebody who works apart from a checkout, if so.
     #[must_use]
-    pub fn with_isolation(self, isolation: Option<Isolation>) -> Self {
+    pub(crate) fn with_isolation(self, isolation: Option<Isolation>) -> Self {
         Self { isolation: isolation.map(Arc::new), ..self }
     }
 
@@ -211,13 +197,6 @@ impl GateSetup {
         self.mode
     }
 
-    /// The same in another mode. The mode of a sub-agent cannot be loosened by this: its parent's
-    /// decision counts as well.
-    #[must_use]
-    pub fn with_mode(&self, mode: PermissionMode) -> Self {
-        Self { mode, ..self.clone() }
-    }
-
     /// The same under settings with the same rules and directories, here and in the gates around this
     /// one. Nothing is compiled anew.
     #[must_use]
@@ -244,7 +223,7 @@ impl GateSetup {
     }
 
     /// Whether anybody or anything answers what no rule decides.
-    pub fn may_ask(&self) -> bool {
+    pub(crate) fn may_ask(&self) -> bool {
         let has_classifier = self.mode == PermissionMode::Auto;
         self.handler == Handler::Approver || self.has_policy || has_classifier
     }
@@ -294,26 +273,6 @@ impl GateSetup {
     pub(super) fn parent(&self) -> Option<&GateSetup> {
         self.parent.as_deref()
     }
-}
-
-/// The gate of a sub-agent (AGT-9): the parent's deny and ask rules and its own, the parent's allow
-/// rules or its own, a mode that is at least as strict, and the parent's answer besides.
-pub fn narrow(parent: &GateSetup, request: ChildRequest) -> GateSetup {
-    let own_allow = request.rules.iter().any(|it| it.kind == RuleKind::Allow);
-    let inherited = parent.settings.permissions.rules.iter();
-    let mut rules: Vec<RuleText> =
-        inherited.filter(|it| it.kind != RuleKind::Allow || !own_allow).cloned().collect();
-    rules.extend(request.rules);
-    let mut settings = Settings::clone(&parent.settings);
-    settings.permissions.rules = rules;
-    let mode = mode::narrowed(parent.mode, request.mode);
-    settings.permissions.mode = mode;
-    let places = Places::clone(&parent.places);
-    let child = GateSetup::new(Arc::new(settings), mode, places, parent.handler);
-    let (kept, isolation) = (Arc::clone(&parent.kept), parent.isolation.clone());
-    let child = child.at(&parent.cwd).with_policy(parent.has_policy);
-    let child = child.recorded_in(Arc::clone(&parent.transcripts));
-    GateSetup { parent: Some(Arc::new(parent.clone())), kept, isolation, ..child }
 }
 
 fn expand(directory: &str, places: &Places) -> String {

@@ -9,7 +9,7 @@ use crate::{
 };
 
 /// The event that fires after a call that ended so.
-pub fn event_after(error: Option<ToolErrorKind>) -> HookEvent {
+pub(crate) fn event_after(error: Option<ToolErrorKind>) -> HookEvent {
     match error {
         None => HookEvent::PostToolUse,
         Some(_) => HookEvent::PostToolUseFailure,
@@ -18,7 +18,12 @@ pub fn event_after(error: Option<ToolErrorKind>) -> HookEvent {
 
 /// The text of a result as the model sees it. `event` is that of the hooks; in a session of an earlier
 /// `revision` what they add does not name it.
-pub fn with_context(text: &str, event: HookEvent, verdict: &HookVerdict, revision: u32) -> String {
+pub(crate) fn with_context(
+    text: &str,
+    event: HookEvent,
+    verdict: &HookVerdict,
+    revision: u32,
+) -> String {
     let mut shown = text.to_owned();
     let added = verdict.block_reason.iter().chain(&verdict.additional_context);
     for text in added {
@@ -30,7 +35,7 @@ pub fn with_context(text: &str, event: HookEvent, verdict: &HookVerdict, revisio
 
 /// What the model is to read after the results of all calls of an answer: texts of the harness, and of
 /// hooks at an event. In sessions of an earlier `revision` all of them have one frame.
-pub fn all_of(texts: &[(Option<HookEvent>, String)], revision: u32) -> String {
+pub(crate) fn all_of(texts: &[(Option<HookEvent>, String)], revision: u32) -> String {
     if revision < NAMES_HOOKS {
         let texts: Vec<&str> = texts.iter().map(|it| it.1.as_str()).collect();
         return reminder(&texts.join("\n\n"));

@@ -10,7 +10,7 @@ use crate::{ids::ToolName, tool::Concurrency};
 
 /// A call as far as scheduling is concerned.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Scheduled {
+pub(crate) struct Scheduled {
     /// The tool; calls of one tool share its limit.
     pub tool: ToolName,
     /// What else may run at the same time.
@@ -19,7 +19,7 @@ pub struct Scheduled {
 
 /// Cuts calls, in request order, into groups: neighbours that may run together are one group, any
 /// other call is a group by itself. How many of a group run at once is [`Schedule`]'s part.
-pub fn groups(calls: &[Scheduled]) -> Vec<Range<usize>> {
+pub(crate) fn groups(calls: &[Scheduled]) -> Vec<Range<usize>> {
     let together = |it: &Scheduled| matches!(it.concurrency, Concurrency::Together { .. });
     let mut start = 0;
     calls
@@ -34,7 +34,7 @@ pub fn groups(calls: &[Scheduled]) -> Vec<Range<usize>> {
 
 /// Says which calls may start, as others end. Each call is started once.
 #[derive(Clone, Debug)]
-pub struct Schedule {
+pub(crate) struct Schedule {
     calls: Vec<ScheduledCall>,
     /// What is left of them, the one that is under way last.
     groups: Vec<Range<usize>>,
@@ -57,7 +57,7 @@ enum CallState {
 impl Schedule {
     /// A schedule with nothing started. `max_parallel` is the number of calls of a turn that run at
     /// once (10 by default); 0 counts as 1, and so does a tool's own limit of 0.
-    pub fn new(calls: &[Scheduled], max_parallel: u32) -> Self {
+    pub(crate) fn new(calls: &[Scheduled], max_parallel: u32) -> Self {
         let mut groups = groups(calls);
         groups.reverse();
         Self {
@@ -73,7 +73,7 @@ impl Schedule {
     /// The calls that may start now, in request order; from now on they count as running.
     ///
     /// A call whose tool is at its limit does not hold up its neighbours.
-    pub fn start_next(&mut self) -> Vec<usize> {
+    pub(crate) fn start_next(&mut self) -> Vec<usize> {
         while let Some(group) = self.groups.last() {
             if self.calls[group.clone()].iter().any(|it| it.state != CallState::Ended) {
                 return self.start_in(group.clone());
@@ -85,7 +85,7 @@ impl Schedule {
 
     /// A call has ended; gives the calls that may start now. A call that is not running is ignored,
     /// so a late or repeated report starts nothing twice.
-    pub fn finished(&mut self, index: usize) -> Vec<usize> {
+    pub(crate) fn finished(&mut self, index: usize) -> Vec<usize> {
         match self.calls.get_mut(index) {
             Some(call) if call.state == CallState::Running => call.state = CallState::Ended,
             _ => return Vec::new(),
@@ -94,12 +94,13 @@ impl Schedule {
     }
 
     /// Whether every call has ended.
-    pub fn is_done(&self) -> bool {
+    #[cfg(test)]
+    pub(crate) fn is_done(&self) -> bool {
         self.calls.iter().all(|it| it.state == CallState::Ended)
     }
 
     /// Calls that have been started and have not ended, in request order.
-    pub fn running(&self) -> impl Iterator<Item = usize> {
+    pub(crate) fn running(&self) -> impl Iterator<Item = usize> {
         let running = |(_, it): &(usize, &ScheduledCall)| it.state == CallState::Running;
         self.calls.iter().enumerate().filter(running).map(|(i, _)| i)
     }

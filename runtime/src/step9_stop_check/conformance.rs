@@ -55,7 +55,7 @@ pub fn run_case(case: &Value) -> Result<Value, BadCase> {
 /// # Errors
 ///
 /// [`BadCase`] when the value is not a list of messages.
-pub fn read_messages(list: &Value) -> Result<Messages, BadCase> {
+pub(crate) fn read_messages(list: &Value) -> Result<Messages, BadCase> {
     let list = list.as_array().ok_or(BadCase::Missing { part: "messages" })?;
     list.iter().enumerate().map(|(i, message)| read_message(i, message).map(Arc::new)).collect()
 }

@@ -17,7 +17,7 @@ use crate::{
 };
 
 /// Bytes of a record at most, newline included.
-pub const MAX_RECORD: usize = 4096;
+pub(crate) const MAX_RECORD: usize = 4096;
 
 /// What records say their version is, with its key. In version 1 every line had a hash of its own.
 const RECORD_VERSION: &str = r#"","v":2,"at":"#;
@@ -25,7 +25,7 @@ const RECORD_VERSION: &str = r#"","v":2,"at":"#;
 /// Appends the JSON object of a line without closing brace, number and hashes.
 ///
 /// A record that would be longer than [`MAX_RECORD`] is shortened in its free texts.
-pub fn encode(line: &Line, frame: &LineFrame, out: &mut Vec<u8>) {
+pub(crate) fn encode(line: &Line, frame: &LineFrame, out: &mut Vec<u8>) {
     match line {
         Line::Conversation(line) => conversation(line, frame, out),
         Line::Harness(record) => {

@@ -12,7 +12,7 @@ use crate::{
     time::Timestamp,
     tokens::{Tokens, Usage},
     transcript::{
-        entry::{AnswerFields, Boundary, ConversationLine, Line, Record, ToolResultFields},
+        entry::{AnswerFields, Boundary, ConversationLine, Record, ToolResultFields},
         seal::{Seal, seal_of},
     },
 };
@@ -61,7 +61,10 @@ pub enum Entry {
 
 impl Entry {
     /// The line as it was given to the writer, if it is one.
-    pub fn into_line(self) -> Option<Line> {
+    #[cfg(test)]
+    pub(crate) fn into_line(self) -> Option<super::entry::Line> {
+        use super::entry::Line;
+
         match self {
             Self::Conversation { line, .. } => Some(Line::Conversation(line)),
             Self::Harness(record) => Some(Line::Harness(record)),

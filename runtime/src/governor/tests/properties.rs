@@ -89,10 +89,10 @@ impl Bench {
             prop_assert_eq!(before, Some(Fate::Waiting), "{:?} twice", ticket);
         }
         let n_of = |fate| self.fates.values().filter(|it| **it == fate).count();
-        prop_assert_eq!(self.governor.in_flight() as usize, n_of(Fate::Admitted));
+        prop_assert_eq!(self.governor.shares.in_flight() as usize, n_of(Fate::Admitted));
         prop_assert_eq!(self.governor.n_parked(), n_of(Fate::Waiting));
         if let Some(limit) = self.limit {
-            prop_assert!(self.governor.in_flight() <= limit);
+            prop_assert!(self.governor.shares.in_flight() <= limit);
         }
         let wake = self.governor.wake_at(self.now);
         prop_assert_eq!(wake.is_some(), 0 < n_of(Fate::Waiting));

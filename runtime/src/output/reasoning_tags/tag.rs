@@ -1,14 +1,14 @@
 //! One tag, read character by character, or the beginning of what may become one.
 
 /// Names of the tags around reasoning.
-pub const REASONING: [&str; 6] =
+pub(crate) const REASONING: [&str; 6] =
     ["think", "thinking", "thought", "reasoning", "antthinking", "antml:thinking"];
 
 /// The name of the tag around the answer.
 const FINAL: &str = "final";
 
 /// Bytes of a tag at most; what is longer is text.
-pub const MAX_TAG: usize = 256;
+pub(crate) const MAX_TAG: usize = 256;
 
 /// A tag that was read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -12,11 +12,11 @@ const PRELUDE: usize = 12;
 const TRAILER: usize = 4;
 
 /// Bytes of one frame, as in the decoders of AWS: 24 MiB.
-pub const MAX_FRAME_BYTES: usize = 24 * 1024 * 1024;
+pub(crate) const MAX_FRAME_BYTES: usize = 24 * 1024 * 1024;
 
 /// Puts frames together from pieces of any size.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Frames {
+pub(crate) struct Frames {
     /// The begin of a frame whose end has not come.
     pending: Vec<u8>,
 }
@@ -40,8 +40,8 @@ impl Frame<'_> {
 /// Why bytes are not frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
-pub enum FrameError {
-    /// The lengths contradict each other or are beyond [`MAX_FRAME_BYTES`].
+pub(crate) enum FrameError {
+    /// The lengths contradict each other or are beyond `MAX_FRAME_BYTES`.
     #[error("a frame has an impossible length")]
     Length,
     /// A checksum does not match.
@@ -61,7 +61,7 @@ impl Frames {
     /// # Errors
     ///
     /// [`FrameError`] of the first bad frame, or what `take` says. Nothing can be read after it.
-    pub fn push_chunk(
+    pub(crate) fn push_chunk(
         &mut self,
         bytes: &[u8],
         mut take: impl FnMut(Frame<'_>) -> Result<(), FrameError>,

@@ -29,7 +29,7 @@ pub struct PrefixChain {
 impl PrefixChain {
     /// The place of the first item (role or block) of the request before that this one does not
     /// have there; `None` when it goes on from the one before.
-    pub fn first_change(&self) -> Option<usize> {
+    pub(crate) fn first_change(&self) -> Option<usize> {
         self.changed
     }
 

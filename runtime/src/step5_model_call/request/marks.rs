@@ -56,7 +56,7 @@ impl PromptCaching {
     }
 
     /// How long it lasts, in milliseconds.
-    pub fn lasts_ms(self) -> u64 {
+    pub(crate) fn lasts_ms(self) -> u64 {
         match self {
             Self::Off => 0,
             Self::FiveMinutes => 5 * 60 * 1000,

@@ -13,7 +13,7 @@ use crate::{
 
 /// Whether a provider would accept the messages of a view: what [`compile`](super::compile)
 /// promises.
-pub fn is_acceptable(messages: &[ViewMessage]) -> bool {
+pub(crate) fn is_acceptable(messages: &[ViewMessage]) -> bool {
     let mut expected = Role::User;
     let mut open: BTreeSet<&ToolUseId> = BTreeSet::new();
     for message in messages {
@@ -39,7 +39,7 @@ pub fn is_acceptable(messages: &[ViewMessage]) -> bool {
 
 /// Whether this provider would accept them, for this model: what
 /// [`compile_for`](super::compile_for) promises.
-pub fn is_acceptable_for(target: Target<'_>, messages: &[ViewMessage]) -> bool {
+pub(crate) fn is_acceptable_for(target: Target<'_>, messages: &[ViewMessage]) -> bool {
     let features = target.format.features();
     let is_foreign = |block: &Block| match block.kind() {
         BlockKind::Thinking { signature, .. } => !features.signed_thinking || signature.is_none(),

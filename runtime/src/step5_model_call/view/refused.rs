@@ -9,13 +9,13 @@ use crate::{
 };
 
 /// Whether a message has a picture or a document, in a result too.
-pub fn has_media(message: &Message) -> bool {
+pub(crate) fn has_media(message: &Message) -> bool {
     message.blocks.iter().any(|it| is_media(it) || !it.media_in_result().is_empty())
 }
 
 /// The messages with a text in the place of each picture and document of those that are named; the others are
 /// shared.
-pub fn without_media(messages: &[Arc<Message>], refused: &BTreeSet<EntryId>) -> Messages {
+pub(crate) fn without_media(messages: &[Arc<Message>], refused: &BTreeSet<EntryId>) -> Messages {
     let without = |message: &Arc<Message>| {
         if !refused.contains(&message.id) {
             return Arc::clone(message);

@@ -2,7 +2,7 @@
 //!
 //! Built under `#[cfg(test)]` only.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
 use super::*;
 use crate::{
@@ -10,7 +10,7 @@ use crate::{
     permission::{PermissionMode as Mode, RuleKind, RuleText, Scope},
     step1_settings_resolution::Settings,
     step7_permission_gate::{
-        ChildRequest, Handler, Listing, Look, PathKind, Places, narrow, offered,
+        Handler, Listing, Look, PathKind, Places, offered,
         path_resolution::{Found, resolve},
     },
     tool::Concurrency,
@@ -367,32 +367,28 @@ fn permit_of_a_searching_tool_carries_what_is_hidden() {
 // REQ: AGT-9
 #[test]
 fn child_has_no_right_that_its_parent_has_not() {
-    let request = |mode, texts: &[&str]| ChildRequest { mode, rules: rules(texts) };
     let parent =
         setup(Mode::Default, Handler::Approver, &["allow user Bash(make)", "deny user Bash(rm *)"]);
-    let cases: &[(ChildRequest, &str, &str)] = &[
-        (request(None, &[]), "make", "allow"),
-        (request(None, &["allow project Bash"]), "npm i", "ask"),
-        (request(None, &["allow project Bash"]), "make", "allow"),
-        (request(None, &["allow project Bash(ls)"]), "make", "ask"),
-        (request(None, &["allow project Bash(rm *)"]), "rm x", "deny"),
-        (request(Some(Mode::BypassPermissions), &[]), "npm i", "ask"),
-        (request(Some(Mode::DontAsk), &[]), "npm i", "deny"),
-        (request(Some(Mode::Plan), &[]), "make", "ask"),
-        (request(None, &["deny project Bash(make)"]), "make", "deny"),
+    let parent = Arc::new(parent);
+    let cases: &[(Mode, &[&str], &str, &str)] = &[
+        (Mode::Default, &["allow user Bash(make)"], "make", "allow"),
+        (Mode::Default, &["allow project Bash"], "make", "allow"),
+        (Mode::Default, &["allow project Bash"], "npm i", "ask"),
+        (Mode::Default, &["allow project Bash(ls)"], "make", "ask"),
+        (Mode::Default, &["allow project Bash(rm *)"], "rm x", "deny"),
+        (Mode::BypassPermissions, &[], "npm i", "ask"),
+        (Mode::BypassPermissions, &[], "rm x", "deny"),
+        (Mode::DontAsk, &[], "npm i", "deny"),
+        (Mode::Plan, &["allow user Bash(make)"], "make", "ask"),
+        (Mode::Default, &["deny project Bash(make)"], "make", "deny"),
     ];
-    for (request, command, expected) in cases {
-        let child = narrow(&parent, request.clone());
+    for (mode, texts, command, expected) in cases {
+        let child = setup(*mode, Handler::Approver, texts).within(Some(Arc::clone(&parent)));
         let found = outcome(&bash(), &child, &run(command));
-        assert!(found.starts_with(expected), "{request:?} {command}: {found}");
-        let grandchild = narrow(&child, ChildRequest::default());
-        assert!(outcome(&bash(), &grandchild, &run(command)).starts_with(expected));
-        // Nor after somebody loosened the mode of the child.
-        let loosened = outcome(&bash(), &child.with_mode(Mode::BypassPermissions), &run(command));
-        let parents = outcome(&bash(), &parent, &run(command));
-        assert!(!loosened.starts_with("allow") || parents.starts_with("allow"), "{loosened}");
+        assert!(found.starts_with(expected), "{mode:?} {texts:?} {command}: {found}");
+        let bold = setup(Mode::BypassPermissions, Handler::Approver, &["allow user Bash"]);
+        let grandchild = bold.within(Some(Arc::new(child)));
+        let found = outcome(&bash(), &grandchild, &run(command));
+        assert!(found.starts_with(expected), "{mode:?} {texts:?} {command}: {found}");
     }
-    let bold = setup(Mode::BypassPermissions, Handler::Approver, &[]);
-    let child = narrow(&bold, request(Some(Mode::Plan), &[]));
-    assert_eq!(child.mode(), Mode::BypassPermissions);
 }

@@ -99,7 +99,7 @@ impl Stored {
     }
 
     /// The digest of the text, which joins those to be stored: for records that have no room.
-    pub fn stored_externally(text: &str, stored_externally: &mut Vec<StoredText>) -> Self {
+    pub(crate) fn stored_externally(text: &str, stored_externally: &mut Vec<StoredText>) -> Self {
         let stored = StoredText::new(text, TextFolder::Records);
         let digest = stored.digest;
         stored_externally.push(stored);

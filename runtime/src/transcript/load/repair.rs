@@ -16,7 +16,7 @@ use crate::{
 };
 
 /// What the model reads where the outcome of a call is not known.
-pub const UNKNOWN_OUTCOME: &str = "The call was interrupted and its outcome is not known. It may have had some or all of its effect. It was not run again.";
+pub(crate) const UNKNOWN_OUTCOME: &str = "The call was interrupted and its outcome is not known. It may have had some or all of its effect. It was not run again.";
 
 /// A conversation after its repair.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -85,7 +85,7 @@ impl UsageTotals {
 
     /// Model calls that were under way when their process ended. One that had failed and waited for
     /// its next attempt counts as well: the record does not distinguish them.
-    pub fn lost_calls(&self) -> u32 {
+    pub(crate) fn lost_calls(&self) -> u32 {
         self.lost_calls.saturating_add(u32::from(self.begun.is_some()))
     }
 
