@@ -84,7 +84,7 @@ impl StopDecision {
 /// 6. over: `no_pending_tools`.
 ///
 /// Takes time linear in the transcript. A turn that has one more message each time keeps a
-/// [`StopState`] in place of asking about all of them again.
+/// `StopState` in place of asking about all of them again.
 pub fn check_stop_condition(transcript: &[Arc<Message>], budget: RunBudget) -> StopDecision {
     let mut state = StopState::default();
     transcript.iter().for_each(|it| state.note(it));
