@@ -43,7 +43,7 @@ impl ModelServer {
         Self::serve(Arc::new(Scripted::forgetful(script))).await
     }
 
-    /// Serves this model.
+    /// Serves this model on a loopback port that the system chooses.
     pub(crate) async fn serve(model: Arc<Scripted>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = format!("http://{}", listener.local_addr().unwrap());

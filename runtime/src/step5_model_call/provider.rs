@@ -93,8 +93,8 @@ impl WireFormat {
         }
     }
 
-    /// The failure that a response with another status means, which came from this address. See
-    /// `failure::from_response` and [`failure::named`].
+    /// Returns the failure that a response with another status means, which came from this address. The status and
+    /// the body are read as [`failure`] describes.
     pub fn read_refusal(
         self,
         url: &str,

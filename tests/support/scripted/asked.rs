@@ -31,7 +31,7 @@ impl Asked {
         self.body["model"].as_str().unwrap_or_default()
     }
 
-    /// Answers in it.
+    /// Returns the number of answers of the model that the conversation holds.
     pub(crate) fn n_answers(&self) -> usize {
         self.messages().iter().filter(|it| it["role"] == "assistant").count()
     }
@@ -53,7 +53,7 @@ impl Asked {
         plain.chain(texts).collect::<Vec<_>>().join("\n")
     }
 
-    /// The system prompt.
+    /// Returns the texts of the system prompt, one per line.
     pub(crate) fn system(&self) -> String {
         match &self.body["system"] {
             Value::String(text) => text.clone(),

@@ -19,7 +19,7 @@ use crate::support::until::within;
 /// What clocks say in these tests: 2026-09-21.
 pub(crate) const NOW: u64 = 1_790_000_000_000;
 
-/// A session id.
+/// The id of every session that is opened here.
 pub(crate) const SESSION: &str = "5f1c0000-0000-4000-8000-0000000000aa";
 
 /// A directory for a workspace, a home and transcripts.
@@ -84,7 +84,7 @@ impl TestDirs {
         Ennead::start(self.options(model)).await.unwrap()
     }
 
-    /// A session here.
+    /// Returns options of a session in these directories, on the scripted model.
     pub(crate) fn session(&self) -> SessionOptions {
         let endpoint = Endpoint::messages("http://model.test", None);
         let mut options = SessionOptions::new(self.path("workspace"), endpoint);
@@ -156,7 +156,7 @@ pub(crate) async fn finish(ennead: Ennead, session: SessionHandle) {
     ennead.shutdown().await;
 }
 
-/// What was alerted.
+/// Returns the texts of all alerts among these events.
 pub(crate) fn alerts(told: &[Event]) -> Vec<String> {
     let alerts = told.iter().filter_map(|it| match it {
         Event::Alert { what } => Some(what.to_string()),

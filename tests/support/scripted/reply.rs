@@ -91,7 +91,7 @@ pub(crate) fn calls(calls: &[(&str, &str, Value)]) -> Reply {
     Reply::of(calls.iter().map(block).collect(), None)
 }
 
-/// One call.
+/// Returns an answer with one call of a tool.
 pub(crate) fn call(id: &str, tool: &str, input: Value) -> Reply {
     calls(&[(id, tool, input)])
 }
@@ -101,7 +101,7 @@ pub(crate) fn refusal(status: u16) -> Reply {
     Reply::body(status, "")
 }
 
-/// Nothing, ever.
+/// Returns a reply of which no byte ever comes, on a connection that stays open.
 pub(crate) fn silence() -> Reply {
     Reply { end: End::Silent, ..refusal(0) }
 }
@@ -157,7 +157,7 @@ impl Reply {
         self
     }
 
-    /// With this header.
+    /// Adds a header to the head of the answer.
     pub(crate) fn header(mut self, name: &'static str, value: &str) -> Self {
         self.headers.push((name, value.into()));
         self
@@ -246,7 +246,7 @@ impl Reply {
         }
     }
 
-    /// Answers in process.
+    /// Gives the reply in process, as the transport of a session receives it.
     pub(super) async fn respond(self, asked: &Asked) -> Result<WireResponse, TransportError> {
         self.wait().await;
         let broken = || TransportError::Broken { why: "it is cut".into() };

@@ -46,7 +46,7 @@ impl Approver for ToolApprover {
             let asked = json!({"tool_name": call.name, "input": input, "tool_use_id": call.id});
             match server.text_of(&tool, asked).await {
                 Ok(text) => {
-                    // A text that is no JSON gives no permission.
+                    // A text that is not JSON gives no permission.
                     let answer: Value = serde_json::from_str(&text).unwrap_or_default();
                     if let Some(mode) = mode_of(&answer) {
                         // A loop that has ended changes no mode any more.

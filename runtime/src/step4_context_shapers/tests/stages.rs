@@ -323,8 +323,8 @@ fn ten_calls(chars: usize) -> Messages {
     messages
 }
 
-/// Results that microcompact cleared under a limit of so many tokens, by their place among the results;
-/// `None`: it did not fire.
+/// Returns the results that microcompact cleared under a limit of 8,000 tokens, by their place among the results;
+/// `None` if it did not fire.
 fn cleared_by_pressure(chars: usize, change: impl FnOnce(&mut ShaperSetup)) -> Option<Vec<usize>> {
     let mut setup = setup(|it| it.auto_compact_max_tokens = Some(8_000));
     change(&mut setup);

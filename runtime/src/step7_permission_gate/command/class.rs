@@ -149,8 +149,7 @@ fn of_words(words: &[Word], part: &Part, found: &Changes, around: &CommandContex
         _ if READERS.contains(name) || PRINTERS.contains(name) => ReadOnly,
         "cd" | "pushd" | "popd" => ReadOnly,
         _ => match tables::class(name, first, &texts) {
-            // `//x` is a label there.
-            WorkspaceWrite if name != "bazel" && leads_out(args, part, around) => Dangerous,
+            WorkspaceWrite if leads_out(name, args, part, around) => Dangerous,
             class => class,
         },
     }
@@ -158,15 +157,18 @@ fn of_words(words: &[Word], part: &Part, found: &Changes, around: &CommandContex
 
 /// Whether a program that changes files is given one that does not lie in the workspace. What comes after `--` is for
 /// the program that it runs.
-fn leads_out(args: &[Word], part: &Part, around: &CommandContext) -> bool {
+fn leads_out(name: &str, args: &[Word], part: &Part, around: &CommandContext) -> bool {
     let is_output = |option: &str| ["out", "dir", "target"].iter().any(|it| option.contains(it));
     args.iter().take_while(|it| it.text != "--").any(|arg| {
         let value = match arg.text.split_once('=') {
             Some((option, value)) if option.starts_with("--") && is_output(option) => value,
             _ => arg.text.as_str(),
         };
+        let is_label = name == "bazel" && value.starts_with("//");
         let is_path = value.starts_with(['/', '~']) || value == ".." || value.starts_with("../");
-        is_path && !named(&shortened(arg, value), part, around).is_inside(&part.dirs, around)
+        is_path
+            && !is_label
+            && !named(&shortened(arg, value), part, around).is_inside(&part.dirs, around)
     })
 }
 

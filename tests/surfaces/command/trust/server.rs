@@ -13,7 +13,7 @@ use crate::support::{
 /// The key that it is asked with.
 pub(super) const KEY: &str = "sk-test-0123456789abcdef0123456789";
 
-/// See the module.
+/// A model server that keeps the head and the body of each request.
 pub(super) struct Bytes(ModelServer);
 
 impl Bytes {

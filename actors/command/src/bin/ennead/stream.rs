@@ -162,12 +162,14 @@ fn take_host_servers(configurations: &mut [String]) -> Vec<String> {
     names
 }
 
-/// The tool that answers questions about calls; `None` where the program does, or nobody.
+/// The tool that answers questions about calls; `None` where the program answers them itself.
 fn permission_tool(protocol: &Protocol, servers: &[String]) -> Result<Option<String>, Failure> {
     let Some(name) = protocol.permission_prompt_tool.as_deref().filter(|it| *it != "stdio") else {
         return Ok(None);
     };
-    if servers.iter().any(|it| name.starts_with(&prefix(it))) {
+    let is_of =
+        |server: &String| name.strip_prefix(&prefix(server)).is_some_and(|it| !it.is_empty());
+    if servers.iter().any(is_of) {
         return Ok(Some(name.to_owned()));
     }
     let what = format!(

@@ -87,6 +87,7 @@ const CHANGES: &[&str] = &[
 ];
 
 const DANGEROUS: &[&str] = &[
+    "bazel build //a --output_base=/srv/x",
     "cargo build --target-dir /tmp/x",
     "cargo build --target-dir=/tmp/x",
     "gcc a.c -o /tmp/x",
