@@ -170,7 +170,7 @@ impl SessionState {
         deadline: Duration,
     ) -> HandlerResult {
         let left = deadline.saturating_sub(self.shared.world.clock.elapsed());
-        let (waiting, back) = (self.shared.world.timer.sleep(left), myself.clone());
+        let (waiting, back) = (self.shared.world.timer.deadline(left), myself.clone());
         let work = Box::pin(async move {
             waiting.await;
             let _gone = back.cast(SessionMsg::TimeIsUp { run, deadline });

@@ -2,8 +2,7 @@
 
 use std::{
     fmt,
-    future::ready,
-    sync::atomic::{AtomicU64, Ordering},
+    future::{pending, ready},
     time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
 
@@ -11,12 +10,20 @@ use ennead_runtime::{
     ports::{BoxFuture, Clock},
     time::Timestamp,
 };
+use tokio::sync::watch;
 
-/// Waits: between two attempts at the model, for the time limit of a run, the end of a question, the answer
-/// of a classifier, the next start of an MCP server.
+/// Waits for time to pass.
 pub trait Timer: Send + Sync + fmt::Debug {
-    /// Ends when the time is over.
+    /// Ends when the time is over. Work goes on after it: the next attempt at the model, the next start of
+    /// an MCP server.
     fn sleep(&self, time: Duration) -> BoxFuture<'static, ()>;
+
+    /// Ends when a limit is reached, which cuts work off: the time limit of a run, the end of a question,
+    /// the limit of a classifier. The same as [`sleep`](Timer::sleep) unless it is implemented; a timer
+    /// that makes pauses short must not make limits short.
+    fn deadline(&self, limit: Duration) -> BoxFuture<'static, ()> {
+        self.sleep(limit)
+    }
 }
 
 /// The scheduler's timer; follows tokio's time where that is paused.
@@ -63,39 +70,85 @@ impl Clock for SystemClock {
 
 /// A clock that stands still until it is moved. Sessions that share one and a seed leave the same
 /// transcripts, whatever the machine is doing.
+///
+/// As a timer it moves itself: a [`sleep`](Timer::sleep) ends at once, and the clock shows the time after
+/// it, so that nobody waits for retries. A [`deadline`](Timer::deadline) ends when the clock has been moved
+/// that far, by a sleep or by [`advance`](ManualClock::advance).
 #[derive(Debug, Default)]
 pub struct ManualClock {
-    ms: AtomicU64,
+    ms: watch::Sender<u64>,
 }
 
 impl ManualClock {
-    /// Stands at this many milliseconds since 1970.
+    /// Returns a clock that shows this many milliseconds since 1970.
     pub fn at(ms: u64) -> Self {
-        Self { ms: AtomicU64::new(ms) }
+        Self { ms: watch::Sender::new(ms) }
     }
 
-    /// Moves both clocks forward by this much.
+    /// Moves the clock forward by this much, and ends the deadlines that are reached.
     pub fn advance(&self, by: Duration) {
-        let by = u64::try_from(by.as_millis()).unwrap_or(u64::MAX);
-        self.ms.fetch_add(by, Ordering::SeqCst);
+        self.ms.send_modify(|ms| *ms = after(*ms, by));
     }
+
+    fn ms(&self) -> u64 {
+        *self.ms.borrow()
+    }
+}
+
+/// Returns the reading this much later.
+fn after(ms: u64, by: Duration) -> u64 {
+    ms.saturating_add(u64::try_from(by.as_millis()).unwrap_or(u64::MAX))
 }
 
 impl Clock for ManualClock {
     fn now(&self) -> Timestamp {
-        Timestamp(self.ms.load(Ordering::SeqCst))
+        Timestamp(self.ms())
     }
 
     fn elapsed(&self) -> Duration {
-        Duration::from_millis(self.ms.load(Ordering::SeqCst))
+        Duration::from_millis(self.ms())
     }
 }
 
-/// The one that waits on it moves it: the wait is over at once, and the clock shows the time after
-/// it. So sessions over real sockets need not wait for their retries.
 impl Timer for ManualClock {
     fn sleep(&self, time: Duration) -> BoxFuture<'static, ()> {
         self.advance(time);
         Box::pin(ready(()))
+    }
+
+    fn deadline(&self, limit: Duration) -> BoxFuture<'static, ()> {
+        let mut readings = self.ms.subscribe();
+        let due = after(self.ms(), limit);
+        Box::pin(async move {
+            if readings.wait_for(|ms| due <= *ms).await.is_err() {
+                // A clock that is gone is not moved any more.
+                pending::<()>().await;
+            }
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::FutureExt as _;
+
+    use super::*;
+
+    #[test]
+    fn sleep_moves_a_manual_clock_and_a_deadline_waits_until_it_is_moved() {
+        let clock = ManualClock::at(1_000);
+        let mut limit = clock.deadline(Duration::from_secs(60));
+        assert!((&mut limit).now_or_never().is_none());
+        assert!(clock.sleep(Duration::from_secs(59)).now_or_never().is_some());
+        assert_eq!(clock.now(), Timestamp(60_000));
+        assert!((&mut limit).now_or_never().is_none());
+        clock.advance(Duration::from_secs(1));
+        assert!(limit.now_or_never().is_some());
+    }
+
+    #[test]
+    fn deadline_of_a_clock_that_is_gone_never_ends() {
+        let limit = ManualClock::at(0).deadline(Duration::from_millis(1));
+        assert!(limit.now_or_never().is_none());
     }
 }

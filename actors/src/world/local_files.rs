@@ -28,7 +28,7 @@ use last_good::LastGood;
 use super::{
     compiled_patterns::CompiledPatterns,
     git,
-    source_files::{Fingerprint, Fingerprints, SessionDirs, SourceLookup},
+    source_files::{Fingerprint, Fingerprints, SessionDirs, SourceLookup, are_as},
     sources::{self, EmptyDirs},
 };
 
@@ -47,10 +47,7 @@ impl SourceLookup for LocalFiles {
         known: Option<&Fingerprints>,
     ) -> BoxFuture<'static, io::Result<(SettingsRead, Fingerprints)>> {
         let seen = settings_files(place);
-        let is_as = |it: &&Fingerprints| {
-            it.len() == seen.len() && it.iter().zip(&seen).all(|(then, now)| now.is_as(then))
-        };
-        if let Some(known) = known.filter(is_as) {
+        if let Some(known) = known.filter(|it| are_as(&seen, it)) {
             let known = Arc::clone(known);
             return Box::pin(std::future::ready(Ok((SettingsRead::Unchanged, known))));
         }

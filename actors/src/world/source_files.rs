@@ -4,6 +4,7 @@
 use std::{fmt, future::ready, io, path::PathBuf, sync::Arc};
 
 use ennead_runtime::{
+    digest::Digest,
     permission::Scope,
     ports::BoxFuture,
     step1_settings_resolution::{
@@ -63,7 +64,8 @@ pub struct Fingerprint {
     pub scope: Scope,
     /// Path of the file.
     pub path: PathBuf,
-    /// Modification time in nanoseconds, size, inode; `None`: it is not there.
+    /// Modification time in nanoseconds, size, inode; `None`: it is not there. Of a layer of an embedder
+    /// its digest and its length in bytes.
     pub state: Option<(i128, u64, u64)>,
     /// Why it cannot be read as settings, where its earlier content goes on to hold.
     pub broken: Option<Arc<str>>,
@@ -71,7 +73,7 @@ pub struct Fingerprint {
 
 impl Fingerprint {
     /// Whether the file is as it was then.
-    pub(super) fn is_as(&self, then: &Self) -> bool {
+    fn is_as(&self, then: &Self) -> bool {
         (self.scope, &self.path, self.state) == (then.scope, &then.path, then.state)
     }
 }
@@ -99,7 +101,8 @@ pub trait SourceLookup: Send + Sync + fmt::Debug {
     }
 }
 
-/// The sources of an embedder, which are asked anew each time.
+/// The sources of an embedder, which are asked anew each time. Layers that are as they were before are
+/// not merged again.
 #[derive(Debug)]
 pub(crate) struct OfEmbedder(pub(crate) Arc<dyn SourceFiles>);
 
@@ -107,13 +110,37 @@ impl SourceLookup for OfEmbedder {
     fn settings(
         &self,
         place: &SessionDirs,
-        _: Option<&Fingerprints>,
+        known: Option<&Fingerprints>,
     ) -> BoxFuture<'static, io::Result<(SettingsRead, Fingerprints)>> {
-        let layers = self.0.settings(place);
-        Box::pin(async move { Ok((SettingsRead::Layers(layers.await?), Fingerprints::default())) })
+        let (layers, known) = (self.0.settings(place), known.cloned());
+        Box::pin(async move {
+            let layers = layers.await?;
+            let seen: Vec<Fingerprint> = layers.iter().map(of_layer).collect();
+            Ok(match known.filter(|it| are_as(&seen, it)) {
+                Some(known) => (SettingsRead::Unchanged, known),
+                None => (SettingsRead::Layers(layers), seen.into()),
+            })
+        })
     }
 
     fn sources(&self, place: &SessionDirs) -> BoxFuture<'static, SourceTexts> {
         self.0.sources(place)
     }
+}
+
+/// Returns the state of a layer that is no file: the digest of its text, and its length.
+fn of_layer(layer: &LayerText) -> Fingerprint {
+    let digest = i128::from_le_bytes(Digest::of(layer.text.as_bytes()).0);
+    let n_bytes = layer.text.len() as u64;
+    Fingerprint {
+        scope: layer.scope,
+        path: PathBuf::from(&layer.source),
+        state: Some((digest, n_bytes, 0)),
+        broken: None,
+    }
+}
+
+/// Whether all settings files are as they were then.
+pub(super) fn are_as(now: &[Fingerprint], then: &[Fingerprint]) -> bool {
+    now.len() == then.len() && now.iter().zip(then).all(|(now, then)| now.is_as(then))
 }

@@ -5,6 +5,7 @@ use std::{sync::Arc, time::Duration};
 use ennead::{
     Placement, RunEnd, RunRequest, Timer,
     data::{ActorKind, Step},
+    testing::ManualClock,
     tool::BoxFuture,
 };
 
@@ -35,6 +36,30 @@ impl Timer for HeldTimer {
 async fn start(placement: Placement, time: &Barrier) -> Host {
     let timer = Arc::new(HeldTimer(time.clone()));
     Host::start_with(placement, |it| it.timer(timer)).await
+}
+
+/// A session whose clock and timer are one clock that the test moves.
+async fn open_with_manual_clock() -> (Arc<ManualClock>, Host, ennead::SessionHandle) {
+    let clock = Arc::new(ManualClock::at(1_790_000_000_000));
+    let (time, timer) = (Arc::clone(&clock), Arc::clone(&clock));
+    let host = Host::start_with(Placement::Ambient, |it| it.clock(time).timer(timer)).await;
+    let session = host.open().await;
+    (clock, host, session)
+}
+
+// REQ: TRN-14
+#[tokio::test]
+async fn limit_on_a_manual_clock_is_reached_when_the_clock_is_moved_and_not_before() {
+    let (clock, host, session) = open_with_manual_clock().await;
+    let request = || RunRequest::new("use asked").time_limit(LIMIT);
+    let outcome = session.run(request()).await.unwrap();
+    assert_eq!(outcome.end, RunEnd::NoPendingTools, "nothing moved the clock");
+    host.approver.barrier.close();
+    let run = ask(&session, request());
+    host.approver.barrier.arrived().await;
+    clock.advance(LIMIT);
+    timed_out(run).await;
+    host.approver.barrier.open();
 }
 
 async fn timed_out(run: Running) -> ennead::RunOutcome {

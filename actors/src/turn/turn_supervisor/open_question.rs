@@ -29,7 +29,7 @@ impl ActiveTurn {
         let (number, cancel) = (open.number, open.cancel.clone());
         self.question = Some(open);
         let left = question.expires.millis_since(shared.world.clock.now());
-        let waiting = shared.world.timer.sleep(Duration::from_millis(left));
+        let waiting = shared.world.timer.deadline(Duration::from_millis(left));
         let (turn, over) = (myself.clone(), cancel.clone());
         let _timer = ractor::concurrency::spawn(async move {
             tokio::select! {

@@ -206,7 +206,7 @@ fn call_model(order: ModelCallOrder, myself: &ActorRef<TurnMsg>, state: &ActiveT
     let work = match limit_ms {
         None => work,
         Some(ms) => {
-            let waiting = state.shared.world.timer.sleep(Duration::from_millis(ms));
+            let waiting = state.shared.world.timer.deadline(Duration::from_millis(ms));
             model_call::within(ms, waiting, attempt, sent, work)
         }
     };
