@@ -2,6 +2,7 @@
 
 pub(crate) mod barrier;
 pub(crate) mod breaks;
+pub(crate) mod event_order;
 pub(crate) mod events;
 pub(crate) mod formats;
 pub(crate) mod host;

@@ -22,6 +22,30 @@
 //! [`Ennead::simulated`] answers from a playbook, without a network or a key. A real model is
 //! [`Ennead::start`] with an [`Endpoint::messages`].
 //!
+//! # Concepts
+//!
+//! A **session** is a conversation with a model in a directory, with settings, permissions and a transcript
+//! of its own. A [`SessionHandle`] reaches it; once closed it can be opened again by its id, in another
+//! process as well.
+//!
+//! A **run** answers one prompt. It is a chain of **turns**: each calls the model once and carries out the
+//! tools that the answer asks for; the run ends with the turn whose answer asks for none. A turn goes
+//! through nine **steps**, of which a transcript records each: settings, state, context, shaping of the
+//! context, the model call, requests of tools, the permission gate, execution, the stop check.
+//!
+//! A **sub-agent** is a session below another one, which a tool call starts; limits hold for the tree of
+//! all of them. A **hook** is a program, or a function of an embedder, that is asked at fixed places and may
+//! refuse. A **question** is a tool call that a person or an [`Approver`](permission::Approver) decides.
+//!
+//! A **tenant** groups sessions: limits on calls of the model are shared out fairly between tenants.
+//!
+//! # The order of events
+//!
+//! What is below an [`Event`] in this tree comes between its beginning and its end; where a step is named,
+//! it comes in that step. Events that share a line come in any order.
+//!
+#![doc = concat!("```text\n", include_str!("front_door/order.txt"), "```")]
+//!
 //! # Modules
 //!
 //! The root holds what every embedder needs; the rest is sorted by role:

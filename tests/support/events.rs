@@ -3,25 +3,25 @@
 use ennead::{Event, Events, data::Numbered};
 use futures::FutureExt;
 
-use super::until::within;
+use super::{event_order::EventOrder, until::within};
 
-/// Everything a session told from the moment this was made.
+/// The events of a session from the moment this was made. Each is checked for its place in the order.
 #[derive(Debug)]
 pub(crate) struct EventLog {
     events: Events,
     seen: Vec<Event>,
+    order: EventOrder,
 }
 
 impl EventLog {
     pub(crate) fn new(events: Events) -> Self {
-        Self { events, seen: Vec::new() }
+        Self { events, seen: Vec::new(), order: EventOrder::default() }
     }
 
     /// Waits for an event that fits.
     pub(crate) async fn until(&mut self, fits: impl Fn(&Event) -> bool) -> Event {
         loop {
             let event = self.next().await.expect("it comes before the end");
-            self.seen.push(event.clone());
             if fits(&event) {
                 return event;
             }
@@ -30,19 +30,24 @@ impl EventLog {
 
     /// Waits until the session is over.
     pub(crate) async fn until_end(&mut self) {
-        while let Some(event) = self.next().await {
-            self.seen.push(event);
-        }
+        while self.next().await.is_some() {}
     }
 
     async fn next(&mut self) -> Option<Event> {
-        Some(within("the next event", self.events.next()).await?.event)
+        let next = within("the next event", self.events.next()).await?;
+        Some(self.take(next))
+    }
+
+    fn take(&mut self, Numbered { event, stands_for, .. }: Numbered) -> Event {
+        self.order.take(&event, stands_for == 1);
+        self.seen.push(event.clone());
+        event
     }
 
     /// Everything so far.
     pub(crate) fn seen(&mut self) -> &[Event] {
-        while let Some(Some(Numbered { event, .. })) = self.events.next().now_or_never() {
-            self.seen.push(event);
+        while let Some(Some(next)) = self.events.next().now_or_never() {
+            self.take(next);
         }
         &self.seen
     }

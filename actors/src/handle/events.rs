@@ -64,6 +64,8 @@ struct HubState {
     n_listeners: u64,
     /// The run whose end is owed.
     open_run: Option<RunId>,
+    /// Whether the last run was lost: its model call may still be receiving an answer.
+    is_lost: bool,
     is_closed: bool,
     output: Arc<OutputSettings>,
 }
@@ -101,12 +103,16 @@ impl EventHub {
         let mut state = lock(&self.0.state);
         match &event {
             _ if state.is_closed => return,
-            Event::RunStarted { run } => state.open_run = Some(run.clone()),
+            Event::RunStarted { run } => {
+                state.open_run = Some(run.clone());
+                state.is_lost = false;
+            }
             Event::RunFinished { run, .. } | Event::RunLost { run, .. } => {
                 if state.open_run.as_ref() != Some(run) {
                     return;
                 }
                 state.open_run = None;
+                state.is_lost = matches!(event, Event::RunLost { .. });
             }
             _ => {}
         }
@@ -126,10 +132,11 @@ impl EventHub {
     }
 
     /// Sends to the listeners of this session and of all sessions, not those of its parent, what an answer adds while it
-    /// arrives. Where there are none the event is counted and never made.
+    /// arrives. Where there are none the event is counted and never made. Nothing of a run is sent after it
+    /// was lost.
     pub(crate) fn publish_delta(&self, delta: impl FnOnce() -> Event) {
         let mut state = lock(&self.0.state);
-        if state.is_closed {
+        if state.is_closed || state.is_lost {
             return;
         }
         state.seq += 1;
@@ -363,6 +370,20 @@ mod tests {
         assert_eq!(told(&mut above).len(), 1, "no delta goes to a parent");
         hub.close();
         hub.publish_delta(|| panic!("it is over"));
+    }
+
+    // REQ: TRN-11
+    #[test]
+    fn nothing_of_an_answer_follows_the_loss_of_its_run() {
+        let hub = EventHub::new(None);
+        let mut events = hub.subscribe();
+        let run = || RunId::from("r");
+        hub.publish(Event::RunStarted { run: run() });
+        hub.publish(Event::RunLost { run: run(), reason: "crashed".into() });
+        hub.publish_delta(|| panic!("its run is over"));
+        hub.publish(Event::RunStarted { run: run() });
+        hub.publish_delta(|| delta("b"));
+        assert_eq!(told(&mut events).pop(), Some((4, delta("b"))));
     }
 
     // REQ: MDL-3

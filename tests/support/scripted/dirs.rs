@@ -14,7 +14,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use super::Scripted;
-use crate::support::until::within;
+use crate::support::{event_order::EventOrder, until::within};
 
 /// What clocks say in these tests: 2026-09-21.
 pub(crate) const NOW: u64 = 1_790_000_000_000;
@@ -137,10 +137,12 @@ pub(crate) fn lines(file: &Path) -> Vec<Value> {
     text.lines().map(|it| serde_json::from_str(it).unwrap()).collect()
 }
 
-/// Everything told up to the end of the run.
+/// Returns the events up to the end of the run, each of which has its place in the order.
 pub(crate) async fn until_end(events: &mut ennead::Events) -> Vec<Event> {
-    let mut told = Vec::new();
-    while let Some(Numbered { event, .. }) = within("the end of a run", events.next()).await {
+    let (mut told, mut order) = (Vec::new(), EventOrder::default());
+    while let Some(next) = within("the end of a run", events.next()).await {
+        let Numbered { event, stands_for, .. } = next;
+        order.take(&event, stands_for == 1);
         let is_end = matches!(event, Event::RunFinished { .. } | Event::RunLost { .. });
         told.push(event);
         if is_end {
