@@ -44,7 +44,7 @@ use crate::{
         mailbox::{Admitted, Mailbox, Slot},
         supervision::{HandlerResult, ended, ended_without_reply},
     },
-    handle::{errors::OpenError, events::EndOfEvents},
+    ports::{errors::OpenError, events::EndOfEvents},
     services::mcp_server::StartingServers,
     session::{agents::Children, timer::Timer, turn_handles::TurnHandles},
     storage::{

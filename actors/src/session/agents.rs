@@ -33,7 +33,7 @@ use super::{
 };
 use crate::{
     groundwork::{mailbox::Mailbox, spans, supervision::spawn},
-    handle::events::EventHub,
+    ports::events::EventHub,
     services::mcp_server::SessionServers,
 };
 

@@ -23,12 +23,14 @@ use crate::{
         directory::{ActorKind, Directory, ParkedCall},
         mailbox::{Mailbox, Refused},
     },
-    handle::{
-        approval::pending::Approvals,
+    ports::{
         channel::Channel,
         events::{EventHub, Events, Wants},
     },
-    services::mcp_server::{McpServerStatus, SessionServers},
+    services::{
+        approval::pending::Approvals,
+        mcp_server::{McpServerStatus, SessionServers},
+    },
 };
 
 /// A session. Clones are the same session. It lives until it is closed or its `Ennead` ends;

@@ -22,7 +22,7 @@ use tokio::sync::oneshot;
 use super::{HookToken, RunError, RunOutcome, Status, WaitingCall, agents::SpawnRequest};
 use crate::{
     groundwork::mailbox::Admitted,
-    handle::errors::OpenError,
+    ports::errors::OpenError,
     services::mcp_server::Answered,
     storage::{archive::Opened, transcript_writer::Recorded},
     world::{hook_process::HookPlace, source_files::Fingerprints},

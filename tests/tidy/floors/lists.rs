@@ -117,20 +117,14 @@ pub(super) const ACTORS: &[Floor] = &[
     (
         "ports",
         &[
-            "handle::approval::approver",
-            "handle::approval::policy",
+            "ports",
             "storage::archive::guard",
             "storage::archive::layout",
-            "handle::errors",
-            "handle::events",
-            "handle::in_process_hook",
-            "handle::in_process_model",
-            "handle::options::environment",
             "storage::transcript_store",
             "world",
         ],
     ),
-    ("options", &["handle::channel", "handle::options", "groundwork::redaction"]),
+    ("options", &["groundwork::redaction", "options"]),
     (
         "storage",
         &[
@@ -143,27 +137,24 @@ pub(super) const ACTORS: &[Floor] = &[
     (
         "leaves, and what they share",
         &[
-            "handle::approval",
-            "turn::gate_worker",
-            "services::governor",
-            "turn::hook_runner",
-            "services::mcp_server",
-            "turn::model_call",
+            "services",
             "session::background",
             "session::context",
             "session::tools",
+            "turn::gate_worker",
+            "turn::hook_runner",
+            "turn::model_call",
             "turn::shaper_stage",
             "turn::source_reader",
             "turn::tool_dispatcher",
-            "handle::trust",
             "turn::turn_supervisor::message",
         ],
     ),
     ("turn and session", &["session", "turn::turn_supervisor"]),
     ("shard", &["shard"]),
-    ("handle", &["handle::ennead"]),
+    ("handle", &["handle"]),
     ("server", &["serve"]),
-    ("the crate", &["", "groundwork", "handle", "services", "storage", "turn"]),
+    ("the crate", &["", "groundwork", "storage", "turn"]),
 ];
 
 /// The floors of `tools`, the lowest first.
