@@ -66,9 +66,12 @@
 #![doc = include_str!("front_door/runs.md")]
 
 // From the outside to the inside: `handle` opens sessions on a `shard`, a `session` runs turns, a `turn`
-// starts leaves. `services`, `storage`, `groundwork` and `world` serve them all.
+// starts leaves. `services`, `storage`, `groundwork` and `world` serve them all; `options` and `ports` are
+// what an embedder chooses and brings.
 mod groundwork;
 mod handle;
+mod options;
+mod ports;
 mod services;
 mod session;
 mod shard;
@@ -92,15 +95,18 @@ pub use ennead_runtime::{
 };
 
 pub use crate::{
-    handle::{
+    handle::ennead::Ennead,
+    options::{Endpoint, OptionError, Options, Placement, SessionOptions},
+    ports::{
         channel::Channel,
-        ennead::Ennead,
         errors::{OpenError, StartError},
         events::{AllEvents, Events},
-        options::{Endpoint, Environment, OptionError, Options, Placement, SessionOptions},
     },
     session::SessionHandle,
-    world::clock::{SystemClock, Timer},
+    world::{
+        clock::{SystemClock, Timer},
+        environment::Environment,
+    },
 };
 
 /// Tools of one's own, and servers that bring tools.
@@ -115,7 +121,7 @@ pub mod tool {
     };
     pub use ennead_tools::{custom::CustomTool, registry::builtin_tools};
 
-    pub use crate::handle::options::McpLimits;
+    pub use crate::options::McpLimits;
 }
 
 /// What a session may do: modes, rules, trust, and who answers questions.
@@ -130,9 +136,10 @@ pub mod permission {
         step7_permission_gate::Permit,
     };
 
-    pub use crate::handle::{
-        approval::{Approver, PermissionPolicy},
+    pub use crate::ports::{
+        approver::Approver,
         in_process_hook::{Hook, HookInput, HookReply},
+        policy::PermissionPolicy,
     };
 }
 
@@ -143,7 +150,7 @@ pub mod model {
     pub use ennead_runtime::{governor::limits::GovernorLimits, ports::Transport, tokens::Usage};
 
     pub use crate::{
-        handle::in_process_model::{InProcessModel, ModelError, ModelEvent, ModelRequest},
+        ports::in_process_model::{InProcessModel, ModelError, ModelEvent, ModelRequest},
         world::http_limits::HttpLimits,
     };
 }
@@ -157,7 +164,7 @@ pub mod settings {
         step3_context_assembly::SourceTexts,
     };
 
-    pub use crate::handle::options::Settings;
+    pub use crate::options::Settings;
     pub use crate::world::source_files::SourceFiles;
 }
 
@@ -179,7 +186,7 @@ pub mod testing {
     #[cfg(feature = "simulated")]
     pub use ennead_simulated::Playbook;
 
-    pub use crate::{handle::options::Breakpoints, world::clock::ManualClock};
+    pub use crate::{options::Breakpoints, world::clock::ManualClock};
 }
 
 /// Types of fields, variants, parameters and results of the above: what programs read, and seldom have to
@@ -228,11 +235,11 @@ pub mod data {
     pub use crate::world::http::HttpSetupError;
     pub use crate::{
         groundwork::directory::{ActorKind, Directory, Live},
-        handle::{
+        handle::trust::RecordError,
+        options::GoOn,
+        ports::{
             events::{EventsMissed, SessionEvent},
             in_process_model::OfferedTool,
-            options::GoOn,
-            trust::RecordError,
         },
         services::mcp_server::McpServerStatus,
         session::Status,
@@ -261,11 +268,9 @@ pub mod internal {
             mailbox::{Admitted, Mailbox, Refused, Slot},
             redaction::Redaction,
         },
-        handle::{
-            events::{CAPACITY, EventHub, MAX_BYTES},
-            options::{GoOn, with_lookup},
-            trust::{unset_until_trusted, waiting_for_trust},
-        },
+        handle::trust::{unset_until_trusted, waiting_for_trust},
+        options::{GoOn, with_lookup},
+        ports::events::{CAPACITY, EventHub, MAX_BYTES},
         storage::{
             archive::{
                 Archive, ArchiveMsg, ArchiveSetup, OpenTranscript, Opened, WriterHandle,

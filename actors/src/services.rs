@@ -1,5 +1,6 @@
 //! What the sessions of a process share and what outlives each of them: limits on calls to model
-//! servers, and the connections to MCP servers.
+//! servers, the connections to MCP servers, and the questions that wait for an answer.
 
+pub(crate) mod approval;
 pub(crate) mod governor;
 pub(crate) mod mcp_server;

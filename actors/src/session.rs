@@ -20,6 +20,7 @@ pub(crate) mod processes;
 mod servers;
 mod session_effects;
 mod shells;
+mod status;
 mod timer;
 pub(crate) mod tools;
 mod turn_handles;
@@ -44,7 +45,7 @@ use crate::{
         mailbox::{Admitted, Mailbox, Slot},
         supervision::{HandlerResult, ended, ended_without_reply},
     },
-    handle::{errors::OpenError, events::EndOfEvents},
+    ports::{errors::OpenError, events::EndOfEvents},
     services::mcp_server::StartingServers,
     session::{agents::Children, timer::Timer, turn_handles::TurnHandles},
     storage::{
@@ -59,10 +60,8 @@ use crate::{
 };
 pub(crate) use context::SessionContext;
 pub use handle::SessionHandle;
-pub use handle::Status;
-pub(crate) use hooks::HookToken;
-pub(crate) use message::{Prompt, RunReply, SessionMsg};
-pub(crate) use turn_handles::WaitingCall;
+pub(crate) use message::{HookToken, Prompt, RunReply, SessionMsg, SpawnRequest, WaitingCall};
+pub use status::Status;
 
 /// What a session is given.
 pub(crate) struct SessionSetup {

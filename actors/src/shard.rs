@@ -16,10 +16,8 @@ use crate::{
         scheduler,
         supervision::{ended, spawn},
     },
-    handle::{
-        errors::StartError,
-        options::{Options, Placement},
-    },
+    options::{Options, Placement},
+    ports::errors::StartError,
     services::{
         governor::{Governor, GovernorMsg, ProviderLimiter, Spawner},
         mcp_server::{self, McpMsg, McpServer, Server, ServerHome, Tools},

@@ -3,6 +3,7 @@
 pub(crate) mod agent_files;
 pub(crate) mod clock;
 mod compiled_patterns;
+pub(crate) mod environment;
 mod git;
 pub(crate) mod hook_process;
 #[cfg(feature = "http")]
@@ -25,9 +26,11 @@ use std::sync::Arc;
 use ennead_runtime::ports::{Clock, Transport};
 
 use crate::{
-    handle::{errors::StartError, options::Environment},
+    ports::errors::StartError,
     storage::transcript_store::TranscriptStore,
-    world::{clock::Timer, http_limits::HttpLimits, source_files::SourceLookup},
+    world::{
+        clock::Timer, environment::Environment, http_limits::HttpLimits, source_files::SourceLookup,
+    },
 };
 
 /// Returns the transport of those who name none: HTTP, with a pool of connections of its own.

@@ -219,10 +219,11 @@ fn is_semicolon(token: &TokenTree) -> bool {
     matches!(token, TokenTree::Punct(it) if it.as_char() == ';')
 }
 
-/// `[cfg(test)]`, and nothing wider: code under `any(test, …)` also runs outside tests.
+/// `[cfg(test)]` or narrower, and nothing wider: code under `any(test, …)` also runs outside tests.
 fn is_cfg_test(attribute: &Group) -> bool {
+    let text = attribute.to_string().replace(' ', "");
     attribute.delimiter() == Delimiter::Bracket
-        && attribute.to_string().replace(' ', "") == "[cfg(test)]"
+        && (text == "[cfg(test)]" || text.starts_with("[cfg(all(test,"))
 }
 
 /// The tokens up to the end of the item that begins here: its semicolon or its braces.
@@ -254,7 +255,7 @@ fn module_in_file(tokens: &[TokenTree]) -> Option<String> {
 fn comments_text_and_tests_are_not_code() {
     let code = Code::of_text(
         "//! std::fs\n/* std::net */ /// tokio\nfn f<'a>(it: &'static str) -> &'a str {\n\
-         \"std::process\" }\n#[cfg(test)]\nmod tests { use std::fs; }\n#[cfg(test)]\nuse std::{env};",
+         \"std::process\" }\n#[cfg(test)]\nmod tests { use std::fs; }\n#[cfg(test)]\nuse std::{env};\n#[cfg(all(test, unix))]\nuse std::os;",
     );
     assert!(!code.words.contains_key("std"), "{:?}", code.paths);
     assert!(!code.words.contains_key("tokio"), "{:?}", code.paths);

@@ -156,8 +156,8 @@ fn only_the_environment_reads_the_environment() {
     // The first finds the keys that child processes do not inherit, the last the variables that git
     // does not.
     let expected = [
-        "actors/src/handle/options/credentials.rs",
-        "actors/src/handle/options/environment.rs",
+        "actors/src/options/credentials.rs",
+        "actors/src/world/environment.rs",
         "actors/src/world/git.rs",
     ];
     assert_eq!(Vec::from_iter(files), expected);

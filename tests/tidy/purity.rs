@@ -184,13 +184,13 @@ fn the_rule_tells_the_world_from_plain_values() {
 /// Files of the actors in which a lock or an atomic is, with what it is for. None of them holds
 /// state of a turn: that is one value, owned by one actor.
 const LOCKS: &[(&str, &str)] = &[
-    ("handle/approval/pending.rs", "which questions are open, and the way to the turns that ask"),
+    ("services/approval/pending.rs", "which questions are open, and the way to the turns that ask"),
     ("storage/archive.rs", "the lock file, kept by the archive while writers come and go"),
     (
         "handle/ennead.rs",
         "the count of sessions, for placing them, and settings that were merged before",
     ),
-    ("handle/events.rs", "what goes out to listeners"),
+    ("ports/events.rs", "what goes out to listeners"),
     ("services/governor.rs", "the gates of an `Ennead`, by provider and key"),
     (
         "services/governor/provider_limiter.rs",
@@ -205,7 +205,7 @@ const LOCKS: &[(&str, &str)] = &[
         "turn/model_call/learned.rs",
         "what servers named of their models, for sessions that open later",
     ),
-    ("handle/events/everywhere.rs", "what waits for readers of all events, which only look on"),
+    ("ports/events/everywhere.rs", "what waits for readers of all events, which only look on"),
     (
         "groundwork/redaction.rs",
         "the numbers of secrets, so that a placeholder means one in a whole session",

@@ -19,7 +19,7 @@ use crate::{
     output::{cut_line, push_numbered},
     patch::structured_patch,
     paths::{Directory, OpenError, split},
-    write::replace::{Replacement, replace},
+    replace::{Replacement, replace},
 };
 
 /// Lines around the change in the snippet that the model is shown.

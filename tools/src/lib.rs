@@ -37,11 +37,14 @@ mod declared;
 mod files;
 #[cfg(feature = "search")]
 mod globs;
+#[cfg(target_os = "linux")]
+mod helper;
 mod hidden;
 mod hosted;
 mod output;
 mod patch;
 mod paths;
+mod replace;
 #[cfg(feature = "search")]
 mod walk;
 

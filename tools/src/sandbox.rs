@@ -84,7 +84,7 @@ impl Kernel {
             return Err(SandboxUnavailable(why.clone()));
         }
         #[cfg(target_os = "linux")]
-        if !crate::process_tree::reaper::is_offered() {
+        if !crate::helper::is_offered() {
             let why =
                 "this program does not call `process_tree::reaper::serve`, or its helper failed";
             return Err(SandboxUnavailable(why.to_owned()));

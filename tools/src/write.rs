@@ -16,11 +16,8 @@ use crate::{
     files::{Loaded, in_form_of, normal, original},
     patch::structured_patch,
     paths::{Directory, OpenError, split},
+    replace::{Replacement, replace},
 };
-
-pub(crate) mod replace;
-
-use replace::{Replacement, replace};
 
 pub(crate) struct Write;
 

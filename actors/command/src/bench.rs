@@ -5,22 +5,19 @@
 //! read no settings and no instruction files, so that no hooks of the user are run hundreds of times and
 //! figures of two machines mean the same. Figures of debug builds say little.
 
+mod error;
 mod interrupts;
 mod isolation;
 mod memory;
 mod meters;
+mod samples;
 mod stage;
 mod steps;
 mod turns;
 
-use std::{io, time::Duration};
+use serde::Serialize;
 
-use ennead::{OpenError, OptionError, RunError, StartError, serve::ServeError};
-use ennead_simulated::PlaybookError;
-use ennead_tools::custom::CustomToolError;
-use serde::{Serialize, Serializer};
-use thiserror::Error;
-
+pub use error::BenchError;
 pub use interrupts::{Interrupt, Latency, SERVED_WITHIN, Waiting};
 pub use isolation::{Isolated, Isolation, Misbehaved, Misbehaviour, Times};
 pub use memory::Memory;
@@ -67,42 +64,6 @@ pub struct Figures {
     pub interrupts: Vec<Interrupt>,
 }
 
-/// Why nothing could be measured.
-#[derive(Debug, Error)]
-#[non_exhaustive]
-pub enum BenchError {
-    /// Settings cannot be given, or a tool cannot be named in a rule.
-    #[error(transparent)]
-    Option(#[from] OptionError),
-    /// No temporary directory, or no runtime.
-    #[error("cannot prepare the measurement")]
-    Prepare(#[from] io::Error),
-    /// The playbook cannot be played.
-    #[error(transparent)]
-    Playbook(#[from] PlaybookError),
-    /// The tools cannot be made.
-    #[error(transparent)]
-    Tool(#[from] CustomToolError),
-    /// The host cannot start.
-    #[error(transparent)]
-    Start(#[from] StartError),
-    /// The server cannot start.
-    #[error(transparent)]
-    Serve(#[from] ServeError),
-    /// A session cannot be opened.
-    #[error("cannot open a session")]
-    Open(#[from] OpenError),
-    /// A run left no outcome.
-    #[error(transparent)]
-    Run(#[from] RunError),
-    /// A run ended otherwise than the playbook has it.
-    #[error("a run ended with {0}")]
-    Ended(&'static str),
-    /// The session or the thread that was measured is gone.
-    #[error("what was measured is gone")]
-    Gone,
-}
-
 impl Bench {
     /// Measures everything, one after the other.
     ///
@@ -128,29 +89,5 @@ impl Bench {
             interrupts.push(interrupts::measure(waiting, self.n_interrupts.max(1)).await?);
         }
         Ok(Figures { debug_build: cfg!(debug_assertions), memory, turns, steps, interrupts })
-    }
-}
-
-/// The middle one; of an even number, the higher of the two. Zero of nothing.
-fn median(samples: &mut [Duration]) -> Duration {
-    samples.sort_unstable();
-    samples.get(samples.len() / 2).copied().unwrap_or_default()
-}
-
-/// Microseconds with what is below them.
-fn as_us<S: Serializer>(duration: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.serialize_f64(duration.as_nanos() as f64 / 1e3)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_median_is_the_middle_of_any_order() {
-        let us = Duration::from_micros;
-        assert_eq!(median(&mut [us(9), us(1), us(5)]), us(5));
-        assert_eq!(median(&mut [us(4), us(1)]), us(4));
-        assert_eq!(median(&mut []), us(0));
     }
 }

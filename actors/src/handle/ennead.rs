@@ -45,14 +45,14 @@ use crate::{
         redaction::{PatternsInUse, Redaction},
         spans,
     },
-    handle::{
-        approval::pending::Approvals,
+    options::{Endpoint, Options, SessionOptions, credentials::secret_variables},
+    ports::{
         errors::{OpenError, StartError},
         events::{EventHub, EventsOfAll},
         in_process_hook::Hooks,
-        options::{Endpoint, Options, SessionOptions, credentials::secret_variables},
     },
     services::{
+        approval::pending::Approvals,
         governor::Governors,
         mcp_server::{self, Joined, McpServers},
     },

@@ -17,7 +17,7 @@ use ennead_tools::source_file::{ReadError, Root, open_chosen};
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::{handle::options::Environment, services::mcp_server::one_line};
+use crate::{services::mcp_server::one_line, world::environment::Environment};
 
 /// Bytes of the user's state that are read. It holds histories of all projects and grows to megabytes.
 const MAX_STATE: u64 = 64 * 1024 * 1024;

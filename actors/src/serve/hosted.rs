@@ -17,7 +17,7 @@ use super::{
     ring::{Kept, Ring},
     runs::{Run, Runs},
 };
-use crate::{SessionHandle, handle::events::SessionEvent};
+use crate::{SessionHandle, ports::events::SessionEvent};
 
 /// A session that the server hosts.
 #[derive(Debug)]

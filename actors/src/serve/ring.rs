@@ -11,7 +11,7 @@ use std::{
 use ennead_runtime::time::Timestamp;
 use tokio::sync::Notify;
 
-use crate::handle::events::SessionEvent;
+use crate::ports::events::SessionEvent;
 
 /// Events of one session that are kept at most.
 pub(crate) const CAPACITY: usize = 2048;

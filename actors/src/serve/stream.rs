@@ -29,7 +29,7 @@ use super::{
     ring::{Kept, Next},
     run_routes::RunView,
 };
-use crate::handle::events::SessionEvent;
+use crate::ports::events::SessionEvent;
 
 /// How long a stream is silent before a comment shows that it lives.
 const HEARTBEAT: Duration = Duration::from_secs(15);

@@ -15,7 +15,7 @@ use ractor::{Actor, ActorProcessingErr, ActorRef, MessagingErr, concurrency::Joi
 
 use crate::{
     groundwork::directory::{ActorKind, Directory, Registration},
-    handle::options::Endpoint,
+    options::Endpoint,
 };
 
 pub(crate) use provider_limiter::{CallPermit, CallRequest, Parked, ProviderLimiter, Spawner};

@@ -26,14 +26,14 @@ use ractor::{ActorId, ActorProcessingErr, ActorRef};
 use serde_json::{Map, Value, json};
 use tokio::sync::oneshot;
 
-pub(crate) use self::report::{AgentPort, SpawnRequest};
+pub(crate) use self::report::AgentPort;
 use super::{
     Gone, OpenPlan, Prompt, RunError, RunOutcome, Session, SessionMsg, SessionSetup, SessionState,
-    background::SessionShells, context::SessionContext,
+    SpawnRequest, background::SessionShells, context::SessionContext,
 };
 use crate::{
     groundwork::{mailbox::Mailbox, spans, supervision::spawn},
-    handle::events::EventHub,
+    ports::events::EventHub,
     services::mcp_server::SessionServers,
 };
 

@@ -14,13 +14,13 @@ use crate::{
         redaction::Redaction,
         supervision::Job,
     },
-    handle::{
-        approval::{Approver, PermissionPolicy, pending::Approvals},
-        events::EventHub,
-        in_process_hook::Hooks,
-        options::{Breakpoints, Endpoint},
+    options::{Breakpoints, Endpoint},
+    ports::{
+        approver::Approver, events::EventHub, in_process_hook::Hooks, policy::PermissionPolicy,
     },
-    services::{governor::ProviderLimiter, mcp_server::SessionServers},
+    services::{
+        approval::pending::Approvals, governor::ProviderLimiter, mcp_server::SessionServers,
+    },
     session::{background::SessionShells, tools::SessionTools},
     turn::model_call::learned::Learned,
     world::{World, source_files::SessionDirs},

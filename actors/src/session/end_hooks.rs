@@ -12,7 +12,7 @@ use futures::future::join_all;
 
 use super::{SessionContext, SessionState};
 use crate::{
-    handle::in_process_hook,
+    ports::in_process_hook,
     world::hook_process::{HookPlace, run_handler},
 };
 

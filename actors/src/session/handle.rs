@@ -4,31 +4,31 @@ use std::{path::PathBuf, sync::Arc};
 
 use ennead_runtime::{
     approval::{AnswerError, ModeError, PermissionAnswer, Question, QuestionKey},
-    ids::{RunId, SessionId, ToolUseId},
+    ids::{SessionId, ToolUseId},
     output::{ChannelPolicy, OutputSettings},
     permission::PermissionMode,
-    ports::shells::ShellStatus,
     run::{
         RunRequest,
         outcome::{RunError, RunOutcome},
     },
-    step::Step,
 };
 use ractor::ActorRef;
 use tokio::sync::oneshot;
 
-use super::{Prompt, SessionMsg};
+use super::{Prompt, SessionMsg, Status};
 use crate::{
     groundwork::{
-        directory::{ActorKind, Directory, ParkedCall},
+        directory::{ActorKind, Directory},
         mailbox::{Mailbox, Refused},
     },
-    handle::{
-        approval::pending::Approvals,
+    ports::{
         channel::Channel,
         events::{EventHub, Events, Wants},
     },
-    services::mcp_server::{McpServerStatus, SessionServers},
+    services::{
+        approval::pending::Approvals,
+        mcp_server::{McpServerStatus, SessionServers},
+    },
 };
 
 /// A session. Clones are the same session. It lives until it is closed or its `Ennead` ends;
@@ -45,26 +45,6 @@ pub struct SessionHandle {
     /// Names of the tools, in the order they are offered.
     pub(crate) tools: Arc<[String]>,
     pub(crate) servers: SessionServers,
-}
-
-/// The state of a session.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Status {
-    /// The run under way.
-    pub run: Option<RunId>,
-    /// Its turn, from 1.
-    pub turn: u32,
-    /// Where its turn is.
-    pub step: Option<Step>,
-    /// Why its call of the model is not sent yet, if it waits for the governor.
-    pub parked: Option<ParkedCall>,
-    /// Number of prompts that wait for their run.
-    pub queued: usize,
-    /// Number of sub-agents at work.
-    pub agents: usize,
-    /// Commands in the background, oldest first.
-    pub shells: Vec<ShellStatus>,
 }
 
 impl SessionHandle {

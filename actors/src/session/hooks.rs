@@ -4,9 +4,8 @@ use std::sync::Arc;
 
 use ennead_runtime::turn::effect::HookFiring;
 use ractor::ActorRef;
-use tokio_util::task::task_tracker::TaskTrackerToken;
 
-use super::{SessionMsg, SessionState};
+use super::{HookToken, SessionMsg, SessionState};
 use crate::{
     groundwork::{
         mailbox::{Mailbox, Refused},
@@ -18,16 +17,6 @@ use crate::{
     },
     world::hook_process::HookPlace,
 };
-
-/// What goes with a request for hooks.
-pub(crate) struct HookToken {
-    /// Receives the outcome.
-    pub(crate) turn: ActorRef<TurnMsg>,
-    /// Held until the handlers are over.
-    pub(crate) token: TaskTrackerToken,
-    /// The span of the step that fires them.
-    pub(crate) span: tracing::Span,
-}
 
 impl SessionState {
     pub(super) async fn run_hooks(

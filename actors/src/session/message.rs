@@ -5,26 +5,32 @@ use std::{sync::Arc, time::Duration};
 use ennead_runtime::{
     approval::ModeError,
     ids::{AgentId, ToolUseId},
+    lease::MaxCost,
     permission::PermissionMode,
     ports::{
-        BoxFuture, CommittedOutcome,
+        AgentOrder, AgentReport, BoxFuture, CommittedOutcome,
         shells::{Detached, ShellStatus},
     },
-    run::RunRequest,
-    session::{Earlier, TreeAnswer, TreeQuestion},
-    step1_settings_resolution::Merged,
+    run::{
+        RunRequest,
+        outcome::{RunError, RunOutcome},
+    },
+    session::{CallName, Earlier, TreeAnswer, TreeQuestion},
+    step1_settings_resolution::{AgentLimits, LayerText, Merged},
     transcript::load::UsageTotals,
     turn::effect::{Append, HookFiring, TurnReport},
 };
 use ractor::{ActorId, ActorRef};
 use tokio::sync::oneshot;
+use tokio_util::task::task_tracker::TaskTrackerToken;
 
-use super::{HookToken, RunError, RunOutcome, Status, WaitingCall, agents::SpawnRequest};
+use super::status::Status;
 use crate::{
     groundwork::mailbox::Admitted,
-    handle::errors::OpenError,
+    ports::errors::OpenError,
     services::mcp_server::Answered,
     storage::{archive::Opened, transcript_writer::Recorded},
+    turn::{model_call::Sent, turn_supervisor::TurnMsg},
     world::{hook_process::HookPlace, source_files::Fingerprints},
 };
 
@@ -103,4 +109,41 @@ pub(crate) enum SessionMsg {
     TreeAnswer(TreeAnswer),
     /// A child has ended. Comes after all that it sent before.
     ChildGone(ActorId),
+}
+
+/// What goes with a request for hooks.
+pub(crate) struct HookToken {
+    /// Receives the outcome.
+    pub(crate) turn: ActorRef<TurnMsg>,
+    /// Held until the handlers are over.
+    pub(crate) token: TaskTrackerToken,
+    /// The span of the step that fires them.
+    pub(crate) span: tracing::Span,
+}
+
+/// A model call that waits to be let go.
+pub(crate) struct WaitingCall {
+    pub(crate) name: CallName,
+    /// The limits in the settings under which it is made.
+    pub(crate) limits: AgentLimits,
+    /// The most that it can use.
+    pub(crate) worst: MaxCost,
+    /// Sent to when it may begin. Dropped when the turn is ended instead.
+    pub(crate) go: oneshot::Sender<()>,
+    /// Set when it is sent then.
+    pub(crate) sent: Sent,
+}
+
+/// A tool wants a sub-agent.
+pub(crate) struct SpawnRequest {
+    /// Its turn.
+    pub(crate) key: u64,
+    /// The limits in its turn's settings.
+    pub(crate) limits: AgentLimits,
+    /// The layers that these settings were made of.
+    pub(crate) layers: Arc<[LayerText]>,
+    /// What for.
+    pub(crate) order: AgentOrder,
+    /// Who waits.
+    pub(crate) reply: oneshot::Sender<AgentReport>,
 }

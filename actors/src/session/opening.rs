@@ -23,7 +23,7 @@ use crate::{
         merging::merged,
         supervision::{HandlerResult, spawn_leaf},
     },
-    handle::errors::OpenError,
+    ports::errors::OpenError,
     storage::{
         archive::{Opened, layout},
         transcript_store::TranscriptStore,

@@ -4,17 +4,15 @@ use std::{sync::Arc, time::Duration};
 
 use ennead_runtime::{
     ids::ToolUseId,
-    lease::MaxCost,
     permission::Scope,
     ports::CommittedOutcome,
     session::{CallName, SessionInput, TurnRemains},
-    step1_settings_resolution::{AgentLimits, LayerText},
+    step1_settings_resolution::LayerText,
     turn::TurnSetup,
 };
 use ractor::{ActorId, ActorRef};
-use tokio::sync::oneshot;
 
-use super::{SessionMsg, SessionState, Starting};
+use super::{SessionMsg, SessionState, Starting, WaitingCall};
 use crate::{
     groundwork::{
         directory::ActorKind,
@@ -42,19 +40,6 @@ pub(super) struct TurnHandles {
     pub(super) settled: Vec<(ToolUseId, CommittedOutcome)>,
     /// Waits until nothing that the turn started is at work.
     pub(super) ending: Option<ActorId>,
-}
-
-/// A model call that waits to be let go.
-pub(crate) struct WaitingCall {
-    pub(crate) name: CallName,
-    /// The limits in the settings under which it is made.
-    pub(crate) limits: AgentLimits,
-    /// The most that it can use.
-    pub(crate) worst: MaxCost,
-    /// Sent to when it may begin. Dropped when the turn is ended instead.
-    pub(crate) go: oneshot::Sender<()>,
-    /// Set when it is sent then.
-    pub(crate) sent: Sent,
 }
 
 impl TurnHandles {

@@ -34,7 +34,7 @@ use crate::{
         redaction::Redaction,
         supervision::spawn,
     },
-    handle::errors::OpenError,
+    ports::errors::OpenError,
     storage::{
         checkpoint::Acknowledged,
         transcript_store::{Lease, TranscriptStore},

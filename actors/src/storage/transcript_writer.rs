@@ -28,7 +28,7 @@ use crate::{
         directory::{ActorKind, Directory, Registration},
         redaction::Redaction,
     },
-    handle::errors::OpenError,
+    ports::errors::OpenError,
     storage::{
         archive::{
             LockSlot, OpenReply, Opened, WriterHandle,

@@ -25,7 +25,7 @@ use crate::{
         spans,
         supervision::{ended, spawn_leaf},
     },
-    handle::in_process_hook,
+    ports::in_process_hook,
     session::context::SessionContext,
     turn::turn_supervisor::TurnMsg,
     world::hook_process::{HookPlace, run_handler},

@@ -3,7 +3,7 @@
 //! What can be shown goes straight to the event hub, one batch per read; the supervisor hears the
 //! settled answer or why there is none. Before it sends it passes the limiter of the provider and key
 //! (`services/governor/provider_limiter.rs`), where it may be parked. Bytes come from a `Transport` (`world/http.rs`), are read
-//! by `AnswerReader` (`step5_model_call/provider.rs` in `runtime`), and deltas leave for `handle/events.rs`.
+//! by `AnswerReader` (`step5_model_call/provider.rs` in `runtime`), and deltas leave for `ports/events.rs`.
 
 mod body;
 mod headers;
@@ -30,7 +30,8 @@ use self::{
 };
 use crate::{
     groundwork::{directory::ParkedMark, spans},
-    handle::{events::EventHub, in_process_model, options::Endpoint},
+    options::Endpoint,
+    ports::{events::EventHub, in_process_model},
     services::governor::{CallPermit, CallRequest, Parked, ProviderLimiter},
     session::context::SessionContext,
 };

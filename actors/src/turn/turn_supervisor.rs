@@ -44,7 +44,7 @@ use crate::{
         spans,
         supervision::ended_without_reply,
     },
-    handle::approval::pending::OpenQuestion,
+    services::approval::pending::OpenQuestion,
     session::{SessionMsg, context::SessionContext},
     turn::{
         model_call::Sent,

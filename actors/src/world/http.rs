@@ -24,7 +24,7 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 pub use self::pools::HttpSetupError;
 use self::pools::{Pool, Pools};
 use super::http_limits::CONNECT;
-use crate::handle::options::Environment;
+use crate::world::environment::Environment;
 
 /// reqwest behind the port.
 #[derive(Debug)]

@@ -37,26 +37,10 @@ use super::{
     link::{self, ASK_TO_END, Report},
     sweep::{self, SweepTarget},
 };
-use crate::sandbox;
-
-/// The name under which it is started.
-pub(crate) const NAME: &str = "ennead-reaper";
-
-/// In place of what becomes of the rest: whether it can have a network of its own is all that is asked.
-pub(crate) const PROBE: &str = "probe-network";
-
-/// In place of what becomes of the rest: a reaper is to be the first process of a PID namespace, and this
-/// process makes that.
-pub(crate) const OUTER: &str = "outer";
-
-/// In place of what becomes of the rest: this is the first process of its PID namespace.
-const FIRST: &str = "first";
-
-/// After [`OUTER`]: whether there can be such a namespace is all that is asked.
-pub(crate) const PROBE_PROCESSES: &str = "probe-processes";
-
-/// Whether the executable of this process is a reaper under that name.
-static OFFERED: AtomicBool = AtomicBool::new(false);
+use crate::{
+    helper::{self, FIRST, NAME, OUTER, PROBE, PROBE_PROCESSES},
+    sandbox,
+};
 
 /// Is the reaper, if this process was started as one, and gives its exit code. To be called before
 /// anything else by the `main` of a program whose commands are to leave nothing behind:
@@ -77,20 +61,10 @@ static OFFERED: AtomicBool = AtomicBool::new(false);
 pub fn serve() -> Option<ExitCode> {
     let mut words = std::env::args_os();
     if words.next().is_none_or(|it| it != NAME) {
-        OFFERED.store(true, Ordering::Relaxed);
+        helper::offer();
         return None;
     }
     Some(if keep(words).is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
-}
-
-/// Whether a reaper can be started.
-pub(crate) fn is_offered() -> bool {
-    OFFERED.load(Ordering::Relaxed)
-}
-
-/// It could not be used once, and will not be asked again.
-pub(super) fn give_up() {
-    OFFERED.store(false, Ordering::Relaxed);
 }
 
 /// What the threads of a reaper share.

@@ -22,11 +22,11 @@ use super::{MARKER, ProcessTree, Processes, Rest, marks_with};
 #[cfg(target_os = "linux")]
 use super::{
     link::{self, ASK_TO_END, Report},
-    reaper, sweep,
+    sweep,
 };
-#[cfg(target_os = "linux")]
-use crate::sandbox;
 use crate::withdrawn_keys;
+#[cfg(target_os = "linux")]
+use crate::{helper, sandbox};
 
 /// How long a reaper has to end everything before it is done without it. It itself waits five
 /// seconds for a process that does not die.
@@ -128,7 +128,7 @@ impl Launch<'_> {
             checked.map_err(io::Error::other)?.map_err(io::Error::other)?;
         }
         #[cfg(target_os = "linux")]
-        if reaper::is_offered() {
+        if helper::is_offered() {
             let below = below_reaper(program, rest, confine.as_deref(), input.as_ref(), &configure);
             if let Ok((child, link, proxied)) = below {
                 let reaper = Some(Reaper { link, ended: None });
@@ -150,7 +150,7 @@ impl Launch<'_> {
                     }
                     return Ok(started);
                 }
-                reaper::give_up();
+                helper::give_up();
             }
         }
         if confine.is_some() {
@@ -217,9 +217,9 @@ fn below_reaper(
     let policy = confine.map(serde_json::to_string).transpose()?.unwrap_or_default();
     // The path of the executable may lead to a newer one by now; this leads to ours.
     let child = spawn(OsStr::new("/proc/self/exe"), |command| {
-        command.arg0(reaper::NAME);
+        command.arg0(helper::NAME);
         if confine.is_some() && sandbox::kernel().own_processes {
-            command.arg(reaper::OUTER);
+            command.arg(helper::OUTER);
         }
         command.arg(rest.word()).arg(&policy).arg(program);
         configure(command)?;

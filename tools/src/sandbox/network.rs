@@ -15,7 +15,7 @@ use rustix::{
 };
 
 use super::namespaces;
-use crate::process_tree::reaper;
+use crate::helper;
 
 /// Where the proxy is reached from inside. Nothing else listens in a new namespace, so any port is free.
 pub(crate) const PORT: u16 = 3128;
@@ -35,9 +35,9 @@ pub(crate) fn listen() -> io::Result<TcpListener> {
 /// Whether the kernel lets this program's helper do so.
 pub(super) fn is_there() -> bool {
     let mut probe = Command::new("/proc/self/exe");
-    probe.arg0(reaper::NAME).arg(reaper::PROBE);
+    probe.arg0(helper::NAME).arg(helper::PROBE);
     probe.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    reaper::is_offered() && probe.status().is_ok_and(|it| it.success())
+    helper::is_offered() && probe.status().is_ok_and(|it| it.success())
 }
 
 /// Switches the loopback device on, by a message to the kernel. Source: `linux/netlink.h`,

@@ -19,7 +19,7 @@ use rustix::{
 };
 
 use super::namespaces;
-use crate::process_tree::reaper;
+use crate::helper;
 
 /// Has the next process that this one starts be the first of a new namespace, with the right to mount.
 /// To be called by the outer helper alone, while it has one thread.
@@ -57,7 +57,7 @@ pub(crate) fn begin() -> io::Result<()> {
 /// Whether the kernel lets this program's helpers do so.
 pub(super) fn is_there() -> bool {
     let mut probe = Command::new("/proc/self/exe");
-    probe.arg0(reaper::NAME).args([reaper::OUTER, reaper::PROBE_PROCESSES]);
+    probe.arg0(helper::NAME).args([helper::OUTER, helper::PROBE_PROCESSES]);
     probe.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    reaper::is_offered() && probe.status().is_ok_and(|it| it.success())
+    helper::is_offered() && probe.status().is_ok_and(|it| it.success())
 }

@@ -12,7 +12,8 @@ use futures::future;
 use serde::Serialize;
 
 use super::{
-    BenchError, as_us, median,
+    BenchError,
+    samples::{as_us, median},
     stage::{CALLS, RUNS_PER_SESSION, STALLS, Stage, WAITS, waiting_hook},
 };
 

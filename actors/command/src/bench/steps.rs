@@ -13,8 +13,9 @@ use serde::Serialize;
 use tokio::sync::mpsc::{self, UnboundedSender};
 
 use super::{
-    BenchError, as_us, median,
+    BenchError,
     meters::ModelTime,
+    samples::{as_us, median},
     stage::{CALLS, RUNS_PER_SESSION, Stage, Watched, answered, close},
 };
 

@@ -10,8 +10,9 @@ use futures::future;
 use serde::Serialize;
 
 use super::{
-    BenchError, as_us,
+    BenchError,
     meters::process_cpu,
+    samples::as_us,
     stage::{RUNS_PER_SESSION, Stage, answered, close},
 };
 

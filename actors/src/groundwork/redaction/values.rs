@@ -8,10 +8,7 @@ use ennead_runtime::{
 };
 
 use super::Redaction;
-use crate::{
-    groundwork::merging,
-    handle::options::{Endpoint, Environment},
-};
+use crate::{groundwork::merging, options::Endpoint, world::environment::Environment};
 
 /// Parts of the keys that say what is secret, in each of their spellings, and of the variables that
 /// settings set.

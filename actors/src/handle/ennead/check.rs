@@ -9,7 +9,8 @@ use ennead_runtime::{
 
 use super::{Ennead, is_uuid, layers, place::place};
 use crate::{
-    handle::{errors::OpenError, options::SessionOptions},
+    options::SessionOptions,
+    ports::errors::OpenError,
     turn::source_reader::FirstLook,
     world::{real_paths::RealPaths, source_files::SessionDirs},
 };

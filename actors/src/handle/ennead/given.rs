@@ -7,7 +7,7 @@ use ennead_runtime::{permission::Scope, step1_settings_resolution::LayerText};
 use super::{Ennead, check::Looked};
 use crate::{
     groundwork::redaction::Redaction,
-    handle::options::{Endpoint, SessionOptions},
+    options::{Endpoint, SessionOptions},
 };
 
 impl Ennead {

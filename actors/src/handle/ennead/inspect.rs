@@ -1,7 +1,7 @@
 //! What those see of an `Ennead` who look and change nothing.
 
 use super::Ennead;
-use crate::{groundwork::directory::Directory, handle::events::AllEvents};
+use crate::{groundwork::directory::Directory, ports::events::AllEvents};
 
 impl Ennead {
     /// Who lives in it.

@@ -5,12 +5,10 @@ use std::{io, sync::Arc};
 use ennead_runtime::step7_permission_gate::PathKind;
 
 use crate::{
-    handle::{
-        errors::OpenError,
-        options::{Environment, SessionOptions},
-    },
+    options::SessionOptions,
+    ports::errors::OpenError,
     storage::archive::{guard, layout::Layout},
-    world::{real_paths::RealPaths, source_files::SessionDirs},
+    world::{environment::Environment, real_paths::RealPaths, source_files::SessionDirs},
 };
 
 /// The directories that a session works with.

@@ -27,10 +27,8 @@ use super::{
     starting::{Answered, Asked, Joining, KeptNames, StartingServers},
 };
 use crate::{
-    handle::options::{
-        Endpoint, Environment, McpLimits, Options, SessionOptions, credentials::secret_variables,
-    },
-    world::source_files::SessionDirs,
+    options::{Endpoint, McpLimits, Options, SessionOptions, credentials::secret_variables},
+    world::{environment::Environment, source_files::SessionDirs},
 };
 
 /// Servers that are started at once for a session: more than anybody has, and a bound on what a

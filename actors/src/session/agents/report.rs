@@ -16,7 +16,7 @@ use ennead_runtime::{
 use ractor::ActorRef;
 use tokio::sync::oneshot;
 
-use crate::session::{RunError, RunOutcome, SessionMsg};
+use crate::session::{RunError, RunOutcome, SessionMsg, SpawnRequest};
 
 pub(super) fn refuse(reply: oneshot::Sender<AgentReport>, why: String) {
     let _gone = reply.send(AgentReport {
@@ -61,20 +61,6 @@ pub(super) fn report(
             head: None,
         },
     }
-}
-
-/// A tool wants a sub-agent.
-pub(crate) struct SpawnRequest {
-    /// Its turn.
-    pub(crate) key: u64,
-    /// The limits in its turn's settings.
-    pub(crate) limits: AgentLimits,
-    /// The layers that these settings were made of.
-    pub(crate) layers: Arc<[LayerText]>,
-    /// What for.
-    pub(crate) order: AgentOrder,
-    /// Who waits.
-    pub(crate) reply: oneshot::Sender<AgentReport>,
 }
 
 /// The way from a tool to its session.

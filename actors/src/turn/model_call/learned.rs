@@ -13,7 +13,7 @@ use ennead_runtime::{
     step5_model_call::{FailureClass, ModelFailure, named_limits::NamedLimits},
 };
 
-use crate::handle::options::Endpoint;
+use crate::options::Endpoint;
 
 /// Models that are remembered; further ones are learned by each session.
 const MAX_MODELS: usize = 256;

@@ -5,7 +5,7 @@ use ennead_runtime::{hook::HandlerOutput, step::Step, turn::TurnInput};
 use ractor::ActorId;
 
 use crate::{
-    handle::approval::pending::SurfaceAnswer,
+    services::approval::pending::SurfaceAnswer,
     turn::{gate_worker::CheckedCall, source_reader::Look},
 };
 

@@ -11,7 +11,7 @@ use ractor::ActorRef;
 use super::{ActiveTurn, Pending, TurnMsg, turn_effects::Outcome};
 use crate::{
     groundwork::directory::ActorKind,
-    handle::approval::{self, pending::SurfaceAnswer},
+    services::approval::{self, pending::SurfaceAnswer},
 };
 
 impl ActiveTurn {

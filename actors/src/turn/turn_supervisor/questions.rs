@@ -18,7 +18,7 @@ use ractor::{ActorId, ActorRef};
 use super::{ActiveTurn, Pending, TurnMsg};
 use crate::{
     groundwork::supervision::HandlerResult,
-    handle::approval,
+    services::approval,
     session::SessionMsg,
     turn::{gate_worker, model_call, source_reader},
 };

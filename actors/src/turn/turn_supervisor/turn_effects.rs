@@ -25,7 +25,7 @@ use crate::{
         spans,
         supervision::{HandlerResult, Job, spawn_leaf, stop_after_reply},
     },
-    handle::approval,
+    services::approval,
     session::{HookToken, SessionMsg, context::SessionContext},
     turn::{
         gate_worker::{self, CheckedCall},

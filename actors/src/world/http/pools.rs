@@ -18,7 +18,7 @@ use ennead_runtime::{
 use thiserror::Error;
 
 use super::trust::{self, TrustError};
-use crate::handle::options::Environment;
+use crate::world::environment::Environment;
 
 /// Clients that are kept. reqwest fixes the time for connecting per client, and sessions hardly ever
 /// differ in it.

@@ -17,7 +17,7 @@ use thiserror::Error;
 
 use ennead_tools::source_file::open_chosen;
 
-use crate::handle::options::Environment;
+use crate::world::environment::Environment;
 
 /// Names a file of authorities that are trusted in addition to the system's.
 const EXTRA: &str = "NODE_EXTRA_CA_CERTS";

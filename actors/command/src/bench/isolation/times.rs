@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde::Serialize;
 
 use super::hall::Asked;
-use crate::bench::as_us;
+use crate::bench::samples::as_us;
 
 /// How long runs took. Durations are microseconds in JSON.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]

@@ -1,18 +1,21 @@
 //! The flags and sub-commands of the command line.
 
+mod formats;
 mod protocol;
+mod serve;
 
 use std::{num::NonZeroU32, path::PathBuf};
 
 use clap::{CommandFactory, Parser, Subcommand, ValueEnum, error::ErrorKind};
-use ennead_command::stream_json::COMPATIBLE_VERSION;
-
-pub(crate) use crate::serve::Serve;
-use crate::{
+use ennead_command::{
     exit::{self, Exit, Failure},
-    show,
+    stream_json::COMPATIBLE_VERSION,
 };
+
+use crate::show;
+pub(crate) use formats::{Durability, OutputFormat, TableFormat};
 pub(crate) use protocol::{InputFormat, Protocol};
+pub(crate) use serve::{Serve, ServeCommand, TokenCommand};
 
 /// Hosts many agents in one process.
 ///
@@ -110,31 +113,6 @@ pub(crate) struct Print {
     pub(crate) durability: Option<Durability>,
     #[command(flatten)]
     pub(crate) protocol: Protocol,
-}
-
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub(crate) enum OutputFormat {
-    #[default]
-    Text,
-    Json,
-    StreamJson,
-}
-
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub(crate) enum TableFormat {
-    #[default]
-    Text,
-    Json,
-}
-
-#[derive(Clone, Copy, Debug, ValueEnum)]
-pub(crate) enum Durability {
-    /// Never: lines survive the end of the process, not that of the machine.
-    Process,
-    /// At the end of each turn and before calls with side effects.
-    Turn,
-    /// After every line.
-    Entry,
 }
 
 #[derive(Debug, Subcommand)]

@@ -2,17 +2,16 @@
 
 use std::{fmt::Write, time::Duration};
 
-use ennead_command::bench::{
-    Bench, BenchError, Figures, Isolated, Isolation, Latency, SERVED_WITHIN, Times, Waiting,
+use ennead_command::{
+    bench::{
+        Bench, BenchError, Figures, Isolated, Isolation, Latency, SERVED_WITHIN, Times, Waiting,
+    },
+    exit::{Exit, Failure},
+    signals::Signals,
 };
 use serde::Serialize;
 
-use crate::{
-    args, demo,
-    exit::{Exit, Failure},
-    print as prompt, show,
-    signals::Signals,
-};
+use crate::{args, demo, print as prompt, show};
 
 pub(crate) async fn run(args: args::Bench) -> Result<Exit, Failure> {
     let mut signals = Signals::take().await?;

@@ -1,13 +1,13 @@
 //! `config --explain`: the settings that hold here, each with where it comes from.
 
 use ennead::{Endpoint, Ennead};
+use ennead_command::exit::{Exit, Failure};
 use ennead_runtime::{output::terminal::clean_line, step1_settings_resolution::Explained};
 use serde_json::json;
 
 use crate::{
     args::{Config, Print, TableFormat},
     endpoint,
-    exit::{Exit, Failure},
     print::{exit_of, session_options},
     show,
 };

@@ -7,12 +7,12 @@ use std::{
     path::Path,
 };
 
-use ennead_command::conformance::{self, CaseResult, Verdict};
-
-use crate::{
+use ennead_command::{
+    conformance::{self, CaseResult, Verdict},
     exit::{Exit, Failure},
-    show,
 };
+
+use crate::show;
 
 #[derive(Default)]
 struct Count {

@@ -11,7 +11,9 @@ use ennead_command::{
     demo_load::Load,
     demo_serve::{self, DemoServerError},
     demo_view::View,
+    exit::{Exit, Failure},
     print::{model_record, result_text},
+    signals::Signals,
 };
 use ennead_runtime::output::OutputSettings;
 use tokio::net::TcpListener;
@@ -19,9 +21,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     args::{self, View as Choice},
-    exit::{Exit, Failure},
     print, show,
-    signals::Signals,
 };
 
 pub(crate) async fn run(args: args::Demo) -> Result<Exit, Failure> {

@@ -1,11 +1,11 @@
 //! `doctor`: what the harness would do, printed from what it does it by.
 
+use ennead_command::exit::{Exit, Failure};
 use ennead_runtime::recovery::{backoff::DEFAULT_RETRIES, table};
 use serde_json::{Map, json};
 
 use crate::{
     args::{Doctor, TableFormat},
-    exit::{Exit, Failure},
     show,
 };
 

@@ -10,10 +10,9 @@ use ennead::{
     Endpoint, OptionError, Options,
     internal::{SimulatedTransport, Simulator, embedded},
 };
+use ennead_command::exit::{Exit, Failure};
 use ennead_tools::withdrawn_keys;
 use reqwest::Url;
-
-use crate::exit::{Exit, Failure};
 
 /// Names the format in which the server is spoken to.
 const PROVIDER: &str = "ENNEAD_PROVIDER";

@@ -2,12 +2,14 @@
 
 use std::{fs, path::Path};
 
-use ennead_command::evaluation::{chart, evaluate, tables};
+use ennead_command::{
+    evaluation::{chart, evaluate, tables},
+    exit::{Exit, Failure},
+};
 use ennead_runtime::step4_context_shapers::Stage;
 
 use crate::{
     args::{Evaluate, TableFormat},
-    exit::{Exit, Failure},
     show,
 };
 

@@ -29,7 +29,7 @@ use std::process::ExitCode;
 
 use args::{Args, Command};
 use ennead_command::{
-    exit::{self, Exit, Failure},
+    exit::{Exit, Failure},
     signals,
 };
 use ennead_tools::withdrawn_keys;

@@ -3,13 +3,11 @@
 use std::{collections::BTreeMap, fs, sync::Arc};
 
 use ennead::tool::ServerConfig;
+use ennead_command::exit::{Exit, Failure};
 use ennead_runtime::mcp::config;
 use ennead_tools::withdrawn_keys;
 
-use crate::{
-    exit::{Exit, Failure},
-    show,
-};
+use crate::show;
 
 /// The servers of all the values, each a file or JSON. Of two of one name the later one holds.
 pub(crate) fn servers_of(given: &[String]) -> Result<Vec<ServerConfig>, Failure> {

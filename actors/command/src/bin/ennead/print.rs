@@ -14,9 +14,13 @@ use ennead::{
     data::Numbered,
     settings::{self, Settings},
 };
-use ennead_command::print::{
-    MAX_INPUT, ModelRecord, join_input, mark_simulated, model_record, result_object, result_text,
-    why,
+use ennead_command::{
+    exit::{Exit, Failure},
+    print::{
+        MAX_INPUT, ModelRecord, join_input, mark_simulated, model_record, result_object,
+        result_text, why,
+    },
+    signals::Signals,
 };
 use ennead_runtime::{
     permission::RuleKind,
@@ -27,14 +31,11 @@ use serde_json::Value;
 use crate::{
     args::{Durability, OutputFormat, Print},
     endpoint::{self, Variables},
-    exit::{Exit, Failure},
     mcp,
     prompter::{self, Prompter},
     rules,
     screen::Screen,
-    show,
-    signals::Signals,
-    stream, trusted,
+    show, stream, trusted,
 };
 
 /// How long standard input may be silent before a line says so.

@@ -11,11 +11,14 @@ use std::{
 };
 
 use ennead::Event;
-use ennead_command::print_view::{PrintView, Shown};
+use ennead_command::{
+    exit::Failure,
+    print_view::{PrintView, Shown},
+};
 use ennead_runtime::output::{OutputSettings, terminal::clean};
 use rustix::termios::tcgetwinsize;
 
-use crate::{exit::Failure, show};
+use crate::show;
 
 /// Columns of a terminal that does not give its own number.
 const COLUMNS: usize = 80;

@@ -5,14 +5,12 @@
 
 use std::io::{self, IsTerminal, Write};
 
+use ennead_command::exit::{Exit, Failure};
 use ennead_runtime::output::terminal::{OutputTarget, clean, clean_for, clean_line, escape_json};
 use rustix::fs::fstat;
 use serde_json::{Value, json};
 
-use crate::{
-    args::OutputFormat,
-    exit::{Exit, Failure},
-};
+use crate::args::OutputFormat;
 
 /// A line on standard error that says what went wrong, or what is worth knowing.
 pub(crate) fn problem(text: &str) {

@@ -6,16 +6,15 @@ use ennead::{
     internal::{EMBEDDED, Simulator, parse_in},
     testing::Playbook,
 };
-use ennead_command::simulate::serve;
+use ennead_command::{
+    exit::{Exit, Failure},
+    signals::Signals,
+    simulate::serve,
+};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-use crate::{
-    args::Simulate,
-    exit::{Exit, Failure},
-    show,
-    signals::Signals,
-};
+use crate::{args::Simulate, show};
 
 pub(crate) async fn run(args: Simulate) -> Result<Exit, Failure> {
     let playbook = playbook(&args.playbook)?;

@@ -10,15 +10,19 @@ use std::{
 };
 
 use ennead::{Clock, Endpoint, Ennead, SessionId, SessionOptions, SystemClock, internal::Layout};
-use ennead_command::stream_json::{
-    checkpoints::{Checkpoints, directory_of},
-    face::{self, FaceOptions, Setup},
-    frames::Frame,
-    mirror::Mirror,
-    pipe::{Output, read_lines},
-    results::{RunNotes, SessionFacts, of_error},
-    structured::Structured,
-    translate::Shown,
+use ennead_command::{
+    exit::{Exit, Failure},
+    signals::Signals,
+    stream_json::{
+        checkpoints::{Checkpoints, directory_of},
+        face::{self, FaceOptions, Setup},
+        frames::Frame,
+        mirror::Mirror,
+        pipe::{Output, read_lines},
+        results::{RunNotes, SessionFacts, of_error},
+        structured::Structured,
+        translate::Shown,
+    },
 };
 use ennead_runtime::{
     entropy::Stream, mcp::names::prefix, permission::PermissionMode, run::agent_types::built_in,
@@ -32,11 +36,8 @@ use self::files::{Plugins, skills_of, with_agents};
 use crate::{
     args::{InputFormat, OutputFormat, Print, Protocol},
     endpoint,
-    exit::{Exit, Failure},
     print::session_options,
-    rules, show,
-    signals::Signals,
-    trusted,
+    rules, show, trusted,
 };
 
 /// Switches file checkpoints on.

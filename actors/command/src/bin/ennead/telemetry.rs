@@ -11,14 +11,13 @@ use std::time::Duration;
 
 use collector::Collector;
 use conventions::Conventional;
+use ennead_command::exit::{Exit, Failure};
 use ennead_tools::withdrawn_keys;
 use opentelemetry::trace::TracerProvider as _;
 use opentelemetry_otlp::{Protocol, SpanExporter, WithExportConfig, WithHttpConfig};
 use opentelemetry_sdk::{Resource, trace::SdkTracerProvider};
 use tracing::Subscriber;
 use tracing_subscriber::{Layer, filter::Targets, registry::LookupSpan};
-
-use crate::exit::{Exit, Failure};
 
 /// Either says where spans go.
 const ENDPOINTS: [&str; 2] = ["OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT"];

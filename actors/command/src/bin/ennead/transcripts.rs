@@ -8,13 +8,13 @@ use std::{
 };
 
 use ennead::{data::TranscriptError, transcript};
-use ennead_command::recorded_page;
+use ennead_command::{
+    exit::{Exit, Failure},
+    recorded_page,
+};
 use ennead_runtime::output::terminal::clean_line;
 
-use crate::{
-    exit::{Exit, Failure},
-    show,
-};
+use crate::show;
 
 pub(crate) fn trace(file: &Path) -> Result<Exit, Failure> {
     show::result(&transcript::trace(file).map_err(failure)?)?;

@@ -7,12 +7,9 @@ use ennead::{
     internal::{unset_until_trusted, waiting_for_trust},
     permission::{SettingSources, Trust},
 };
+use ennead_command::exit::{Exit, Failure};
 
-use crate::{
-    args::Print,
-    exit::{Exit, Failure},
-    show,
-};
+use crate::{args::Print, show};
 
 /// Says in the options what is read and how far it is trusted.
 ///

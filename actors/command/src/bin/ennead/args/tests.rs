@@ -105,7 +105,7 @@ fn the_page_on_the_command_line_names_no_flag_that_does_not_exist() {
 
 #[test]
 fn the_page_on_the_command_line_names_the_exit_codes_that_help_names() {
-    for line in crate::exit::HELP.lines().skip(1) {
+    for line in ennead_command::exit::HELP.lines().skip(1) {
         let (code, meaning) = line.trim().split_once("  ").unwrap();
         let row = format!("| {code} | {} |", meaning.trim());
         assert!(PAGE.contains(&row), "docs/cli.md does not hold:\n{row}");

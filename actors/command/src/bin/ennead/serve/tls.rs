@@ -2,13 +2,12 @@
 
 use std::{path::Path, sync::Arc};
 
+use ennead_command::exit::{Exit, Failure};
 use rustls::{
     ServerConfig,
     crypto::ring,
     pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject},
 };
-
-use crate::exit::{Exit, Failure};
 
 /// Reads both, and offers HTTP/1.1.
 ///

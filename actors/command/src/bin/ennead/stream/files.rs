@@ -6,14 +6,14 @@ use ennead::{
     SessionOptions,
     internal::{Plugin, agent_files, plugin_files, skill_files},
 };
-use ennead_command::stream_json::{agents, skills::Skills};
+use ennead_command::{
+    exit::{Exit, Failure},
+    stream_json::{agents, skills::Skills},
+};
 use serde_json::{Value, json};
 
 use super::configuration;
-use crate::{
-    args::Protocol,
-    exit::{Exit, Failure},
-};
+use crate::args::Protocol;
 
 /// The plug-ins of `--plugin-dir`.
 #[derive(Debug, Default)]

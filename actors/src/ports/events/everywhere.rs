@@ -248,7 +248,7 @@ mod tests {
     use futures::StreamExt;
 
     use super::*;
-    use crate::{handle::events::EventHub, world::clock::ManualClock};
+    use crate::{ports::events::EventHub, world::clock::ManualClock};
 
     fn all() -> (Arc<ManualClock>, EventsOfAll) {
         let clock = Arc::new(ManualClock::at(1_000));

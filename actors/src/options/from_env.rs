@@ -1,6 +1,7 @@
 //! The endpoint that variables of the environment name.
 
-use super::{Endpoint, Environment, OptionError};
+use super::{Endpoint, OptionError};
+use crate::world::environment::Environment;
 
 /// Names the format in which the server is spoken to.
 const PROVIDER: &str = "ENNEAD_PROVIDER";

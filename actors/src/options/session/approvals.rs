@@ -5,7 +5,10 @@ use std::sync::Arc;
 use ennead_runtime::approval::{PolicyVerdict, Question};
 
 use super::SessionOptions;
-use crate::handle::approval::{Approver, PermissionPolicy, PolicyFn};
+use crate::ports::{
+    approver::Approver,
+    policy::{PermissionPolicy, PolicyFn},
+};
 
 impl SessionOptions {
     /// Names who answers questions about permissions.

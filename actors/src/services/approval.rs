@@ -5,10 +5,8 @@
 //! turn takes the first answer that fits. Nothing runs while a question is open but the leaf of an
 //! approver, if there is one.
 
-mod approver;
 mod files;
 pub(crate) mod pending;
-mod policy;
 
 use std::sync::Arc;
 
@@ -20,11 +18,8 @@ use ennead_runtime::{
     turn::TurnInput,
 };
 
-pub use approver::Approver;
-pub use policy::PermissionPolicy;
-pub(crate) use policy::PolicyFn;
-
 use self::pending::Approvals;
+use crate::ports::{approver::Approver, policy::PermissionPolicy};
 
 /// The name under which answers of an approver are recorded.
 const APPROVER: &str = "approver";

@@ -19,10 +19,7 @@ use ennead_runtime::{
 };
 
 use super::{Endpoint, OptionError, Settings};
-use crate::handle::{
-    approval::{Approver, PermissionPolicy},
-    in_process_hook::Hook,
-};
+use crate::ports::{approver::Approver, in_process_hook::Hook, policy::PermissionPolicy};
 
 /// What holds for one session.
 ///

@@ -19,7 +19,7 @@ use ennead_runtime::{
 use futures::Stream;
 use tokio::time::{Instant, Sleep, sleep_until};
 
-use crate::handle::events::Events;
+use crate::ports::events::Events;
 
 /// The payloads of a session for one place.
 #[derive(Debug)]

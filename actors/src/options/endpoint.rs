@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use ennead_runtime::step5_model_call::wire_format::WireFormat;
 
-use crate::handle::in_process_model::{Held, InProcessModel};
+use crate::ports::in_process_model::{Held, InProcessModel};
 
 /// A model server. Shown for people, it names its headers and not their values.
 ///

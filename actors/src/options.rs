@@ -4,7 +4,6 @@ mod breakpoints;
 mod clouds;
 pub(crate) mod credentials;
 mod endpoint;
-mod environment;
 mod error;
 mod from_env;
 mod mcp;
@@ -22,7 +21,6 @@ use ennead_simulated::Playbook;
 
 pub use breakpoints::{Breakpoints, GoOn};
 pub use endpoint::Endpoint;
-pub use environment::Environment;
 pub use error::OptionError;
 pub use mcp::McpLimits;
 pub use session::SessionOptions;
@@ -35,6 +33,7 @@ use crate::{
     storage::transcript_store::{FileStore, TranscriptStore},
     world::{
         clock::{SystemClock, SystemTimer, Timer},
+        environment::Environment,
         http_limits::HttpLimits,
         local_files::LocalFiles,
         source_files::{OfEmbedder, SourceFiles, SourceLookup},

@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use ennead_runtime::hook::{HookEvent, Matcher, OnFailure};
 
 use super::SessionOptions;
-use crate::handle::{in_process_hook::Hook, options::OptionError};
+use crate::{options::OptionError, ports::in_process_hook::Hook};
 
 impl SessionOptions {
     /// Has code of this process run on an event, as a hook of the settings is: after those of files and of

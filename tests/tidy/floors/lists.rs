@@ -1,0 +1,240 @@
+//! The floors of each crate, the lowest first: a folder or a file counts with everything below it.
+
+/// What a floor is for, and its modules with everything below them. A longer path is stronger.
+pub(super) type Floor = (&'static str, &'static [&'static str]);
+
+/// The floors of `runtime`, the lowest first.
+pub(super) const RUNTIME: &[Floor] = &[
+    (
+        "vocabulary",
+        &[
+            "block",
+            "catalogue",
+            "digest",
+            "entropy",
+            "hook",
+            "ids",
+            "input_schema",
+            "json",
+            "mcp",
+            "message",
+            "permission",
+            "recovery::backoff",
+            "redaction",
+            "sandbox",
+            "shared",
+            "skill",
+            "step",
+            "step3_context_assembly::source8_tool_results",
+            "time",
+            "tokens",
+        ],
+    ),
+    (
+        "what settings are made of",
+        &[
+            "approval",
+            "mcp::result",
+            "mcp::spec",
+            "output::policy",
+            "picture",
+            "run::no_progress",
+            "run::request",
+            "step5_model_call::adaptation",
+            "step5_model_call::envelope",
+            "step5_model_call::model_name",
+            "step5_model_call::openai_shared::encode",
+            "step5_model_call::openai_shared::forms",
+            "step5_model_call::purpose",
+            "step5_model_call::request",
+            "step5_model_call::view",
+            "step5_model_call::wire_format",
+            "step7_permission_gate",
+            "tool",
+        ],
+    ),
+    ("settings", &["mcp::policy", "step1_settings_resolution"]),
+    (
+        "ports, and what is recorded and counted",
+        &[
+            "approval::counts",
+            "approval::overrides",
+            "cost",
+            "event",
+            "governor",
+            "lease",
+            "output",
+            "ports",
+            "serve",
+            "step5_model_call",
+            "transcript::entry",
+        ],
+    ),
+    (
+        "steps and recovery",
+        &[
+            "recovery",
+            "redaction::output",
+            "run",
+            "step2_state_initialization",
+            "step3_context_assembly",
+            "step4_context_shapers",
+            "step6_tool_dispatch",
+            "step7_permission_gate::conformance",
+            "step7_permission_gate::gate",
+            "step7_permission_gate::judgement",
+            "step7_permission_gate::rule_book",
+            "step7_permission_gate::setup",
+            "step7_permission_gate::stage1_prefilter",
+            "step7_permission_gate::stage2_pre_tool_use_hooks",
+            "step7_permission_gate::stage3_rule_evaluation",
+            "step7_permission_gate::stage4_permission_handler",
+            "step8_tool_execution",
+            "step9_stop_check",
+            "transcript",
+        ],
+    ),
+    ("turn", &["turn"]),
+    ("session", &["redaction::inputs", "session"]),
+    ("replay and evaluation", &["evaluation", "transcript::replay"]),
+    ("the crate", &[""]),
+];
+
+/// The floors of `actors`, the lowest first.
+pub(super) const ACTORS: &[Floor] = &[
+    (
+        "groundwork",
+        &[
+            "storage::archive::files",
+            "groundwork::directory",
+            "groundwork::mailbox",
+            "groundwork::merging",
+            "groundwork::scheduler",
+            "groundwork::spans",
+            "groundwork::supervision",
+        ],
+    ),
+    (
+        "ports",
+        &[
+            "ports",
+            "storage::archive::guard",
+            "storage::archive::layout",
+            "storage::transcript_store",
+            "world",
+        ],
+    ),
+    ("options", &["groundwork::redaction", "options"]),
+    (
+        "storage",
+        &[
+            "storage::archive",
+            "storage::checkpoint",
+            "storage::transcript_writer",
+            "storage::transcripts",
+        ],
+    ),
+    (
+        "leaves, and what they share",
+        &[
+            "services",
+            "session::background",
+            "session::context",
+            "session::tools",
+            "turn::gate_worker",
+            "turn::hook_runner",
+            "turn::model_call",
+            "turn::shaper_stage",
+            "turn::source_reader",
+            "turn::tool_dispatcher",
+            "turn::turn_supervisor::message",
+        ],
+    ),
+    ("turn and session", &["session", "turn::turn_supervisor"]),
+    ("shard", &["shard"]),
+    ("handle", &["handle"]),
+    ("server", &["serve"]),
+    ("the crate", &["", "groundwork", "storage", "turn"]),
+];
+
+/// The floors of `tools`, the lowest first.
+pub(super) const TOOLS: &[Floor] = &[
+    (
+        "groundwork",
+        &[
+            "blocking",
+            "files",
+            "globs",
+            "helper",
+            "hidden",
+            "hosted",
+            "output",
+            "patch",
+            "paths",
+            "schema",
+            "shells",
+            "withdrawn_keys",
+        ],
+    ),
+    ("confinement and files", &["replace", "sandbox", "source_file", "walk"]),
+    ("processes, and answers within a size", &["capped", "declared", "process_tree", "rule_file"]),
+    ("frames of tools", &["built_in", "custom", "mcp"]),
+    ("tools", &["agent", "bash", "edit", "glob", "grep", "read", "skill", "todo", "write"]),
+    ("the list of tools", &["registry"]),
+    ("the crate", &[""]),
+];
+
+/// The floors of the simulated model, the lowest first.
+pub(super) const SIMULATED: &[Floor] = &[
+    ("vocabulary", &["attempts", "content", "members", "script", "template"]),
+    ("wire formats", &["check", "fields", "models", "openai", "pace", "tool_choice", "wire"]),
+    ("a request", &["request"]),
+    ("what a rule is made of", &["condition", "count", "fault", "reply"]),
+    ("playbooks", &["playbook"]),
+    ("the crate", &[""]),
+];
+
+/// The floors of the library of the command, the lowest first.
+pub(super) const COMMAND: &[Floor] = &[
+    (
+        "ends, and texts to show",
+        &[
+            "ask",
+            "conformance",
+            "demo_view",
+            "evaluation",
+            "exit",
+            "print",
+            "print_view",
+            "recorded_page",
+        ],
+    ),
+    ("signals, and the simulated server", &["signals", "simulate"]),
+    ("what is run", &["demo", "stream_json"]),
+    ("the demonstration under load and as a server", &["demo_load", "demo_serve"]),
+    ("measurements", &["bench"]),
+    ("the crate", &[""]),
+];
+
+/// The floors of the binary of the command, the lowest first.
+pub(super) const BINARY: &[Floor] = &[
+    ("forms of flags", &["args::formats", "endpoint", "rules"]),
+    ("the terminal", &["prompter", "screen", "show", "telemetry"]),
+    ("flags", &["args"]),
+    ("one prompt", &["mcp", "print", "stream", "trusted"]),
+    ("the demonstration", &["demo"]),
+    (
+        "other commands",
+        &[
+            "bench",
+            "config",
+            "conformance",
+            "doctor",
+            "evaluate",
+            "serve",
+            "simulate",
+            "transcripts",
+        ],
+    ),
+    ("the program", &[""]),
+];
