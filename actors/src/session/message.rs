@@ -11,7 +11,7 @@ use ennead_runtime::{
         shells::{Detached, ShellStatus},
     },
     run::RunRequest,
-    session::{Earlier, TreeAnswer, TreeQuestion},
+    session::{EarlierConversation, TreeAnswer, TreeQuestion},
     step1_settings_resolution::Merged,
     transcript::load::UsageTotals,
     turn::effect::{Append, HookFiring, TurnReport},
@@ -56,7 +56,7 @@ pub(crate) enum SessionMsg {
     /// The transcript was opened, or not.
     Opened(Opened),
     /// An earlier conversation was read.
-    Loaded(Box<Result<Earlier, String>>),
+    Loaded(Box<Result<EarlierConversation, String>>),
     /// The settings for a prompt that may be too long were read.
     SettingsRead(Option<Arc<Merged>>),
     /// Lines are safe, or lost.
