@@ -23,7 +23,7 @@ use std::{
 
 use ennead_runtime::{
     permission::PermissionMode,
-    step7_permission_gate::{GateSetup, Listing, Look, path_resolution::Found},
+    step7_permission_gate::{GateSetup, Listing, Look, path_resolution::PathEntry},
 };
 use serde_json::json;
 
@@ -117,13 +117,13 @@ fn make(workspace: &Path, with_links: bool) -> std::io::Result<()> {
 }
 
 /// What lies at a path, the last link not followed.
-fn found(path: &str) -> Found {
-    let Ok(meta) = fs::symlink_metadata(path) else { return Found::Missing };
+fn found(path: &str) -> PathEntry {
+    let Ok(meta) = fs::symlink_metadata(path) else { return PathEntry::Missing };
     let target = || fs::read_link(path).ok()?.into_os_string().into_string().ok();
     match meta.file_type() {
-        it if it.is_symlink() => target().map_or(Found::Special, Found::Link),
-        it if it.is_dir() => Found::Directory,
-        _ => Found::File,
+        it if it.is_symlink() => target().map_or(PathEntry::Special, PathEntry::Link),
+        it if it.is_dir() => PathEntry::Directory,
+        _ => PathEntry::File,
     }
 }
 

@@ -17,7 +17,7 @@ use serde_json::Value;
 
 pub use counts::QuestionCounts;
 pub use error::{AnswerError, ModeError};
-pub use overrides::Overrides;
+pub use overrides::PermissionOverrides;
 pub use rule_update::{RuleDestination, RuleUpdate, UpdateAct};
 
 use crate::{

@@ -15,7 +15,7 @@ use serde_json::value::RawValue;
 use crate::{
     digest::Digest,
     ids::{ToolName, ToolUseId},
-    json::{Piece, join, without_lone_halves},
+    json::{JsonPiece, join, without_lone_halves},
     tokens::{Size, Tokens},
 };
 
@@ -79,7 +79,7 @@ pub enum BlockKind {
 impl Block {
     /// Returns a block of plain text.
     pub fn text(text: &str) -> Self {
-        let wire = join(&[Piece::Json(r#"{"type":"text","text":"#), Piece::Text(text)]);
+        let wire = join(&[JsonPiece::Json(r#"{"type":"text","text":"#), JsonPiece::Text(text)]);
         Self::new(BlockKind::Text(text.into()), wire, Size::of(text))
     }
 
@@ -101,12 +101,12 @@ impl Block {
         let mended = without_lone_halves(input);
         let input = mended.as_deref().unwrap_or(input);
         let wire = join(&[
-            Piece::Json(r#"{"type":"tool_use","id":"#),
-            Piece::Text(id.as_str()),
-            Piece::Json(r#","name":"#),
-            Piece::Text(name.as_str()),
-            Piece::Json(r#","input":"#),
-            Piece::Json(input),
+            JsonPiece::Json(r#"{"type":"tool_use","id":"#),
+            JsonPiece::Text(id.as_str()),
+            JsonPiece::Json(r#","name":"#),
+            JsonPiece::Text(name.as_str()),
+            JsonPiece::Json(r#","input":"#),
+            JsonPiece::Json(input),
         ]);
         let kind = BlockKind::ToolUse { id: id.clone(), name: name.clone(), input: input.into() };
         Self::new(kind, wire, Size::of(input))
@@ -116,11 +116,11 @@ impl Block {
     pub fn tool_result(id: &ToolUseId, text: &str, is_error: bool) -> Self {
         let error = if is_error { r#","is_error":true"# } else { "" };
         let wire = join(&[
-            Piece::Json(r#"{"type":"tool_result","tool_use_id":"#),
-            Piece::Text(id.as_str()),
-            Piece::Json(r#","content":"#),
-            Piece::Text(text),
-            Piece::Json(error),
+            JsonPiece::Json(r#"{"type":"tool_result","tool_use_id":"#),
+            JsonPiece::Text(id.as_str()),
+            JsonPiece::Json(r#","content":"#),
+            JsonPiece::Text(text),
+            JsonPiece::Json(error),
         ]);
         let kind = BlockKind::ToolResult { id: id.clone(), text: text.into(), is_error };
         Self::new(kind, wire, Size::of(text))

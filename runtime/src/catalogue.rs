@@ -15,7 +15,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use serde::{Deserialize, Serialize};
 
 pub(crate) use names::canonical;
-pub use overrides::{NotACatalogue, Overrides};
+pub use overrides::{CatalogueOverrides, NotACatalogue};
 pub use price::{LongPrompt, Money, Prices};
 pub use thinking::{Disabling, Effort, Sampling, ThinkingDisplay, ThinkingSupport};
 

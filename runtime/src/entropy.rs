@@ -1,6 +1,6 @@
 //! Randomness that is handed down, never shared.
 //!
-//! A [`Stream`] is a key. A session's stream is keyed by the seed of the process and the session
+//! A [`EntropyStream`] is a key. A session's stream is keyed by the seed of the process and the session
 //! id, a child's by the stream of its parent and the tool use that asked for it, and a draw by the
 //! stream and a label that names its purpose. So a draw depends on what it is for and not on how
 //! many others were made before, and a session run twice with one seed gives the same ids.
@@ -9,9 +9,9 @@ use crate::{digest::HEX, ids::EntryId, time::Timestamp};
 
 /// A source of draws. Copies draw the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Stream([u8; 32]);
+pub struct EntropyStream([u8; 32]);
 
-impl Stream {
+impl EntropyStream {
     /// The root stream of a process.
     pub fn from_seed(seed: u64) -> Self {
         Self(*blake3::hash(&seed.to_le_bytes()).as_bytes())
@@ -22,7 +22,7 @@ impl Stream {
         blake3::Hash::from_bytes(self.0).to_hex().as_str().to_owned()
     }
 
-    /// Reads what [`Stream::to_hex`] writes; `None` when it is something else.
+    /// Reads what [`EntropyStream::to_hex`] writes; `None` when it is something else.
     pub(crate) fn from_hex(text: &str) -> Option<Self> {
         blake3::Hash::from_hex(text).ok().map(|hash| Self(*hash.as_bytes()))
     }
@@ -81,25 +81,25 @@ mod tests {
 
     #[test]
     fn draws_depend_on_purpose_and_not_on_order() {
-        let stream = Stream::from_seed(7).child("session");
+        let stream = EntropyStream::from_seed(7).child("session");
         let first = stream.draw("jitter", 0);
         assert_ne!(first, stream.draw("jitter", 1));
         assert_ne!(first, stream.draw("entry", 0));
-        assert_eq!(first, Stream::from_seed(7).child("session").draw("jitter", 0));
+        assert_eq!(first, EntropyStream::from_seed(7).child("session").draw("jitter", 0));
     }
 
     #[test]
     fn key_reads_back_and_bad_text_is_refused() {
-        let stream = Stream::from_seed(7);
-        assert_eq!(Stream::from_hex(&stream.to_hex()), Some(stream));
+        let stream = EntropyStream::from_seed(7);
+        assert_eq!(EntropyStream::from_hex(&stream.to_hex()), Some(stream));
         for bad in ["", &"é".repeat(32), &"0".repeat(63), &"g".repeat(64)] {
-            assert_eq!(Stream::from_hex(bad), None, "{bad}");
+            assert_eq!(EntropyStream::from_hex(bad), None, "{bad}");
         }
     }
 
     #[test]
     fn uuid_has_version_variant_and_time() {
-        let uuid = Stream::from_seed(1).uuid(Timestamp(0x0123_4567_89ab), "entry", 0);
+        let uuid = EntropyStream::from_seed(1).uuid(Timestamp(0x0123_4567_89ab), "entry", 0);
         assert!(uuid.starts_with("01234567-89ab-7"), "{uuid}");
         assert!(matches!(uuid.as_bytes()[19], b'8' | b'9' | b'a' | b'b'), "{uuid}");
         assert_eq!(uuid.len(), 36);

@@ -46,7 +46,7 @@ pub struct StageTotals {
 
 /// What a walk came to.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Totals {
+pub struct WalkTotals {
     /// Requests for answers of the model.
     pub requests: u64,
     /// Requests to a model for a summary of what is old.
@@ -65,7 +65,7 @@ pub struct Totals {
     pub stages: [StageTotals; 6],
 }
 
-impl Totals {
+impl WalkTotals {
     /// Whether the logged savings are the measured difference, which they are in every walk.
     pub fn adds_up(&self) -> bool {
         let saved: u64 = self.stages.iter().map(|it| it.saved.0).sum();
@@ -91,7 +91,7 @@ impl Totals {
     }
 }
 
-/// The place of a stage in [`Totals::stages`].
+/// The place of a stage in [`WalkTotals::stages`].
 pub fn place_of(stage: Stage) -> usize {
     Stage::ALL.iter().position(|it| *it == stage).unwrap_or(Stage::ALL.len())
 }

@@ -22,22 +22,22 @@ use std::{
     sync::Arc,
 };
 
-use crate::{entropy::Stream, recovery::backoff::MAX_RETRY_AFTER_MS};
+use crate::{entropy::EntropyStream, recovery::backoff::MAX_RETRY_AFTER_MS};
 use breaker::{Breaker, BreakerVerdict};
 use buckets::Buckets;
 use fair_queue::FairQueue;
 use limits::GovernorLimits;
 use retry_budget::RetryBudget;
 use shares::Shares;
-use window::Window;
+use window::ConcurrencyWindow;
 
 pub use crate::ids::TenantId as Tenant;
 pub use protocol::{
-    Ask, GovernorInput, GovernorOutput, Outcome, ParkReason, Parking, Refusal, Ticket,
+    Ask, CallOutcome, GovernorInput, GovernorOutput, ParkReason, Parking, Refusal, Ticket,
 };
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Stage {
+enum AdmissionStage {
     /// Waits for the retry budget.
     Budget,
     /// Waits for its turn.
@@ -50,7 +50,7 @@ enum Stage {
 struct WaitingCall {
     ask: Ask,
     asked_at: u64,
-    stage: Stage,
+    stage: AdmissionStage,
     /// The provider's word about its limits has come, and its input is in it.
     is_counted: bool,
 }
@@ -74,7 +74,7 @@ pub struct Governor {
     limits: GovernorLimits,
     breaker: Breaker,
     retries: RetryBudget,
-    window: Window,
+    window: ConcurrencyWindow,
     buckets: Buckets,
     /// The provider asked all to wait until then.
     held_until: u64,
@@ -92,11 +92,11 @@ pub struct Governor {
 
 impl Governor {
     /// With nothing under way. `stream` gives the jitter.
-    pub fn new(limits: GovernorLimits, stream: Stream) -> Self {
+    pub fn new(limits: GovernorLimits, stream: EntropyStream) -> Self {
         Self {
             breaker: Breaker::new(limits.breaker, stream),
             retries: RetryBudget::new(limits.retries, 0),
-            window: Window::new(limits.concurrency),
+            window: ConcurrencyWindow::new(limits.concurrency),
             buckets: Buckets::default(),
             held_until: 0,
             bill: Arc::default(),
@@ -166,7 +166,7 @@ impl Governor {
         let has_budget = !ask.is_retry || (self.repeaters.is_empty() && self.retries.take(now));
         let is_free =
             self.queue.is_empty() && self.obstacle(now, &ask.tenant, ask.tokens).is_none();
-        let stage = if has_budget { Stage::Queued } else { Stage::Budget };
+        let stage = if has_budget { AdmissionStage::Queued } else { AdmissionStage::Budget };
         let call = WaitingCall { ask, asked_at: now, stage, is_counted: false };
         if has_budget && is_free {
             self.calls.insert(ticket, call);
@@ -174,7 +174,7 @@ impl Governor {
         }
         self.deadlines.insert((call.deadline(), ticket));
         match stage {
-            Stage::Budget => self.repeaters.push_back(ticket),
+            AdmissionStage::Budget => self.repeaters.push_back(ticket),
             _ => self.queue.push(&call.ask.tenant, ticket, call.ask.tokens),
         }
         self.calls.insert(ticket, call);
@@ -194,7 +194,7 @@ impl Governor {
         {
             self.repeaters.pop_front();
             if let Some(call) = self.calls.get_mut(&ticket) {
-                call.stage = Stage::Queued;
+                call.stage = AdmissionStage::Queued;
                 self.queue.push(&call.ask.tenant, ticket, call.ask.tokens);
             }
         }
@@ -247,7 +247,7 @@ impl Governor {
         if is_probe {
             self.breaker.probe_sent();
         }
-        call.stage = Stage::InFlight { admission: self.n_admitted, is_probe };
+        call.stage = AdmissionStage::InFlight { admission: self.n_admitted, is_probe };
         self.n_admitted += 1;
         self.buckets.take(now, call.ask.tokens);
         self.shares.began(&call.ask.tenant);
@@ -259,10 +259,10 @@ impl Governor {
         let Some(call) = self.calls.get(&ticket) else { return };
         self.deadlines.remove(&(call.deadline(), ticket));
         match call.stage {
-            Stage::Budget => self.repeaters.retain(|it| *it != ticket),
-            Stage::Queued if is_sent => self.queue.take(&call.ask.tenant, ticket),
-            Stage::Queued => self.queue.remove(&call.ask.tenant, ticket),
-            Stage::InFlight { .. } => {}
+            AdmissionStage::Budget => self.repeaters.retain(|it| *it != ticket),
+            AdmissionStage::Queued if is_sent => self.queue.take(&call.ask.tenant, ticket),
+            AdmissionStage::Queued => self.queue.remove(&call.ask.tenant, ticket),
+            AdmissionStage::InFlight { .. } => {}
         }
     }
 
@@ -270,12 +270,12 @@ impl Governor {
         &mut self,
         now: u64,
         ticket: Ticket,
-        outcome: Outcome,
+        outcome: CallOutcome,
         used: Option<(u64, u64)>,
         out: &mut Vec<GovernorOutput>,
     ) {
         let Some(call) = self.calls.get(&ticket) else { return };
-        let Stage::InFlight { admission, is_probe } = call.stage else { return };
+        let AdmissionStage::InFlight { admission, is_probe } = call.stage else { return };
         self.shares.ended(&call.ask.tenant);
         if let Some((input, output)) = used {
             let estimated = call.ask.tokens;
@@ -285,7 +285,7 @@ impl Governor {
         self.calls.remove(&ticket);
         let under_way = self.shares.in_flight() + 1;
         let has_opened = match outcome {
-            Outcome::Answered => {
+            CallOutcome::Answered => {
                 self.retries.earn(now);
                 self.window.grow();
                 if self.breaker.succeeded(is_probe) {
@@ -293,20 +293,20 @@ impl Governor {
                 }
                 false
             }
-            Outcome::Overloaded { retry_after_ms } => {
+            CallOutcome::Overloaded { retry_after_ms } => {
                 self.window.shrink(admission, under_way, self.n_admitted);
                 // However long a pause it names: then somebody looks.
                 let pause_ms = retry_after_ms.unwrap_or(0).min(MAX_RETRY_AFTER_MS);
                 self.held_until = self.held_until.max(now.saturating_add(pause_ms));
                 self.breaker.failed(now, is_probe)
             }
-            Outcome::Broken => self.breaker.failed(now, is_probe),
-            Outcome::QuotaOver { for_ms } => self.breaker.quota_is_over(now, for_ms, is_probe),
-            Outcome::Unpaid { message } => {
+            CallOutcome::Broken => self.breaker.failed(now, is_probe),
+            CallOutcome::QuotaOver { for_ms } => self.breaker.quota_is_over(now, for_ms, is_probe),
+            CallOutcome::Unpaid { message } => {
                 self.bill = message;
                 self.breaker.bill_is_open(now, is_probe)
             }
-            Outcome::Unclear => {
+            CallOutcome::Unclear => {
                 is_probe.then(|| self.breaker.probe_lost());
                 false
             }
@@ -321,10 +321,10 @@ impl Governor {
         self.leave(ticket, false);
         let Some(call) = self.calls.remove(&ticket) else { return };
         match call.stage {
-            Stage::Queued if call.ask.is_retry => self.retries.put_back(now),
-            Stage::Budget | Stage::Queued => {}
+            AdmissionStage::Queued if call.ask.is_retry => self.retries.put_back(now),
+            AdmissionStage::Budget | AdmissionStage::Queued => {}
             // What was sent has cost what it costs; the provider's next word corrects it.
-            Stage::InFlight { is_probe, .. } => {
+            AdmissionStage::InFlight { is_probe, .. } => {
                 self.shares.ended(&call.ask.tenant);
                 if is_probe {
                     self.breaker.probe_lost();
@@ -346,7 +346,7 @@ impl Governor {
     /// Gives a call that waits the reason, or refuses it when that is longer than it may wait.
     fn park_or_refuse(&mut self, now: u64, ticket: Ticket, out: &mut Vec<GovernorOutput>) {
         let Some(call) = self.calls.get(&ticket) else { return };
-        if matches!(call.stage, Stage::InFlight { .. }) {
+        if matches!(call.stage, AdmissionStage::InFlight { .. }) {
             return;
         }
         let deadline = call.deadline();
@@ -379,8 +379,8 @@ impl Governor {
         let obstacle = call.and_then(|it| self.obstacle(now, &it.ask.tenant, it.ask.tokens));
         match (obstacle, call.map(|it| it.stage)) {
             // What holds for all comes first; then a retry waits for the budget.
-            (Some(obstacle), Some(Stage::Budget)) if obstacle.for_all => obstacle.parking,
-            (_, Some(Stage::Budget)) => {
+            (Some(obstacle), Some(AdmissionStage::Budget)) if obstacle.for_all => obstacle.parking,
+            (_, Some(AdmissionStage::Budget)) => {
                 let until = self.retries.wait_ms(now).map(|it| now.saturating_add(it));
                 Parking { reason: ParkReason::RetryBudget, until }
             }

@@ -16,7 +16,7 @@ use serde_json::Error;
 
 pub(crate) use halves::without_lone_halves;
 pub use string::quote;
-pub(crate) use string::{Piece, escaped_len, join, push_quoted};
+pub(crate) use string::{JsonPiece, escaped_len, join, push_quoted};
 
 /// A value as JSON.
 ///
@@ -79,7 +79,7 @@ struct Json<'a> {
 
 /// An object or a list that is being written. Each of its members begins with a comma; that of the
 /// first becomes the bracket.
-struct Members<'a> {
+struct MemberWriter<'a> {
     out: &'a mut Vec<u8>,
     start: usize,
     /// The opening bracket and those that close; `None`: the object has been opened by others.
@@ -94,9 +94,9 @@ impl<'a> Json<'a> {
     }
 
     #[inline]
-    fn members(self, open: u8, close: &'static [u8]) -> Members<'a> {
+    fn members(self, open: u8, close: &'static [u8]) -> MemberWriter<'a> {
         let (start, brackets) = (self.out.len(), Some((open, close)));
-        Members { out: self.out, start, brackets, skips_next: false }
+        MemberWriter { out: self.out, start, brackets, skips_next: false }
     }
 
     /// The beginning of `{"variant":…`.
@@ -109,7 +109,7 @@ impl<'a> Json<'a> {
     }
 }
 
-impl Members<'_> {
+impl MemberWriter<'_> {
     #[inline(always)]
     fn field(
         &mut self,
@@ -167,13 +167,13 @@ macro_rules! others {
 impl<'a> Serializer for Json<'a> {
     type Ok = ();
     type Error = Error;
-    type SerializeSeq = Members<'a>;
-    type SerializeTuple = Members<'a>;
-    type SerializeTupleStruct = Members<'a>;
-    type SerializeTupleVariant = Members<'a>;
-    type SerializeMap = Members<'a>;
-    type SerializeStruct = Members<'a>;
-    type SerializeStructVariant = Members<'a>;
+    type SerializeSeq = MemberWriter<'a>;
+    type SerializeTuple = MemberWriter<'a>;
+    type SerializeTupleStruct = MemberWriter<'a>;
+    type SerializeTupleVariant = MemberWriter<'a>;
+    type SerializeMap = MemberWriter<'a>;
+    type SerializeStruct = MemberWriter<'a>;
+    type SerializeStructVariant = MemberWriter<'a>;
 
     numbers! {
         serialize_i8: i8, serialize_i16: i16, serialize_i32: i32, serialize_i64: i64,
@@ -254,12 +254,12 @@ impl<'a> Serializer for Json<'a> {
     }
 
     #[inline]
-    fn serialize_seq(self, _len: Option<usize>) -> Result<Members<'a>, Error> {
+    fn serialize_seq(self, _len: Option<usize>) -> Result<MemberWriter<'a>, Error> {
         Ok(self.members(b'[', b"]"))
     }
 
     #[inline]
-    fn serialize_tuple(self, _len: usize) -> Result<Members<'a>, Error> {
+    fn serialize_tuple(self, _len: usize) -> Result<MemberWriter<'a>, Error> {
         Ok(self.members(b'[', b"]"))
     }
 
@@ -268,7 +268,7 @@ impl<'a> Serializer for Json<'a> {
         self,
         _name: &'static str,
         _len: usize,
-    ) -> Result<Members<'a>, Error> {
+    ) -> Result<MemberWriter<'a>, Error> {
         Ok(self.members(b'[', b"]"))
     }
 
@@ -279,19 +279,19 @@ impl<'a> Serializer for Json<'a> {
         _index: u32,
         variant: &'static str,
         _len: usize,
-    ) -> Result<Members<'a>, Error> {
+    ) -> Result<MemberWriter<'a>, Error> {
         Ok(self.variant(variant).members(b'[', b"]}"))
     }
 
     #[inline]
-    fn serialize_map(self, _len: Option<usize>) -> Result<Members<'a>, Error> {
+    fn serialize_map(self, _len: Option<usize>) -> Result<MemberWriter<'a>, Error> {
         Ok(self.members(b'{', b"}"))
     }
 
     #[inline]
-    fn serialize_struct(self, _name: &'static str, _len: usize) -> Result<Members<'a>, Error> {
+    fn serialize_struct(self, _name: &'static str, _len: usize) -> Result<MemberWriter<'a>, Error> {
         Ok(match self.skips_tag {
-            true => Members { start: 0, out: self.out, brackets: None, skips_next: true },
+            true => MemberWriter { start: 0, out: self.out, brackets: None, skips_next: true },
             false => self.members(b'{', b"}"),
         })
     }
@@ -303,7 +303,7 @@ impl<'a> Serializer for Json<'a> {
         _index: u32,
         variant: &'static str,
         _len: usize,
-    ) -> Result<Members<'a>, Error> {
+    ) -> Result<MemberWriter<'a>, Error> {
         Ok(self.variant(variant).members(b'{', b"}}"))
     }
 }
@@ -311,7 +311,7 @@ impl<'a> Serializer for Json<'a> {
 macro_rules! lists {
     ($($list:ident: $method:ident),*) => {
         $(
-            impl $list for Members<'_> {
+            impl $list for MemberWriter<'_> {
                 type Ok = ();
                 type Error = Error;
 
@@ -337,7 +337,7 @@ lists! {
 macro_rules! objects {
     ($($object:ident),*) => {
         $(
-            impl $object for Members<'_> {
+            impl $object for MemberWriter<'_> {
                 type Ok = ();
                 type Error = Error;
 
@@ -361,7 +361,7 @@ macro_rules! objects {
 
 objects! { SerializeStruct, SerializeStructVariant }
 
-impl SerializeMap for Members<'_> {
+impl SerializeMap for MemberWriter<'_> {
     type Ok = ();
     type Error = Error;
 

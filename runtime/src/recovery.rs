@@ -14,7 +14,7 @@ pub mod table;
 
 use backoff::{MAX_RETRY_AFTER_MS, backoff};
 use path1_output_escalation::{WHOLE_MAX_TOKENS, lowered, raised};
-use table::{Action, Cap, Condition, MAX_SILENT_MS, OVERLOADS_TO_SWITCH, Row, rows};
+use table::{Action, Cap, Condition, MAX_SILENT_MS, OVERLOADS_TO_SWITCH, RecoveryRow, rows};
 
 use crate::step5_model_call::{FailureClass, ModelFailure, purpose::Purpose};
 
@@ -118,7 +118,7 @@ pub struct Situation<'a> {
 
 /// The remedy that was chosen for one failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Decision {
+pub struct RecoveryDecision {
     /// What the call was for.
     pub purpose: Purpose,
     /// The class of the failure.
@@ -135,14 +135,14 @@ pub struct Decision {
 
 /// What was decided in one turn.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Ledger {
+pub struct RecoveryLedger {
     model: usize,
     /// Milliseconds of attempts that ended in silence, of both purposes.
     silent_ms: u64,
-    decided: Vec<Decision>,
+    decided: Vec<RecoveryDecision>,
 }
 
-impl Ledger {
+impl RecoveryLedger {
     /// At the start of a turn.
     pub fn new() -> Self {
         Self::default()
@@ -162,7 +162,7 @@ impl Ledger {
             false => (Action::Surface, Remedy::Surface),
         };
         if has_room {
-            self.decided.push(Decision {
+            self.decided.push(RecoveryDecision {
                 purpose: situation.purpose,
                 class: failure.class,
                 model: self.model,
@@ -178,7 +178,7 @@ impl Ledger {
     }
 
     /// What was decided so far, oldest first; at most `MAX_DECISIONS`.
-    pub fn decided(&self) -> &[Decision] {
+    pub fn decided(&self) -> &[RecoveryDecision] {
         &self.decided
     }
 
@@ -208,7 +208,7 @@ impl Ledger {
     /// The end of a turn's answer is final. A summary that was given up may be asked for again, with
     /// what is left of its counts.
     fn is_over(&self, purpose: Purpose) -> bool {
-        let is_end = |it: &Decision| it.purpose == purpose && it.remedy == Remedy::Surface;
+        let is_end = |it: &RecoveryDecision| it.purpose == purpose && it.remedy == Remedy::Surface;
         purpose == Purpose::Turn && self.decided.iter().any(is_end)
     }
 
@@ -226,12 +226,12 @@ impl Ledger {
     }
 
     /// Whether no count of the row is used up.
-    fn has_left(&self, row: &Row, situation: &Situation<'_>) -> bool {
+    fn has_left(&self, row: &RecoveryRow, situation: &Situation<'_>) -> bool {
         let purpose = situation.purpose;
         row.caps.iter().all(|cap| match *cap {
             Cap::Retries => self.n_retries(purpose) < situation.max_retries,
             Cap::PerModel(most) => {
-                let is_same = |it: &Decision| {
+                let is_same = |it: &RecoveryDecision| {
                     it.model == self.model && it.class == row.class && it.action.is_retry()
                 };
                 self.count(purpose, is_same) < most
@@ -327,7 +327,7 @@ impl Ledger {
     }
 
     fn raised(&self, situation: &Situation<'_>) -> Option<u32> {
-        let did_not_fit = |it: &&Decision| {
+        let did_not_fit = |it: &&RecoveryDecision| {
             it.purpose == situation.purpose
                 && it.model == self.model
                 && it.class == FailureClass::OutputOverflow
@@ -338,7 +338,7 @@ impl Ledger {
         raised(situation.max_tokens, situation.model_max_tokens.min(most), too_high)
     }
 
-    fn count(&self, purpose: Purpose, is: impl Fn(&Decision) -> bool) -> u32 {
+    fn count(&self, purpose: Purpose, is: impl Fn(&RecoveryDecision) -> bool) -> u32 {
         let found = self.decided.iter().filter(|it| it.purpose == purpose && is(it)).count();
         u32::try_from(found).unwrap_or(u32::MAX)
     }

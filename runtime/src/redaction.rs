@@ -4,7 +4,7 @@
 //! [`Patterns`] holds what is looked for: the [`TABLE`] of shapes and the values that a session knows.
 //! [`Redactor`] replaces what is found by a placeholder, `[secret:github-token:1]`: the kind and a
 //! number, the same for the same secret as long as the session lives. A placeholder leads back to
-//! nothing, so one that somebody else wrote gains nothing either. [`Stream`] does the same
+//! nothing, so one that somebody else wrote gains nothing either. [`RedactionStream`] does the same
 //! for a text that arrives in pieces and holds back only what may yet be part of a secret.
 //!
 //! Texts are redacted where they enter a turn or a session as an input ([`inputs`]), so what is
@@ -34,8 +34,8 @@ use self::{automaton::Automaton, prefilter::Prefilter, scan::Scanner};
 
 pub use json::placeholder_in_json;
 pub use placeholder::{Placeholder, placeholders};
-pub use stream::Stream;
-pub use table::{Rule, TABLE};
+pub use stream::RedactionStream;
+pub use table::{SecretRule, TABLE};
 
 /// Bytes that the value of a variable has at least. A shorter one could be any word of a text.
 pub(crate) const MIN_VALUE: usize = 8;
@@ -172,8 +172,8 @@ impl Redactor {
     }
 
     /// For a text that arrives in pieces.
-    pub fn stream(&self) -> Stream {
-        Stream::new(self.clone())
+    pub fn stream(&self) -> RedactionStream {
+        RedactionStream::new(self.clone())
     }
 
     fn redacted<'a>(&self, text: &'a str, is_cut: bool) -> Cow<'a, str> {
@@ -200,10 +200,10 @@ impl Redactor {
         Cow::Owned(out)
     }
 
-    fn placeholder(&self, what: scan::Found, secret: &[u8]) -> Placeholder<'static> {
+    fn placeholder(&self, what: scan::MatchKind, secret: &[u8]) -> Placeholder<'static> {
         let kind = match what {
-            scan::Found::Shape(rule) => TABLE[rule].kind,
-            scan::Found::Value(value) => self.patterns.values[value].kind(),
+            scan::MatchKind::Shape(rule) => TABLE[rule].kind,
+            scan::MatchKind::Value(value) => self.patterns.values[value].kind(),
         };
         Placeholder { kind, number: self.numbers.number(kind, secret) }
     }

@@ -43,7 +43,7 @@ pub use self::{
     },
     effect::{Batch, SessionEffect},
     end_hooks::EndHooks,
-    input::{AgentRequest, Earlier, Now, OpenedTranscript, SessionInput, TurnRemains},
+    input::{AgentRequest, EarlierConversation, Now, OpenedTranscript, SessionInput, TurnRemains},
 };
 use crate::{
     cost::CostLedger,
@@ -62,7 +62,7 @@ pub struct Machine {
     recorder: Recorder,
     readiness: Readiness,
     measuring: Measuring,
-    closing: Closing,
+    closing: ClosePhase,
     /// Prompts that wait.
     queue: VecDeque<Queued>,
     /// Boxed, because most sessions have none most of the time.
@@ -119,7 +119,7 @@ enum Measuring {
 
 /// Whether the session is to end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Closing {
+enum ClosePhase {
     No,
     /// The run under way is ended first.
     Asked,
@@ -149,7 +149,7 @@ impl Machine {
             recorder: Recorder::default(),
             readiness: Readiness::Pending,
             measuring: Measuring::Unknown,
-            closing: Closing::No,
+            closing: ClosePhase::No,
             queue: VecDeque::new(),
             active: None,
             agents: Agents::new(place),

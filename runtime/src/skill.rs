@@ -77,7 +77,7 @@ impl Skill {
                 rest = next.strip_prefix('$').unwrap_or(next);
                 continue;
             };
-            let Placeholder { length, value, is_argument } = found;
+            let ArgumentPlaceholder { length, value, is_argument } = found;
             let end = n_slashes + length;
             match n_slashes {
                 1 => out.push_str(&rest[n_slashes..end]),
@@ -109,7 +109,7 @@ impl Skill {
         arguments: &'a str,
         words: &'a [String],
         place: SkillPlace<'a>,
-    ) -> Option<Placeholder<'a>>
+    ) -> Option<ArgumentPlaceholder<'a>>
     where
         Self: 'a,
     {
@@ -118,13 +118,18 @@ impl Skill {
             [("{CLAUDE_SESSION_ID}", place.session), ("{CLAUDE_PROJECT_DIR}", place.project)]
         {
             if after.starts_with(name) {
-                return Some(Placeholder { length: name.len() + 1, value, is_argument: false });
+                return Some(ArgumentPlaceholder {
+                    length: name.len() + 1,
+                    value,
+                    is_argument: false,
+                });
             }
         }
         let word = after.len() - after.trim_start_matches(is_of_word).len();
         let word = &after[..word];
-        let argument =
-            |length, value| Some(Placeholder { length: length + 1, value, is_argument: true });
+        let argument = |length, value| {
+            Some(ArgumentPlaceholder { length: length + 1, value, is_argument: true })
+        };
         if word == "ARGUMENTS" {
             let index = after[word.len()..].strip_prefix('[').and_then(|it| it.split_once(']'));
             return match index.and_then(|(n, _)| Some((n.len() + 2, n.parse::<usize>().ok()?))) {
@@ -139,7 +144,7 @@ impl Skill {
     }
 }
 
-struct Placeholder<'a> {
+struct ArgumentPlaceholder<'a> {
     /// Bytes of it, the `$` included.
     length: usize,
     value: &'a str,

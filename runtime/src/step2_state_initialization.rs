@@ -11,8 +11,8 @@ use crate::{
     hook::{HookEvent, HookHandler, LoadedInstructions},
     ids::ToolUseId,
     recovery::{
-        Ledger,
-        chain::{FallbackUsed, Link},
+        RecoveryLedger,
+        chain::{ChainModel, FallbackUsed},
     },
     step1_settings_resolution::Settings,
     step3_context_assembly::Assembled,
@@ -116,7 +116,7 @@ pub(crate) struct Shaping {
 #[derive(Debug, Default)]
 pub(crate) struct ModelState {
     /// Who may be asked, in order.
-    pub chain: Arc<[Link]>,
+    pub chain: Arc<[ChainModel]>,
     /// Attempts so far, of both purposes.
     pub attempt: u32,
     /// Attempts for the answer of the turn.
@@ -134,7 +134,7 @@ pub(crate) struct ModelState {
     /// Digest and size of the request under way.
     pub request: (crate::digest::Digest, u64),
     /// What was tried, and how often.
-    pub ledger: Ledger,
+    pub ledger: RecoveryLedger,
     /// The answer of the model, once it has come.
     pub answer: Option<ModelAnswer>,
     /// The line of the answer.
@@ -163,7 +163,7 @@ pub(crate) struct ModelState {
 #[derive(Clone, Debug)]
 pub(crate) struct Classifying {
     /// Who is asked.
-    pub link: Link,
+    pub link: ChainModel,
     /// What its answer must hold.
     pub token: String,
     /// The estimate for the request.

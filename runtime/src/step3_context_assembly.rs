@@ -26,7 +26,7 @@ pub use assemble::Sources;
 pub(crate) use assemble::{Assembled, assemble_grown};
 pub use counted::CountedMessages;
 pub use look::{FileContent, SourceMarks, SourcesLook, SourcesOrder, SourcesSeen};
-pub use source1_system_prompt::{Now, SystemPromptParts};
+pub use source1_system_prompt::{PromptFacts, SystemPromptParts};
 pub(crate) use source8_tool_results::reminder;
 
 use crate::{hook::HookEvent, permission::Scope, run::facts::NAMES_HOOKS};

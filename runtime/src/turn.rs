@@ -39,13 +39,13 @@ mod hooks;
 
 use std::sync::Arc;
 
-pub use closing::{Closing, Denial, OpenTurn, answer_lost_calls, close};
+pub use closing::{DenialReason, OpenTurn, TurnClosing, answer_lost_calls, close};
 pub use effect::Effect;
 pub use input::TurnInput;
 pub use setup::TurnSetup;
 
 use crate::{
-    entropy::Stream,
+    entropy::EntropyStream,
     event::Event,
     message::Message,
     run::{RunEnd, conversation::TurnMemory, facts::SessionFacts, history::History},
@@ -62,7 +62,7 @@ use crate::{
 #[derive(Debug)]
 pub struct Turn {
     facts: Arc<SessionFacts>,
-    stream: Stream,
+    stream: EntropyStream,
     number: u32,
     /// Tokens of the run before this turn.
     used: u64,

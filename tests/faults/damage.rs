@@ -10,7 +10,7 @@ use std::sync::Arc;
 use ennead::data::{Message, MessageKind};
 use ennead_runtime::{
     block::Block,
-    entropy::Stream,
+    entropy::EntropyStream,
     message::Messages,
     time::Timestamp,
     transcript::load::{LoadAs, Loaded, load},
@@ -32,7 +32,7 @@ fn is_whole_trial() -> bool {
 /// What a session that goes on with this has said, with a new prompt after it.
 fn resumed(loaded: &Loaded) -> Messages {
     let mut history = loaded.recorded.clone();
-    let stream = Stream::from_seed(1);
+    let stream = EntropyStream::from_seed(1);
     let lost = answer_lost_calls(history.iter(), loaded.last.clone(), stream, Timestamp(1));
     let said = lost.into_iter().flat_map(|it| it.said);
     history.extend(said.filter_map(|it| it.message().cloned()));

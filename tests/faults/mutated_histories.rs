@@ -14,7 +14,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use ennead_runtime::{
     block::Block,
-    entropy::Stream,
+    entropy::EntropyStream,
     message::{Message, MessageKind, Messages, Role},
 };
 use serde_json::Value;
@@ -27,13 +27,13 @@ const BY_DEFAULT: u64 = 2_000;
 
 /// Draws, one after another.
 struct Draws {
-    stream: Stream,
+    stream: EntropyStream,
     n: u64,
 }
 
 impl Draws {
     fn new(seed: u64) -> Self {
-        Self { stream: Stream::from_seed(seed), n: 0 }
+        Self { stream: EntropyStream::from_seed(seed), n: 0 }
     }
 
     /// A number below this one, which must not be 0.

@@ -17,8 +17,8 @@ use ennead::{
 use ennead_runtime::transcript::{
     entry::{Record, RecordKind, SkippedBytes, StoredText, TextFolder},
     load::{LoadAs, ReportKind, load},
-    read::{Entry, Read, read_line},
-    seal::Link,
+    read::{Entry, ReadLine, read_line},
+    seal::SealLink,
 };
 
 /// The facts below hold for every store.
@@ -61,10 +61,10 @@ on_every_store! {
 /// The file as a log: names of lines, `repair`, `?` for what is not a line. Checks the chain.
 #[track_caller]
 fn log(bytes: &[u8]) -> String {
-    let mut expected = (1, Link::to_hash(ennead_runtime::digest::Digest::default()));
+    let mut expected = (1, SealLink::to_hash(ennead_runtime::digest::Digest::default()));
     let mut log = Vec::new();
     for line in String::from_utf8_lossy(bytes).lines() {
-        let Ok(Read { entry, seal: Some(seal), .. }) = read_line(line) else {
+        let Ok(ReadLine { entry, seal: Some(seal), .. }) = read_line(line) else {
             log.push("?".to_owned());
             continue;
         };
@@ -276,7 +276,7 @@ async fn torn_end_of_a_dead_process_stays_and_is_named(kept: Kept) {
     assert!(kinds.contains(&ReportKind::BadLine));
     let text = String::from_utf8_lossy(&bytes).into_owned();
     let repair = text.lines().find(|line| line.contains(r#""kind":"repair""#)).unwrap();
-    let Ok(Read { entry: Entry::Harness(record), .. }) = read_line(repair) else {
+    let Ok(ReadLine { entry: Entry::Harness(record), .. }) = read_line(repair) else {
         panic!("a record")
     };
     let Record { what: RecordKind::Repair(SkippedBytes { length, .. }), .. } = *record else {

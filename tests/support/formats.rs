@@ -6,7 +6,7 @@ use ennead_runtime::{
     message::Messages,
     step5_model_call::{
         request::{CachePlan, EncodedHead, PrefixChain, RequestHead},
-        view::{Target, compile_for},
+        view::{ViewTarget, compile_for},
         wire_format::WireFormat,
     },
 };
@@ -35,7 +35,7 @@ pub(crate) fn request(history: &Messages, format: WireFormat) -> Vec<u8> {
         cache: CachePlan::default(),
         parameters: Arc::default(),
     });
-    let mut view = compile_for(history, Target { format, model: Some("m") });
+    let mut view = compile_for(history, ViewTarget { format, model: Some("m") });
     view.end_with_user();
     format.encode(&head, &view, &mut PrefixChain::default()).body.to_vec()
 }

@@ -9,7 +9,7 @@ use ennead_runtime::{
         audit::{Evidence, Verified, verify},
         entry::{Record, RecordKind},
         load::{LoadAs, load, tail},
-        read::{Entry, Read, read_line},
+        read::{Entry, ReadLine, read_line},
     },
 };
 
@@ -87,7 +87,7 @@ pub(crate) fn results(transcript: &Path) -> BTreeMap<ToolUseId, (usize, String)>
 pub(crate) fn records(transcript: &Path) -> Vec<Record> {
     let text = fs::read_to_string(transcript).unwrap();
     let read = |line| match read_line(line) {
-        Ok(Read { entry: Entry::Harness(record), .. }) => Some(*record),
+        Ok(ReadLine { entry: Entry::Harness(record), .. }) => Some(*record),
         _ => None,
     };
     text.lines().filter_map(read).collect()

@@ -19,7 +19,7 @@ use ennead_runtime::{
     step1_settings_resolution::ShellSettings,
     step7_permission_gate::{
         ResolvedPath,
-        path_resolution::{self, Found},
+        path_resolution::{self, PathEntry},
     },
     time::Timestamp,
     tool::{Access, ToolCall, ToolErrorKind, ToolMemory, ToolOutcome},
@@ -237,14 +237,14 @@ pub(crate) fn structured(outcome: &ToolOutcome) -> Value {
 /// Where a path leads, as the gate receives it.
 pub(crate) fn resolve(given: &str) -> ResolvedPath {
     path_resolution::resolve(given, "/", "/", &mut |path| {
-        let Ok(metadata) = std::fs::symlink_metadata(path) else { return Found::Missing };
+        let Ok(metadata) = std::fs::symlink_metadata(path) else { return PathEntry::Missing };
         match metadata.file_type() {
             kind if kind.is_symlink() => {
-                Found::Link(std::fs::read_link(path).unwrap().to_str().unwrap().into())
+                PathEntry::Link(std::fs::read_link(path).unwrap().to_str().unwrap().into())
             }
-            kind if kind.is_dir() => Found::Directory,
-            kind if kind.is_file() => Found::File,
-            _ => Found::Special,
+            kind if kind.is_dir() => PathEntry::Directory,
+            kind if kind.is_file() => PathEntry::File,
+            _ => PathEntry::Special,
         }
     })
 }

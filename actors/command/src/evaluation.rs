@@ -11,7 +11,7 @@ use std::{
 };
 
 use ennead_runtime::{
-    evaluation::{Recording, Request, Totals, place_of, walk},
+    evaluation::{Recording, Request, WalkTotals, place_of, walk},
     step4_context_shapers::Stage,
     tokens::Tokens,
 };
@@ -27,9 +27,9 @@ pub struct Evaluation {
     /// Files that hold no recorded session, and why.
     pub skipped: Vec<(PathBuf, String)>,
     /// What the walk with all five stages came to.
-    pub all: Totals,
+    pub all: WalkTotals,
     /// Without each of the stages that were asked about.
-    pub without: Vec<(Stage, Totals)>,
+    pub without: Vec<(Stage, WalkTotals)>,
     /// The requests of the session that sent most, with all stages.
     pub longest: Vec<Request>,
 }
@@ -44,7 +44,7 @@ pub fn evaluate(place: &Path, ablated: &[Stage]) -> io::Result<Evaluation> {
     let mut found = Evaluation {
         sessions: 0,
         skipped: Vec::new(),
-        all: Totals { cost: Some(Default::default()), ..Totals::default() },
+        all: WalkTotals { cost: Some(Default::default()), ..WalkTotals::default() },
         without: Vec::new(),
         longest: Vec::new(),
     };
@@ -116,7 +116,7 @@ pub fn tables(found: &Evaluation) -> String {
     text.push_str(if all.adds_up() { "\n" } else { ", which does not add up\n" });
     put(&mut text, format_args!("\n| Walk | sent | from cache | summaries | too large | cost |\n"));
     put(&mut text, format_args!("|---|---|---|---|---|---|\n"));
-    let mut row = |name: String, it: &Totals| {
+    let mut row = |name: String, it: &WalkTotals| {
         let cost = it.cost.map_or("not known".into(), |it| format!("${:.4}", it.usd()));
         let cells = [
             thousands(it.sent),

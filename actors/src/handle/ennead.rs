@@ -17,7 +17,7 @@ use std::{
 
 use ennead_runtime::{
     catalogue::Catalogue,
-    entropy::Stream,
+    entropy::EntropyStream,
     ids::SessionId,
     permission::PermissionMode,
     run::{
@@ -75,7 +75,7 @@ use ennead_simulated::Playbook;
 #[derive(Debug)]
 pub struct Ennead {
     options: Options,
-    stream: Stream,
+    stream: EntropyStream,
     shards: Vec<ShardHandle>,
     governors: Governors,
     mcp_servers: McpServers,
@@ -112,7 +112,7 @@ impl Ennead {
     pub async fn start(options: Options) -> Result<Self, StartError> {
         let directory = Directory::default();
         let shards = ShardHandle::start(&options, &directory).await?;
-        let stream = Stream::from_seed(options.seed.unwrap_or_else(seed_of_the_system));
+        let stream = EntropyStream::from_seed(options.seed.unwrap_or_else(seed_of_the_system));
         let spawners = shards.iter().map(ShardHandle::governor_spawner).collect();
         let governors = Governors::new(options.governor, stream, spawners);
         let (catalogue, n_opened) = (Arc::new(Catalogue::built_in()), AtomicUsize::new(0));

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ennead_runtime::{
     ids::{RunId, SessionId, TenantId},
-    serve::progress::{Progress, RunWait},
+    serve::progress::{RunProgress, RunWait},
     step::Step,
     time::Timestamp,
 };
@@ -38,7 +38,7 @@ pub(crate) struct State {
     /// Read when they are first asked for, and let go with the actor.
     pub(crate) runs: Option<Box<Runs>>,
     /// Where its run is; `None` where the session is not an actor.
-    pub(crate) progress: Option<Box<Progress>>,
+    pub(crate) progress: Option<Box<RunProgress>>,
     /// A task takes its runs one after another.
     pub(crate) has_worker: bool,
     /// What keeps its next run from beginning, if something does.
@@ -241,7 +241,7 @@ impl Hosted {
     /// The session as the API shows it.
     pub(crate) fn view(&self) -> SessionView {
         let state = self.state();
-        let nothing = Progress::default();
+        let nothing = RunProgress::default();
         let progress = state.progress.as_deref().unwrap_or(&nothing);
         let is_running = progress.run.is_some();
         let held = state.held.map(|it| WaitingFor { kind: "limit", what: code_of(&it) });

@@ -10,7 +10,7 @@ use std::{
 use ennead_runtime::{
     catalogue::Money,
     ids::TenantId,
-    serve::ledger::{Ledger, SessionLimit, TenantLimits, UsedUp},
+    serve::ledger::{SessionLimit, TenantLimits, UsageLedger, UsedUp},
     time::Timestamp,
 };
 
@@ -31,7 +31,7 @@ const MAX_ENTRIES: usize = 500_000;
 pub(crate) struct Limits {
     pub(crate) limits: TenantLimits,
     file: PathBuf,
-    ledger: Mutex<Ledger>,
+    ledger: Mutex<UsageLedger>,
 }
 
 impl Limits {
@@ -41,14 +41,14 @@ impl Limits {
         let read = || {
             let length = fs::metadata(&file)?.len();
             let text = if length <= MAX_FILE { fs::read(&file)? } else { Vec::new() };
-            Ok::<Ledger, io::Error>(serde_json::from_slice(&text)?)
+            Ok::<UsageLedger, io::Error>(serde_json::from_slice(&text)?)
         };
         let ledger = match read() {
             Ok(ledger) => ledger,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ledger::default(),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => UsageLedger::default(),
             Err(error) => {
                 tracing::error!(%error, "what was used today is not known");
-                Ledger::default()
+                UsageLedger::default()
             }
         };
         Self { limits, file, ledger: Mutex::new(ledger) }
@@ -115,7 +115,7 @@ impl Limits {
         Some((what, Duration::from_millis(wait_ms)))
     }
 
-    fn lock(&self) -> MutexGuard<'_, Ledger> {
+    fn lock(&self) -> MutexGuard<'_, UsageLedger> {
         // Sums are whole after every step, so a panic elsewhere spoils nothing.
         self.ledger.lock().unwrap_or_else(PoisonError::into_inner)
     }

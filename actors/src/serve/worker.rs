@@ -8,7 +8,7 @@ use ennead_runtime::{
         RunEnd, RunRequest,
         outcome::{RunError, RunOutcome},
     },
-    serve::progress::Progress,
+    serve::progress::RunProgress,
 };
 use serde_json::{Value, json};
 
@@ -119,7 +119,7 @@ impl Server {
             let mut state = hosted.state();
             // Its end may lie in a hole of the events.
             if let Some(progress) = state.progress.as_mut().filter(|it| it.run.is_some()) {
-                **progress = Progress::default();
+                **progress = RunProgress::default();
             }
             state.last_used = at;
         }

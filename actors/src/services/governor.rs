@@ -10,7 +10,7 @@ mod provider_limiter;
 
 use std::{collections::BTreeMap, sync::Mutex, time::Duration};
 
-use ennead_runtime::{digest::Digest, entropy::Stream, governor::limits::GovernorLimits};
+use ennead_runtime::{digest::Digest, entropy::EntropyStream, governor::limits::GovernorLimits};
 use ractor::{Actor, ActorProcessingErr, ActorRef, MessagingErr, concurrency::JoinHandle};
 
 use crate::{
@@ -93,14 +93,18 @@ impl Drop for GovernorState {
 #[derive(Debug)]
 pub(crate) struct Governors {
     limits: GovernorLimits,
-    stream: Stream,
+    stream: EntropyStream,
     spawners: Vec<Spawner>,
     limiters: Mutex<BTreeMap<(String, Digest), ProviderLimiter>>,
 }
 
 impl Governors {
     /// Holds no limiter yet. Their actors will be started by the first of these that can.
-    pub(crate) fn new(limits: GovernorLimits, stream: Stream, spawners: Vec<Spawner>) -> Self {
+    pub(crate) fn new(
+        limits: GovernorLimits,
+        stream: EntropyStream,
+        spawners: Vec<Spawner>,
+    ) -> Self {
         Self { limits, stream: stream.child("governor"), spawners, limiters: Mutex::default() }
     }
 

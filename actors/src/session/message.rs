@@ -15,7 +15,7 @@ use ennead_runtime::{
         RunRequest,
         outcome::{RunError, RunOutcome},
     },
-    session::{CallName, Earlier, TreeAnswer, TreeQuestion},
+    session::{CallName, EarlierConversation, TreeAnswer, TreeQuestion},
     step1_settings_resolution::{AgentLimits, LayerText, Merged},
     transcript::load::UsageTotals,
     turn::effect::{Append, HookFiring, TurnReport},
@@ -62,7 +62,7 @@ pub(crate) enum SessionMsg {
     /// The transcript was opened, or not.
     Opened(Opened),
     /// An earlier conversation was read.
-    Loaded(Box<Result<Earlier, String>>),
+    Loaded(Box<Result<EarlierConversation, String>>),
     /// The settings for a prompt that may be too long were read.
     SettingsRead(Option<Arc<Merged>>),
     /// Lines are safe, or lost.

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, path::Path, sync::Arc};
 use ennead_runtime::{
     digest::Digest,
     ids::{AgentId, EntryId},
-    session::{Earlier, OpenedTranscript, SessionInput},
+    session::{EarlierConversation, OpenedTranscript, SessionInput},
     step1_settings_resolution::Merged,
     transcript::{
         entry::Stored,
@@ -88,7 +88,10 @@ impl SessionState {
     }
 
     /// Takes over what was read of the earlier conversation.
-    pub(super) fn take_loaded(&mut self, earlier: Box<Result<Earlier, String>>) -> SessionInput {
+    pub(super) fn take_loaded(
+        &mut self,
+        earlier: Box<Result<EarlierConversation, String>>,
+    ) -> SessionInput {
         self.loader = None;
         match &*earlier {
             Ok(earlier) => self.shared.shells.table.resume(earlier.loaded.shells.last_number),
@@ -138,7 +141,7 @@ impl SessionState {
                 Ok((loaded, cut, system, agents, mut problems)) => {
                     // Before the session records of a call that its agent was cut off.
                     problems.extend(closer.close_all(&agents).await);
-                    Ok(Earlier {
+                    Ok(EarlierConversation {
                         settled: orphans::outcomes(&agents, caller.as_ref(), &loaded),
                         agents: agents.iter().map(|it| (it.agent.clone(), it.used())).collect(),
                         system,

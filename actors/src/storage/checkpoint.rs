@@ -119,7 +119,7 @@ pub(crate) fn write(
 
 #[cfg(test)]
 mod tests {
-    use ennead_runtime::transcript::seal::Link;
+    use ennead_runtime::transcript::seal::SealLink;
 
     use super::*;
 
@@ -142,7 +142,8 @@ mod tests {
     // REQ: SES-5
     #[test]
     fn end_without_a_hash_is_none() {
-        let open = OpenLines { bytes: b"{}\n".to_vec(), link: Link::to_hash(Digest::default()) };
+        let open =
+            OpenLines { bytes: b"{}\n".to_vec(), link: SealLink::to_hash(Digest::default()) };
         assert_eq!(encode(&Checkpoint { open: Some(Arc::new(open)), ..checkpoint() }), None);
     }
 

@@ -39,8 +39,8 @@ use ennead_runtime::{
     block::BlockKind,
     event::Event,
     governor::{
-        Outcome, ParkReason,
-        headers::{Report, outcome_of},
+        CallOutcome, ParkReason,
+        headers::{RateLimitReport, outcome_of},
     },
     ports::{BoxFuture, ResponseBody, WireRequest, WireResponse},
     step5_model_call::{
@@ -168,7 +168,7 @@ impl Attempt<'_> {
                 let usage = &answer.usage;
                 // What is read from a cache counts against no limit.
                 let input = usage.input_tokens.saturating_add(usage.cache_creation_input_tokens);
-                permit.settle(Outcome::Answered, Some((input, usage.output_tokens)));
+                permit.settle(CallOutcome::Answered, Some((input, usage.output_tokens)));
             }
             Err(failure) => {
                 shared.learned.take_in(&endpoint.base, &self.order.model, failure);
@@ -238,7 +238,7 @@ impl Attempt<'_> {
         let sent = watchdog.head(sending).await;
         let response = sent.map_err(|error| located(&url, failure::before_head(&error)))?;
         let WireResponse { status, headers, mut body } = response;
-        if let Some(report) = Report::read(&headers, self.shared.world.clock.now()) {
+        if let Some(report) = RateLimitReport::read(&headers, self.shared.world.clock.now()) {
             permit.on_report(report);
         }
         if status != 200 {

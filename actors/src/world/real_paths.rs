@@ -8,13 +8,13 @@ use std::{collections::BTreeMap, fs, os::unix::fs::FileTypeExt, path::Path};
 
 use ennead_runtime::step7_permission_gate::{
     Listing, Look, PathKind,
-    path_resolution::{self, Found},
+    path_resolution::{self, PathEntry},
 };
 
 /// What was found so far.
 #[derive(Debug, Default)]
 pub(crate) struct RealPaths {
-    seen: BTreeMap<String, Found>,
+    seen: BTreeMap<String, PathEntry>,
     /// Directories that are reached through links: as written, and where they lead.
     pub(crate) real: BTreeMap<String, String>,
 }
@@ -47,23 +47,23 @@ impl RealPaths {
 }
 
 /// What lies at an absolute path of this machine, the last link not followed.
-pub fn found(path: &str) -> Found {
-    let Ok(meta) = fs::symlink_metadata(path) else { return Found::Missing };
+pub fn found(path: &str) -> PathEntry {
+    let Ok(meta) = fs::symlink_metadata(path) else { return PathEntry::Missing };
     let kind = meta.file_type();
     if kind.is_symlink() {
         // A link that cannot be read leads nowhere that could be judged.
         let target = fs::read_link(path).ok().and_then(|it| it.into_os_string().into_string().ok());
-        return target.map_or(Found::Special, Found::Link);
+        return target.map_or(PathEntry::Special, PathEntry::Link);
     }
     if kind.is_dir() {
-        Found::Directory
+        PathEntry::Directory
     } else if kind.is_file() {
-        Found::File
+        PathEntry::File
     } else {
         debug_assert!(
             kind.is_fifo() || kind.is_socket() || kind.is_char_device() || kind.is_block_device()
         );
-        Found::Special
+        PathEntry::Special
     }
 }
 

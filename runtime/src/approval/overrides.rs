@@ -14,14 +14,14 @@ use crate::{
 
 /// Mode, rules and directories that replace or join those of the settings.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Overrides {
+pub struct PermissionOverrides {
     /// The mode that somebody put the session into.
     pub mode: Option<PermissionMode>,
     /// What answers changed, in the order in which it came, without what later ones made void.
     updates: Vec<RuleUpdate>,
 }
 
-impl Overrides {
+impl PermissionOverrides {
     /// Whether the settings hold as they are.
     pub fn is_empty(&self) -> bool {
         self.mode.is_none() && self.updates.is_empty()
@@ -134,7 +134,7 @@ mod tests {
     use super::*;
     use crate::{approval::RuleDestination, permission::RuleText};
 
-    fn texts(overrides: &Overrides, settings: &Settings) -> Vec<String> {
+    fn texts(overrides: &PermissionOverrides, settings: &Settings) -> Vec<String> {
         let rules = overrides.over(settings).permissions.rules;
         let mut texts: Vec<_> =
             rules.iter().map(|it| format!("{:?} {}", it.kind, it.text)).collect();
@@ -150,7 +150,7 @@ mod tests {
         settings.permissions.rules =
             vec![rule(Scope::Policy, "Bash(a)"), rule(Scope::Local, "Bash(a)")];
         settings.permissions.additional_directories = vec!["/more".into()];
-        let mut overrides = Overrides::default();
+        let mut overrides = PermissionOverrides::default();
         overrides.add(&[RuleUpdate::allow("Bash(b)"), RuleUpdate::allow("Bash(c)")]);
         overrides.add(&[RuleUpdate::allow("Bash(b)").with_act(UpdateAct::Remove)]);
         let all = ["Allow Bash(a)", "Allow Bash(a)", "Allow Bash(c)"];

@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 use super::{Block, BlockKind};
 use crate::{
     ids::ToolUseId,
-    json::{Piece, join},
+    json::{JsonPiece, join},
     tokens::Size,
 };
 
@@ -28,11 +28,11 @@ pub(super) fn size_of(kind: &str, wire: &str) -> Size {
 /// The JSON object, without its last brace, of a result with these images and documents.
 pub(super) fn result_wire(id: &ToolUseId, text: &str, media: &[Block], is_error: bool) -> String {
     let mut wire = join(&[
-        Piece::Json(r#"{"type":"tool_result","tool_use_id":"#),
-        Piece::Text(id.as_str()),
-        Piece::Json(r#","content":[{"type":"text","text":"#),
-        Piece::Text(text),
-        Piece::Json("}"),
+        JsonPiece::Json(r#"{"type":"tool_result","tool_use_id":"#),
+        JsonPiece::Text(id.as_str()),
+        JsonPiece::Json(r#","content":[{"type":"text","text":"#),
+        JsonPiece::Text(text),
+        JsonPiece::Json("}"),
     ]);
     wire.reserve(media.iter().map(|it| it.wire_len() + 1).sum());
     for block in media {
@@ -49,7 +49,7 @@ pub(super) fn result_wire(id: &ToolUseId, text: &str, media: &[Block], is_error:
 
 /// A part of a result that is a list.
 #[derive(Deserialize)]
-struct Part<'a> {
+struct ResultPart<'a> {
     #[serde(rename = "type", borrow)]
     kind: Option<Cow<'a, str>>,
     #[serde(borrow)]
@@ -64,7 +64,7 @@ pub(super) fn content_of(content: &RawValue) -> (String, Size) {
     let parts: Vec<&RawValue> = serde_json::from_str(content.get()).unwrap_or_default();
     let (mut texts, mut size) = (Vec::new(), Size::default());
     for raw in parts {
-        let Ok(part) = serde_json::from_str::<Part<'_>>(raw.get()) else { continue };
+        let Ok(part) = serde_json::from_str::<ResultPart<'_>>(raw.get()) else { continue };
         match part.kind.as_deref() {
             Some(kind @ ("image" | "document")) => {
                 size = size + size_of(kind, raw.get());
@@ -80,7 +80,7 @@ impl Block {
     /// block.
     pub(crate) fn media_in_result(&self) -> Vec<Block> {
         #[derive(Deserialize)]
-        struct Result<'a> {
+        struct ResultList<'a> {
             #[serde(borrow)]
             content: Option<Vec<&'a RawValue>>,
         }
@@ -91,7 +91,7 @@ impl Block {
             return Vec::new();
         }
         let wire = format!("{}}}", self.wire_open());
-        let read = serde_json::from_str::<Result<'_>>(&wire).ok().and_then(|it| it.content);
+        let read = serde_json::from_str::<ResultList<'_>>(&wire).ok().and_then(|it| it.content);
         let blocks = read.unwrap_or_default().into_iter();
         let blocks = blocks.filter_map(|it| Block::from_wire(it.get()).ok());
         let is_media = |it: &Block| matches!(it.kind(), BlockKind::Opaque { kind } if matches!(&**kind, "image" | "document"));

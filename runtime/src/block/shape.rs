@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 
 use super::BlockKind;
 
-type Members<'a> = BTreeMap<Key<'a>, &'a RawValue>;
+type MemberMap<'a> = BTreeMap<Key<'a>, &'a RawValue>;
 
 /// A key that is copied only where it holds escapes.
 #[derive(Debug, Deserialize, PartialEq, Eq, PartialOrd, Ord)]
@@ -27,7 +27,7 @@ pub(super) fn is_odd(kind: &BlockKind, text: &str) -> bool {
         BlockKind::ToolResult { .. } => (&["tool_use_id"], &["content", "is_error"]),
         BlockKind::Opaque { .. } | BlockKind::StopRequest | BlockKind::Error(_) => return false,
     };
-    let Ok(members) = serde_json::from_str::<Members<'_>>(text) else { return true };
+    let Ok(members) = serde_json::from_str::<MemberMap<'_>>(text) else { return true };
     let value = |name: &str| members.get(&Key(Cow::Borrowed(name))).map(|it| it.get());
     let is_known = |it: &str| it == "type" || needed.contains(&it) || known.contains(&it);
     let begins = |name: &str, with: char| value(name).is_some_and(|it| it.starts_with(with));
@@ -41,7 +41,7 @@ fn is_content(text: &str) -> bool {
     if text.starts_with('"') {
         return true;
     }
-    let parts: Result<Vec<Members<'_>>, _> = serde_json::from_str(text);
+    let parts: Result<Vec<MemberMap<'_>>, _> = serde_json::from_str(text);
     parts.is_ok_and(|parts| {
         parts.iter().all(|part| {
             let value = |name: &str| part.get(&Key(Cow::Borrowed(name))).map(|it| it.get());
@@ -79,7 +79,7 @@ fn has_source(text: &str) -> bool {
         #[serde(rename = "type")]
         _kind: serde::de::IgnoredAny,
         #[serde(borrow)]
-        source: Members<'a>,
+        source: MemberMap<'a>,
         #[serde(rename = "title")]
         _title: Option<serde::de::IgnoredAny>,
         #[serde(rename = "context")]

@@ -10,7 +10,7 @@ use super::{Catalogue, ModelFacts};
 /// What a user says about models: `ennead.catalogue` in settings.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Overrides {
+pub struct CatalogueOverrides {
     /// By name; members that are left out stay as they are known, or as they are for an unknown
     /// model.
     pub models: BTreeMap<String, Map<String, Value>>,
@@ -53,7 +53,7 @@ impl Catalogue {
     /// This catalogue with what a user says laid over it. Entries that are wrong are left out and
     /// come back as errors; the others hold.
     #[must_use]
-    pub fn with(&self, over: &Overrides) -> (Self, Vec<NotACatalogue>) {
+    pub fn with(&self, over: &CatalogueOverrides) -> (Self, Vec<NotACatalogue>) {
         let mut all = self.clone();
         let mut wrong = Vec::new();
         for (name, members) in &over.models {

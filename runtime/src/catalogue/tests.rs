@@ -81,7 +81,7 @@ fn user_lays_facts_over_the_built_in_ones_and_a_wrong_entry_loses_only_itself() 
         },
         "aliases": {"opus": "mine"},
     });
-    let over: Overrides = serde_json::from_value(over).unwrap();
+    let over: CatalogueOverrides = serde_json::from_value(over).unwrap();
     let (catalogue, wrong) = Catalogue::built_in().with(&over);
     let sonnet = catalogue.find("sonnet").unwrap();
     assert_eq!((sonnet.window, sonnet.max_output), (300_000, 128_000));

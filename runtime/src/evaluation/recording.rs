@@ -23,7 +23,7 @@ use crate::{
 
 /// A message, and when it was recorded.
 #[derive(Clone, Debug)]
-pub(super) struct RecordedMessage {
+pub(super) struct TimedMessage {
     pub(super) at: Timestamp,
     pub(super) message: Arc<Message>,
     /// Of an answer: tokens of output, as the provider reported them.
@@ -33,7 +33,7 @@ pub(super) struct RecordedMessage {
 /// The messages of a recorded session, and what the shapers went by.
 #[derive(Clone, Debug)]
 pub struct Recording {
-    pub(super) said: Vec<RecordedMessage>,
+    pub(super) said: Vec<TimedMessage>,
     /// Summaries that the session made, in order.
     pub(super) summaries: Vec<String>,
     /// What goes with every request in addition to the conversation: system prompt, tools, instructions.
@@ -55,8 +55,8 @@ pub enum NoRecording {
 }
 
 #[derive(Default)]
-struct Reader {
-    said: Vec<RecordedMessage>,
+struct RecordingReader {
+    said: Vec<TimedMessage>,
     summaries: Vec<String>,
     facts: Option<SessionFacts>,
     layers: Option<Vec<LayerText>>,
@@ -72,7 +72,7 @@ impl Recording {
     ///
     /// [`NoRecording`].
     pub fn read(bytes: &[u8], stored: StoredTexts<'_>) -> Result<Self, NoRecording> {
-        let mut reader = Reader::default();
+        let mut reader = RecordingReader::default();
         let lines = bytes.split(|byte| *byte == b'\n');
         for line in lines.filter_map(|it| std::str::from_utf8(it).ok()) {
             match read_line(line).map(|it| it.entry) {
@@ -85,7 +85,7 @@ impl Recording {
     }
 }
 
-impl Reader {
+impl RecordingReader {
     fn add_message(&mut self, line: &ConversationLine) {
         match line.message.kind {
             MessageKind::CompactSummary => {
@@ -94,7 +94,7 @@ impl Reader {
             }
             MessageKind::Mark => {}
             _ if line.boundary.is_some() => {}
-            _ => self.said.push(RecordedMessage {
+            _ => self.said.push(TimedMessage {
                 at: line.at,
                 message: Arc::clone(&line.message),
                 output: line.answer.as_ref().map_or(0, |it| it.usage.output_tokens),

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Recording, Request, Totals, place_of, recording::RecordedMessage};
+use super::{Recording, Request, WalkTotals, place_of, recording::TimedMessage};
 use crate::{
     catalogue::{ModelFacts, Money},
     ids::EntryId,
@@ -24,9 +24,9 @@ const CACHE_MS: u64 = 5 * 60_000;
 /// one, a text of `MADE_UP_SUMMARY` characters.
 ///
 /// Takes time in the order of requests times messages that are still sent.
-pub fn walk(recording: &Recording, without: Option<Stage>) -> (Totals, Vec<Request>) {
+pub fn walk(recording: &Recording, without: Option<Stage>) -> (WalkTotals, Vec<Request>) {
     let context = ShapedContext { messages: Messages::new(), tokens: recording.fixed };
-    let mut walk = Walk {
+    let mut walk = RecordingWalk {
         recording,
         without,
         setup: recording.setup.clone(),
@@ -36,7 +36,7 @@ pub fn walk(recording: &Recording, without: Option<Stage>) -> (Totals, Vec<Reque
         n_summaries: 0,
         answered_at: None,
         saved: [Tokens(0); 6],
-        totals: Totals { cost: Some(Money::default()), ..Totals::default() },
+        totals: WalkTotals { cost: Some(Money::default()), ..WalkTotals::default() },
         requests: Vec::new(),
     };
     let mut asks = false;
@@ -56,7 +56,7 @@ pub fn walk(recording: &Recording, without: Option<Stage>) -> (Totals, Vec<Reque
     (walk.totals, walk.requests)
 }
 
-struct Walk<'a> {
+struct RecordingWalk<'a> {
     recording: &'a Recording,
     without: Option<Stage>,
     setup: ShaperSetup,
@@ -68,13 +68,13 @@ struct Walk<'a> {
     answered_at: Option<crate::time::Timestamp>,
     /// What each stage took off so far.
     saved: [Tokens; 6],
-    totals: Totals,
+    totals: WalkTotals,
     requests: Vec<Request>,
 }
 
-impl Walk<'_> {
+impl RecordingWalk<'_> {
     /// The request that was answered by `answer`, after the message `last`.
-    fn request(&mut self, last: &RecordedMessage, answer: &RecordedMessage) {
+    fn request(&mut self, last: &TimedMessage, answer: &TimedMessage) {
         self.setup.idle_ms = self.answered_at.map_or(0, |at| last.at.millis_since(at));
         let mut fired = Vec::new();
         let stages = Stage::ALL.into_iter().filter(|it| Some(*it) != self.without);

@@ -4,7 +4,7 @@
 //! next call is a probe, one at a time; its outcome closes the circuit or opens it for twice as long.
 
 use super::limits::BreakerLimits;
-use crate::entropy::Stream;
+use crate::entropy::EntropyStream;
 
 /// Doublings at most; the caps are reached long before.
 const MAX_DOUBLINGS: u32 = 16;
@@ -50,12 +50,12 @@ pub(crate) struct Breaker {
     doublings: u32,
     n_openings: u64,
     /// For the jitter of open times.
-    stream: Stream,
+    stream: EntropyStream,
 }
 
 impl Breaker {
     /// Returns a closed breaker.
-    pub(crate) fn new(limits: BreakerLimits, stream: Stream) -> Self {
+    pub(crate) fn new(limits: BreakerLimits, stream: EntropyStream) -> Self {
         let (failed, n_seen, doublings, n_openings) = (0, 0, 0, 0);
         Self { limits, state: BreakerState::Closed, failed, n_seen, doublings, n_openings, stream }
     }

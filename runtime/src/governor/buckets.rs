@@ -2,7 +2,7 @@
 
 use super::{
     bucket::{Bucket, Level},
-    headers::Report,
+    headers::RateLimitReport,
     shares::RESERVE_DIVISOR,
 };
 
@@ -17,7 +17,7 @@ pub(super) struct Buckets {
 
 impl Buckets {
     /// What a provider says replaces what was reckoned.
-    pub(super) fn take_report(&mut self, now: u64, report: &Report) {
+    pub(super) fn take_report(&mut self, now: u64, report: &RateLimitReport) {
         let fill = |bucket: &mut Option<Bucket>, said: Option<Level>| {
             if let Some(said) = said {
                 *bucket = Some(Bucket::reported(now, said, *bucket));

@@ -10,7 +10,7 @@ use super::{Tenant, Ticket};
 
 /// A call that waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Waiting {
+pub(crate) struct QueuedCall {
     /// Ticket of the call that waits.
     pub ticket: Ticket,
     /// What it costs, in tokens.
@@ -19,7 +19,7 @@ pub(crate) struct Waiting {
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Lane {
-    waiting: VecDeque<Waiting>,
+    waiting: VecDeque<QueuedCall>,
     deficit: u64,
 }
 
@@ -53,11 +53,11 @@ impl FairQueue {
         if lane.waiting.is_empty() {
             self.round.push_back(tenant.clone());
         }
-        lane.waiting.push_back(Waiting { ticket, cost: cost.max(1) });
+        lane.waiting.push_back(QueuedCall { ticket, cost: cost.max(1) });
     }
 
     /// The call whose turn it is. Stays where it is until [`FairQueue::take`].
-    pub(crate) fn first(&mut self) -> Option<(Tenant, Waiting)> {
+    pub(crate) fn first(&mut self) -> Option<(Tenant, QueuedCall)> {
         loop {
             let tenant = self.round.front()?;
             let lane = self.lanes.get_mut(tenant)?;
@@ -78,7 +78,7 @@ impl FairQueue {
     }
 
     /// The first call of each tenant, in the order of turns.
-    pub(crate) fn heads(&self) -> impl Iterator<Item = (&Tenant, Waiting)> {
+    pub(crate) fn heads(&self) -> impl Iterator<Item = (&Tenant, QueuedCall)> {
         self.round.iter().filter_map(|tenant| {
             let lane = self.lanes.get(tenant)?;
             Some((tenant, *lane.waiting.front()?))

@@ -5,7 +5,7 @@
 
 use http::HeaderMap;
 
-use super::{Outcome, bucket::Level};
+use super::{CallOutcome, bucket::Level};
 use crate::{
     step5_model_call::{FailureClass, ModelFailure, failure::reset::reset_ms},
     time::Timestamp,
@@ -13,7 +13,7 @@ use crate::{
 
 /// What an answer says about the limits of its key.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Report {
+pub struct RateLimitReport {
     /// Limit on the number of requests.
     pub requests: Option<Level>,
     /// Tokens of both directions.
@@ -24,7 +24,7 @@ pub struct Report {
     pub output_tokens: Option<Level>,
 }
 
-impl Report {
+impl RateLimitReport {
     /// From headers. `now` turns moments into waiting times. `None` when
     /// the header is absent; what cannot be read counts as absent.
     pub fn read(headers: &HeaderMap, now: Timestamp) -> Option<Self> {
@@ -79,22 +79,22 @@ fn is_said(headers: &HeaderMap, of: &str) -> bool {
 
 /// What a failed call means for everybody who uses the same key. It goes by the class alone, as the turn
 /// does, so that the two never read one failure differently.
-pub fn outcome_of(failure: &ModelFailure) -> Outcome {
+pub fn outcome_of(failure: &ModelFailure) -> CallOutcome {
     let retry_after_ms = failure.retry_after_ms;
     match failure.class {
-        FailureClass::Quota => Outcome::QuotaOver { for_ms: retry_after_ms },
-        FailureClass::Billing => Outcome::Unpaid { message: failure.message.as_str().into() },
+        FailureClass::Quota => CallOutcome::QuotaOver { for_ms: retry_after_ms },
+        FailureClass::Billing => CallOutcome::Unpaid { message: failure.message.as_str().into() },
         FailureClass::RateLimit | FailureClass::Overloaded => {
-            Outcome::Overloaded { retry_after_ms }
+            CallOutcome::Overloaded { retry_after_ms }
         }
         FailureClass::Unreachable
         | FailureClass::Network
         | FailureClass::Timeout
         | FailureClass::StreamBroken
-        | FailureClass::BadAnswer => Outcome::Broken,
+        | FailureClass::BadAnswer => CallOutcome::Broken,
         // An error inside a stream, a request that cannot be sent, or a certificate that this session
         // does not believe: others fare as they would.
-        FailureClass::InvalidRequest if failure.status.is_none() => Outcome::Unclear,
+        FailureClass::InvalidRequest if failure.status.is_none() => CallOutcome::Unclear,
         // It was answered: the server works.
         FailureClass::ContextOverflow
         | FailureClass::OutputOverflow
@@ -104,7 +104,7 @@ pub fn outcome_of(failure: &ModelFailure) -> Outcome {
         | FailureClass::EmptyAnswer
         | FailureClass::PauseTurn
         | FailureClass::Refusal
-        | FailureClass::Internal => Outcome::Answered,
+        | FailureClass::Internal => CallOutcome::Answered,
     }
 }
 

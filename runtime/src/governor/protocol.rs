@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
-use super::{Tenant, breaker::Cause, headers::Report};
+use super::{Tenant, breaker::Cause, headers::RateLimitReport};
 
 /// One call, as long as it is asked for or under way. Given by who asks; never twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -27,7 +27,7 @@ pub struct Ask {
 
 /// How a call ended, as far as others are concerned.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub enum CallOutcome {
     /// The server did what it should, a refusal of this request included.
     Answered,
     /// Too many requests, or too much load.
@@ -62,14 +62,14 @@ pub enum GovernorInput {
         /// The call it answers.
         ticket: Ticket,
         /// The limits that the provider reported.
-        report: Report,
+        report: RateLimitReport,
     },
     /// A call has ended.
     Ended {
         /// Ticket of the call that ended.
         ticket: Ticket,
         /// How the call ended.
-        outcome: Outcome,
+        outcome: CallOutcome,
         /// What it really cost: input and output, in tokens.
         used: Option<(u64, u64)>,
     },

@@ -12,14 +12,14 @@ const AFTER_OPEN: u32 = 2;
 
 /// The number of calls that may be under way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Window {
+pub(crate) struct ConcurrencyWindow {
     configured: Option<NonZeroU32>,
     found: Option<u32>,
     /// Calls admitted before this one were sent under the window before the last cut.
     cut_at: u64,
 }
 
-impl Window {
+impl ConcurrencyWindow {
     /// With the most calls that are ever to be under way, if there is such a number.
     pub(crate) fn new(configured: Option<NonZeroU32>) -> Self {
         Self { configured, found: None, cut_at: 0 }
@@ -62,7 +62,7 @@ mod tests {
     // REQ: MDL-13
     #[test]
     fn one_burst_halves_once_and_each_success_makes_room() {
-        let mut window = Window::new(None);
+        let mut window = ConcurrencyWindow::new(None);
         assert_eq!(window.slots(), None);
         for admission in 0..100 {
             window.shrink(admission, 100, 100);
@@ -80,7 +80,7 @@ mod tests {
 
     #[test]
     fn what_is_configured_is_never_passed() {
-        let mut window = Window::new(NonZeroU32::new(3));
+        let mut window = ConcurrencyWindow::new(NonZeroU32::new(3));
         assert_eq!(window.slots(), Some(3));
         window.start_small();
         assert_eq!(window.slots(), Some(2));

@@ -73,7 +73,7 @@ impl HookInput {
 
 /// The input as one line of JSON without a newline at the end.
 fn input_json(context: &HookContext, firing: &Firing<'_>) -> String {
-    let mut line = Line {
+    let mut line = HookLine {
         session_id: context.session.as_str(),
         transcript_path: &context.transcript_path,
         cwd: &context.cwd,
@@ -81,7 +81,7 @@ fn input_json(context: &HookContext, firing: &Firing<'_>) -> String {
         permission_mode: context.mode,
         agent_id: context.agent.as_ref().map(|it| it.0.as_str()),
         agent_type: context.agent.as_ref().map(|it| &*it.1),
-        ..Line::default()
+        ..HookLine::default()
     };
     match firing {
         Firing::PreToolUse { id, tool, input } => {
@@ -173,7 +173,7 @@ fn raw(text: &str) -> Option<Cow<'_, RawValue>> {
 }
 
 #[derive(Default, Serialize)]
-struct Line<'a> {
+struct HookLine<'a> {
     session_id: &'a str,
     transcript_path: &'a str,
     cwd: &'a str,

@@ -29,7 +29,7 @@ pub struct CheckTooCostly;
 
 /// What a schema is applied to.
 #[derive(Clone, Copy)]
-enum Item<'v> {
+enum SchemaInstance<'v> {
     Value(&'v Value),
     /// The name of a member.
     Name(&'v str),
@@ -37,7 +37,7 @@ enum Item<'v> {
 
 /// What is still to be applied, and how many steps are left.
 struct PendingWork<'a> {
-    schemas: Vec<(&'a Value, Item<'a>, u32)>,
+    schemas: Vec<(&'a Value, SchemaInstance<'a>, u32)>,
     steps: u64,
     depth: u32,
 }
@@ -49,7 +49,7 @@ impl<'a> PendingWork<'a> {
     }
 
     /// Counted when it is set aside, so that what is set aside is bounded, too.
-    fn apply(&mut self, schema: &'a Value, item: Item<'a>) -> Result<(), CheckTooCostly> {
+    fn apply(&mut self, schema: &'a Value, item: SchemaInstance<'a>) -> Result<(), CheckTooCostly> {
         if MAX_DEPTH <= self.depth {
             return Err(CheckTooCostly);
         }
@@ -65,19 +65,21 @@ impl<'a> PendingWork<'a> {
 ///
 /// [`CheckTooCostly`], when these are more than `MAX_STEPS`.
 pub fn steps(root: &Value, input: &Value) -> Result<u64, CheckTooCostly> {
-    let schemas = vec![(root, Item::Value(input), 0)];
+    let schemas = vec![(root, SchemaInstance::Value(input), 0)];
     let mut left = PendingWork { schemas, steps: MAX_STEPS, depth: 0 };
     while let Some((schema, item, depth)) = left.schemas.pop() {
         left.depth = depth;
         let Value::Object(keywords) = schema else { continue };
         // Members that no part has seen are looked for by going through all parts once more.
         let n_times = match (item, keywords) {
-            (Item::Value(Value::Object(members)), it)
+            (SchemaInstance::Value(Value::Object(members)), it)
                 if it.contains_key("unevaluatedProperties") =>
             {
                 1 + members.len()
             }
-            (Item::Value(Value::Array(parts)), it) if it.contains_key("unevaluatedItems") => {
+            (SchemaInstance::Value(Value::Array(parts)), it)
+                if it.contains_key("unevaluatedItems") =>
+            {
                 1 + parts.len()
             }
             _ => 1,
@@ -86,13 +88,15 @@ pub fn steps(root: &Value, input: &Value) -> Result<u64, CheckTooCostly> {
             in_place(root, schema, keywords, item, &mut left)?;
         }
         match item {
-            Item::Value(Value::Object(members)) => of_members(keywords, members, &mut left)?,
-            Item::Value(Value::Array(parts)) => of_parts(keywords, parts, &mut left)?,
-            Item::Value(Value::String(text)) => of_text(keywords, text, &mut left)?,
-            Item::Name(text) => of_text(keywords, text, &mut left)?,
-            Item::Value(Value::Null | Value::Bool(_) | Value::Number(_)) => {}
+            SchemaInstance::Value(Value::Object(members)) => {
+                of_members(keywords, members, &mut left)?
+            }
+            SchemaInstance::Value(Value::Array(parts)) => of_parts(keywords, parts, &mut left)?,
+            SchemaInstance::Value(Value::String(text)) => of_text(keywords, text, &mut left)?,
+            SchemaInstance::Name(text) => of_text(keywords, text, &mut left)?,
+            SchemaInstance::Value(Value::Null | Value::Bool(_) | Value::Number(_)) => {}
         }
-        if let Item::Value(value) = item {
+        if let SchemaInstance::Value(value) = item {
             compared(keywords, value, &mut left)?;
         }
     }
@@ -104,7 +108,7 @@ fn in_place<'a>(
     root: &'a Value,
     schema: &'a Value,
     keywords: &'a Map<String, Value>,
-    item: Item<'a>,
+    item: SchemaInstance<'a>,
     left: &mut PendingWork<'a>,
 ) -> Result<(), CheckTooCostly> {
     left.take(1)?;
@@ -144,7 +148,7 @@ fn of_members<'a>(
     left.take(known.map_or(0, |it| count(it.len())))?;
     let patterns = keywords.get("patternProperties").and_then(Value::as_object);
     for (name, value) in members {
-        let item = Item::Value(value);
+        let item = SchemaInstance::Value(value);
         let property = known.and_then(|it| it.get(name));
         if let Some(part) = property {
             left.apply(part, item)?;
@@ -159,7 +163,7 @@ fn of_members<'a>(
             }
         }
         if let Some(part) = keywords.get("propertyNames") {
-            left.apply(part, Item::Name(name))?;
+            left.apply(part, SchemaInstance::Name(name))?;
         }
     }
     Ok(())
@@ -178,13 +182,13 @@ fn of_parts<'a>(
     for key in ["prefixItems", "items"] {
         let schemas = keywords.get(key).and_then(Value::as_array).into_iter().flatten();
         for (schema, part) in schemas.zip(parts) {
-            left.apply(schema, Item::Value(part))?;
+            left.apply(schema, SchemaInstance::Value(part))?;
         }
     }
     for key in ["items", "additionalItems", "contains", "unevaluatedItems"] {
         let Some(schema) = keywords.get(key).filter(|it| !it.is_array()) else { continue };
         for part in parts {
-            left.apply(schema, Item::Value(part))?;
+            left.apply(schema, SchemaInstance::Value(part))?;
         }
     }
     Ok(())

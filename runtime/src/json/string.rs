@@ -27,11 +27,11 @@ const LETTERS: [u8; 256] = {
 
 /// `text` as a JSON string, quotes included.
 pub fn quote(text: &str) -> String {
-    join(&[Piece::Text(text)])
+    join(&[JsonPiece::Text(text)])
 }
 
 /// A piece of JSON text.
-pub(crate) enum Piece<'a> {
+pub(crate) enum JsonPiece<'a> {
     /// JSON text that is copied unchanged.
     Json(&'a str),
     /// Text that is escaped and quoted.
@@ -39,16 +39,16 @@ pub(crate) enum Piece<'a> {
 }
 
 /// The pieces, joined in one allocation where nothing needs an escape.
-pub(crate) fn join(pieces: &[Piece<'_>]) -> String {
-    let len = |piece: &Piece<'_>| match piece {
-        Piece::Json(json) => json.len(),
-        Piece::Text(text) => text.len() + 2,
+pub(crate) fn join(pieces: &[JsonPiece<'_>]) -> String {
+    let len = |piece: &JsonPiece<'_>| match piece {
+        JsonPiece::Json(json) => json.len(),
+        JsonPiece::Text(text) => text.len() + 2,
     };
     let mut joined = Vec::with_capacity(pieces.iter().map(len).sum());
     for piece in pieces {
         match piece {
-            Piece::Json(json) => joined.extend_from_slice(json.as_bytes()),
-            Piece::Text(text) => push_quoted(text, &mut joined),
+            JsonPiece::Json(json) => joined.extend_from_slice(json.as_bytes()),
+            JsonPiece::Text(text) => push_quoted(text, &mut joined),
         }
     }
     // Texts with ASCII put between them are a text.

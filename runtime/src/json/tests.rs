@@ -16,7 +16,7 @@ struct Unit;
 struct Pair(i8, String);
 
 #[derive(Clone, Debug, Serialize)]
-enum Kind {
+enum EnumShapes {
     Unit,
     Newtype(Unit),
     Tuple(u64, Option<char>),
@@ -26,7 +26,7 @@ enum Kind {
 
 #[derive(Clone, Debug, Serialize)]
 struct All {
-    kinds: Vec<Kind>,
+    kinds: Vec<EnumShapes>,
     by_name: BTreeMap<String, bool>,
     by_number: BTreeMap<u16, ()>,
     sizes: [i64; 2],
@@ -37,12 +37,12 @@ struct All {
 
 fn all() -> impl Strategy<Value = All> {
     let kind = prop_oneof![
-        Just(Kind::Unit),
-        Just(Kind::Newtype(Unit)),
-        Just(Kind::Empty {}),
-        any::<(u64, Option<char>)>().prop_map(|(n, it)| Kind::Tuple(n, it)),
+        Just(EnumShapes::Unit),
+        Just(EnumShapes::Newtype(Unit)),
+        Just(EnumShapes::Empty {}),
+        any::<(u64, Option<char>)>().prop_map(|(n, it)| EnumShapes::Tuple(n, it)),
         any::<(i8, String, Option<String>)>()
-            .prop_map(|(n, it, text)| Kind::Struct { of: Pair(n, it), text }),
+            .prop_map(|(n, it, text)| EnumShapes::Struct { of: Pair(n, it), text }),
     ];
     let kinds = prop::collection::vec(kind, 0..4);
     (kinds, any::<(BTreeMap<String, bool>, BTreeMap<u16, ()>, [i64; 2], f64)>()).prop_map(
@@ -79,12 +79,12 @@ fn fields_behind_a_tag_continue_an_object() {
     }
     #[derive(Serialize)]
     struct Nested {
-        kind_of: Kind,
+        kind_of: EnumShapes,
     }
     let pair = Pair(-1, "x".into());
     for tagged in [
         Tagged::Some { a: 1, b: vec![pair.clone()] },
-        Tagged::Newtype(Nested { kind_of: Kind::Struct { of: pair, text: None } }),
+        Tagged::Newtype(Nested { kind_of: EnumShapes::Struct { of: pair, text: None } }),
         Tagged::None {},
     ] {
         let whole = serde_json::to_string(&tagged).unwrap();

@@ -31,7 +31,7 @@ impl ServerConfig {
     /// A server that is a child process and speaks through its standard input and output.
     pub fn stdio(name: &str, command: &str, args: &[&str]) -> Self {
         let args = args.iter().map(|it| (*it).to_owned()).collect();
-        let program = Program { command: command.to_owned(), args, env: BTreeMap::new() };
+        let program = ServerProgram { command: command.to_owned(), args, env: BTreeMap::new() };
         Self { name: name.into(), reach: ServerTransport::Stdio(program), timeout_ms: None }
     }
 }
@@ -41,14 +41,14 @@ impl ServerConfig {
 #[non_exhaustive]
 pub enum ServerTransport {
     /// A child process, by its standard input and output.
-    Stdio(Program),
+    Stdio(ServerProgram),
     /// The server is reached by streamable HTTP.
     Http(Address),
 }
 
 /// A program that is started as a child process.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Program {
+pub struct ServerProgram {
     /// Looked for as a shell would.
     pub command: String,
     /// Arguments that the program is started with.
@@ -156,7 +156,7 @@ pub fn read_for(
     let mut configured = Configured::default();
     for (name, entry) in servers.ok_or(ConfigError::NoServers)? {
         let environment = &|variable: &str| environment(name, variable);
-        let mut reader = Entry { name, environment, problems: Vec::new() };
+        let mut reader = ConfigEntry { name, environment, problems: Vec::new() };
         match reader.read(entry) {
             Ok(server) => configured.servers.push(server),
             Err(problem) => reader.problems = vec![problem],
@@ -177,13 +177,13 @@ pub fn strongest(scopes: impl IntoIterator<Item = Vec<ServerConfig>>) -> Vec<Ser
 }
 
 /// One entry that is being read.
-struct Entry<'a> {
+struct ConfigEntry<'a> {
     name: &'a str,
     environment: Environment<'a>,
     problems: Vec<Problem>,
 }
 
-impl Entry<'_> {
+impl ConfigEntry<'_> {
     fn read(&mut self, entry: &Value) -> Result<ServerConfig, Problem> {
         if !is_server_name(self.name) {
             return Err(Problem::Name(self.name.to_owned()));
@@ -211,7 +211,7 @@ impl Entry<'_> {
         Ok(ServerConfig { name: self.name.into(), reach, timeout_ms })
     }
 
-    fn program(&mut self, entry: &Map<String, Value>) -> Result<Program, Problem> {
+    fn program(&mut self, entry: &Map<String, Value>) -> Result<ServerProgram, Problem> {
         let command = self.text(entry, "command", "a text")?;
         let args = match entry.get("args") {
             None => Vec::new(),
@@ -223,7 +223,7 @@ impl Entry<'_> {
                 texts.into_iter().map(|it| self.expanded(it)).collect()
             }
         };
-        Ok(Program { command, args, env: self.texts(entry, "env")? })
+        Ok(ServerProgram { command, args, env: self.texts(entry, "env")? })
     }
 
     fn address(&mut self, entry: &Map<String, Value>) -> Result<Address, Problem> {

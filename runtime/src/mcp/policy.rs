@@ -33,14 +33,14 @@ pub enum Blocked {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Policy {
     disabled: Vec<String>,
-    denied: Vec<Pattern>,
+    denied: Vec<ServerPattern>,
     /// `None`: everything is allowed.
-    allowed: Option<Vec<Pattern>>,
+    allowed: Option<Vec<ServerPattern>>,
 }
 
 /// One entry of a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Pattern {
+enum ServerPattern {
     Name(String),
     Command(Vec<String>),
     Url(String),
@@ -51,7 +51,7 @@ impl Policy {
     /// allow list that is none: that allows nothing.
     pub fn of(layers: &[LayerText], trust: Trust, environment: Environment<'_>) -> Self {
         let mut policy = Self::default();
-        let mut lists: Vec<(Scope, Vec<Pattern>)> = Vec::new();
+        let mut lists: Vec<(Scope, Vec<ServerPattern>)> = Vec::new();
         let mut managed_only = false;
         for layer in layers {
             let Ok(said) = serde_json::from_str::<Value>(&layer.text) else { continue };
@@ -92,16 +92,16 @@ impl Policy {
         // An entry about the way to a server is stricter than one about its name, so a list that
         // has any of those takes names no more.
         let by_way = allowed.iter().any(|it| match &server.reach {
-            ServerTransport::Stdio(_) => matches!(it, Pattern::Command(_)),
-            ServerTransport::Http(_) => matches!(it, Pattern::Url(_)),
+            ServerTransport::Stdio(_) => matches!(it, ServerPattern::Command(_)),
+            ServerTransport::Http(_) => matches!(it, ServerPattern::Url(_)),
         });
-        let counts = |it: &&Pattern| !(by_way && matches!(it, Pattern::Name(_)));
+        let counts = |it: &&ServerPattern| !(by_way && matches!(it, ServerPattern::Name(_)));
         let is_allowed = allowed.iter().filter(counts).any(|it| it.matches(server));
         (!is_allowed).then(|| Blocked::NotAllowed(name()))
     }
 }
 
-impl Pattern {
+impl ServerPattern {
     fn of(entry: &Value, environment: Environment<'_>) -> Option<Self> {
         let entry = entry.as_object().filter(|it| it.len() == 1)?;
         let expanded = |text: &str| expand(text, environment, &mut Vec::new());
@@ -132,9 +132,9 @@ impl Pattern {
     }
 }
 
-fn patterns(list: Option<&Value>, environment: Environment<'_>) -> Vec<Pattern> {
+fn patterns(list: Option<&Value>, environment: Environment<'_>) -> Vec<ServerPattern> {
     let list = list.and_then(Value::as_array).into_iter().flatten();
-    list.filter_map(|it| Pattern::of(it, environment)).collect()
+    list.filter_map(|it| ServerPattern::of(it, environment)).collect()
 }
 
 /// `*` matches anything, but what matches a host is not part of a path: host and path are

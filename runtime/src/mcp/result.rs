@@ -14,7 +14,7 @@ use crate::{
 #[derive(Clone, Debug, PartialEq)]
 pub struct CallResult {
     /// In the server's order.
-    pub content: Vec<Content>,
+    pub content: Vec<McpContent>,
     /// The structured result, if there is one.
     pub structured: Option<Value>,
     /// The server says that it failed.
@@ -23,7 +23,7 @@ pub struct CallResult {
 
 /// A piece of a result.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Content {
+pub enum McpContent {
     /// Text for the model.
     Text(String),
     /// A picture.
@@ -60,7 +60,7 @@ impl CallResult {
     /// Whether it holds pictures: their bytes are looked at by [`CallResult::outcome`], which takes
     /// milliseconds for large ones.
     pub fn has_images(&self) -> bool {
-        self.content.iter().any(|it| matches!(it, Content::Image { .. }))
+        self.content.iter().any(|it| matches!(it, McpContent::Image { .. }))
     }
 
     /// How the call ended. The text is whole; pictures that a model can see come after it.
@@ -83,7 +83,7 @@ impl CallResult {
     }
 }
 
-impl Content {
+impl McpContent {
     /// What the model reads of it. Adds a picture that it can see to the others.
     fn shown(&self, media: &mut Vec<PromptBlock>) -> String {
         match self {
@@ -127,13 +127,13 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(content: Vec<Content>, structured: Option<Value>, text: &str) {
+    fn check(content: Vec<McpContent>, structured: Option<Value>, text: &str) {
         let outcome = CallResult { content, structured, is_error: false }.outcome();
         assert_eq!((outcome.text.as_str(), outcome.error), (text, None));
     }
     #[test]
     fn what_the_server_calls_an_error_is_one() {
-        let content = vec![Content::Text("boom".into())];
+        let content = vec![McpContent::Text("boom".into())];
         let outcome = CallResult { content, structured: None, is_error: true }.outcome();
         assert_eq!((outcome.text.as_str(), outcome.error), ("boom", Some(ToolErrorKind::Failed)));
     }
@@ -142,27 +142,27 @@ mod tests {
     fn pieces_stand_below_each_other_and_what_cannot_be_shown_is_named() {
         check(
             vec![
-                Content::Text("a".into()),
-                Content::Binary { mime: "audio/wav".into(), chars: 400 },
-                Content::Link { uri: "file:///x".into(), name: "x".into() },
-                Content::Resource { uri: "u:1".into(), text: "t".into() },
+                McpContent::Text("a".into()),
+                McpContent::Binary { mime: "audio/wav".into(), chars: 400 },
+                McpContent::Link { uri: "file:///x".into(), name: "x".into() },
+                McpContent::Resource { uri: "u:1".into(), text: "t".into() },
             ],
             None,
             "a\n[audio/wav, about 300 bytes, is not shown]\n[x](file:///x)\n[u:1]\nt",
         );
         check(vec![], None, "(no output)");
-        let odd = Content::Image { mime: "image/png".into(), data: "QUJD".into() };
+        let odd = McpContent::Image { mime: "image/png".into(), data: "QUJD".into() };
         let why = "it is no PNG, JPEG, GIF or WebP picture";
         check(vec![odd], None, &format!("[image/png, about 3 bytes, is not shown: {why}]"));
         check(vec![], Some(json!({"n": 1})), r#"{"n":1}"#);
-        check(vec![Content::Text("said".into())], Some(json!({"n": 1})), "said");
+        check(vec![McpContent::Text("said".into())], Some(json!({"n": 1})), "said");
     }
 
     // REQ: TOL-3
     #[test]
     fn pictures_are_shown_as_far_as_a_result_may_have_them() {
         let data = STANDARD.encode(b"GIF89a\x05\0\x00\x01\0\0");
-        let image = Content::Image { mime: "image/png".into(), data };
+        let image = McpContent::Image { mime: "image/png".into(), data };
         let content = vec![image; MAX_MEDIA + 1];
         let result = CallResult { content, structured: None, is_error: false };
         assert!(result.has_images());

@@ -11,7 +11,7 @@ const MAX_LINE: usize = 256;
 /// Reads a text piece by piece. Every byte is looked at once.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Fences {
-    line: Line,
+    line: LineStart,
     /// The line so far, while it may open a fence.
     text: String,
     /// Bytes of the line.
@@ -32,7 +32,7 @@ pub(super) struct Fence {
 
 /// How the line has begun.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Line {
+enum LineStart {
     /// Blanks and quote marks, or nothing.
     #[default]
     Blank,
@@ -48,7 +48,7 @@ impl Fences {
     pub(super) fn push(&mut self, text: &str) {
         let mut rest = text;
         while !rest.is_empty() {
-            if self.line == Line::Other {
+            if self.line == LineStart::Other {
                 let Some(end) = memchr::memchr(b'\n', rest.as_bytes()) else {
                     self.n_bytes += rest.len();
                     return;
@@ -74,26 +74,28 @@ impl Fences {
     pub(super) fn is_opening(&self) -> bool {
         self.open.is_none()
             && match self.line {
-                Line::Run { length, .. } => 3 <= length,
-                Line::Behind { .. } => true,
-                Line::Blank | Line::Other => false,
+                LineStart::Run { length, .. } => 3 <= length,
+                LineStart::Behind { .. } => true,
+                LineStart::Blank | LineStart::Other => false,
             }
     }
 
     /// The same of a line that opens one with tildes, which nothing in the line can undo.
     pub(super) fn is_opening_for_sure(&self) -> bool {
-        let (Line::Run { mark, .. } | Line::Behind { mark, .. }) = self.line else { return false };
+        let (LineStart::Run { mark, .. } | LineStart::Behind { mark, .. }) = self.line else {
+            return false;
+        };
         mark == b'~' && self.is_opening()
     }
 
     /// Whether the line, inside a fence, may still become the one that closes it.
     pub(super) fn may_be_closing(&self) -> bool {
-        self.open.is_some() && self.line != Line::Other
+        self.open.is_some() && self.line != LineStart::Other
     }
 
     /// Whether nothing but blanks and quote marks is on the line.
     pub(super) fn at_start(&self) -> bool {
-        self.line == Line::Blank
+        self.line == LineStart::Blank
     }
 
     /// Whether nothing is on the line.
@@ -108,41 +110,43 @@ impl Fences {
         self.n_bytes += c.len_utf8();
         let mark = u8::try_from(c).unwrap_or(0);
         self.line = match (self.line, mark, &self.open) {
-            (Line::Blank, b' ' | b'\t' | b'>', _) => Line::Blank,
-            (Line::Blank, b'`' | b'~', None) => Line::Run { mark, length: 1 },
-            (Line::Blank, _, Some(fence)) if fence.mark == mark => Line::Run { mark, length: 1 },
-            (Line::Run { mark: of, length }, _, _) if of == mark => {
-                Line::Run { mark, length: length + 1 }
+            (LineStart::Blank, b' ' | b'\t' | b'>', _) => LineStart::Blank,
+            (LineStart::Blank, b'`' | b'~', None) => LineStart::Run { mark, length: 1 },
+            (LineStart::Blank, _, Some(fence)) if fence.mark == mark => {
+                LineStart::Run { mark, length: 1 }
             }
-            (Line::Run { mark, length } | Line::Behind { mark, length }, _, None)
+            (LineStart::Run { mark: of, length }, _, _) if of == mark => {
+                LineStart::Run { mark, length: length + 1 }
+            }
+            (LineStart::Run { mark, length } | LineStart::Behind { mark, length }, _, None)
                 if 3 <= length && (mark == b'~' || c != '`') =>
             {
-                Line::Behind { mark, length }
+                LineStart::Behind { mark, length }
             }
             (
-                Line::Run { mark, length } | Line::Behind { mark, length },
+                LineStart::Run { mark, length } | LineStart::Behind { mark, length },
                 b' ' | b'\t' | b'\r',
                 Some(fence),
-            ) if fence.length <= length => Line::Behind { mark, length },
-            _ => Line::Other,
+            ) if fence.length <= length => LineStart::Behind { mark, length },
+            _ => LineStart::Other,
         };
         if MAX_LINE < self.n_bytes {
-            self.line = Line::Other;
+            self.line = LineStart::Other;
         }
-        if self.open.is_none() && self.line != Line::Other {
+        if self.open.is_none() && self.line != LineStart::Other {
             self.text.push(c);
         }
     }
 
     fn end_line(&mut self) {
-        if let Line::Run { mark, length } | Line::Behind { mark, length } = self.line {
+        if let LineStart::Run { mark, length } | LineStart::Behind { mark, length } = self.line {
             match &self.open {
                 Some(fence) if fence.length <= length => self.open = None,
                 None if 3 <= length => self.open = Some(self.fence(mark, length)),
                 _ => {}
             }
         }
-        self.line = Line::Blank;
+        self.line = LineStart::Blank;
         self.text.clear();
         self.n_bytes = 0;
     }

@@ -4,7 +4,7 @@ use super::{
     chunking::{Chunker, Piece},
     heartbeat::Edges,
     policy::{Chunking, OutputSettings},
-    reasoning_tags::{Segment, TagStripper},
+    reasoning_tags::{TagStripper, TaggedSegment},
 };
 
 /// What comes out, in order.
@@ -78,11 +78,11 @@ impl Pipe {
         self.chunker.as_ref().is_some_and(Chunker::is_waiting)
     }
 
-    fn take(&mut self, segments: Vec<Segment>, out: &mut Vec<Out>) {
+    fn take(&mut self, segments: Vec<TaggedSegment>, out: &mut Vec<Out>) {
         for segment in segments {
             match segment {
-                Segment::Reasoning(text) => out.push(Out::Reasoning(text)),
-                Segment::Text(text) => {
+                TaggedSegment::Reasoning(text) => out.push(Out::Reasoning(text)),
+                TaggedSegment::Text(text) => {
                     let mut kept = String::new();
                     self.edges.push(&text, &mut kept);
                     push_text(&mut self.chunker, kept, out);

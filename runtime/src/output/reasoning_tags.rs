@@ -23,14 +23,14 @@ mod tag;
 
 use super::fences::Fences;
 use line::HeldLine;
-use tag::{Candidate, Kind, Read, Tag};
+use tag::{Tag, TagCandidate, TagKind, TagScan};
 
 #[cfg(test)]
 pub(crate) use tag::MAX_TAG;
 
 /// A piece of a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Segment {
+pub(super) enum TaggedSegment {
     /// Text of the answer.
     Text(String),
     /// Text of the reasoning.
@@ -44,7 +44,7 @@ pub(super) struct TagStripper {
     /// A tag has just been taken out.
     behind_tag: bool,
     /// What may become a tag.
-    candidate: Candidate,
+    candidate: TagCandidate,
     /// A line from its first backtick on, until it is known what of it is code.
     line: Option<HeldLine>,
     /// A piece of the answer.
@@ -53,7 +53,7 @@ pub(super) struct TagStripper {
 
 impl TagStripper {
     /// Takes a piece; pushes what is settled.
-    pub(super) fn push(&mut self, text: &str, out: &mut Vec<Segment>) {
+    pub(super) fn push(&mut self, text: &str, out: &mut Vec<TaggedSegment>) {
         let mut rest = text;
         while !rest.is_empty() {
             rest = match self.line.take() {
@@ -64,7 +64,7 @@ impl TagStripper {
     }
 
     /// The message is over; pushes what was held back.
-    pub(super) fn finish(&mut self, out: &mut Vec<Segment>) {
+    pub(super) fn finish(&mut self, out: &mut Vec<TaggedSegment>) {
         if let Some(line) = self.line.take() {
             self.resolve(&line, out);
         }
@@ -72,7 +72,7 @@ impl TagStripper {
     }
 
     /// Takes the beginning of `text` and gives back the rest.
-    fn step<'t>(&mut self, text: &'t str, out: &mut Vec<Segment>) -> &'t str {
+    fn step<'t>(&mut self, text: &'t str, out: &mut Vec<TaggedSegment>) -> &'t str {
         let bytes = text.as_bytes();
         if self.candidate.is_begun() || self.in_reasoning {
             return self.plain(text, out);
@@ -98,7 +98,7 @@ impl TagStripper {
     }
 
     /// Takes text in which only tags count, up to the end of one; gives back the rest.
-    fn plain<'t>(&mut self, text: &'t str, out: &mut Vec<Segment>) -> &'t str {
+    fn plain<'t>(&mut self, text: &'t str, out: &mut Vec<TaggedSegment>) -> &'t str {
         if !self.candidate.is_begun() {
             let at = memchr::memchr(b'<', text.as_bytes()).unwrap_or(text.len());
             if 0 < at {
@@ -108,12 +108,12 @@ impl TagStripper {
         }
         for (at, c) in text.char_indices() {
             match self.candidate.push(c) {
-                Read::More => {}
-                Read::Tag(tag) => {
+                TagScan::More => {}
+                TagScan::Tag(tag) => {
                     self.enter(tag);
                     return &text[at + c.len_utf8()..];
                 }
-                Read::NoTag => {
+                TagScan::NoTag => {
                     self.release(out);
                     return &text[at..];
                 }
@@ -125,31 +125,31 @@ impl TagStripper {
     fn enter(&mut self, tag: Tag) {
         let was = self.in_reasoning;
         self.in_reasoning = match (tag.kind, tag.closes) {
-            (Kind::Final, false) => false,
-            (Kind::Final, true) => was,
-            (Kind::Reasoning, closes) => !closes && (was || !tag.is_empty),
+            (TagKind::Final, false) => false,
+            (TagKind::Final, true) => was,
+            (TagKind::Reasoning, closes) => !closes && (was || !tag.is_empty),
         };
         self.behind_tag = !self.in_reasoning;
     }
 
     /// What began like a tag is none.
-    fn release(&mut self, out: &mut Vec<Segment>) {
+    fn release(&mut self, out: &mut Vec<TaggedSegment>) {
         let text = self.candidate.take();
         self.emit(&text, out);
     }
 
-    fn emit(&mut self, text: &str, out: &mut Vec<Segment>) {
+    fn emit(&mut self, text: &str, out: &mut Vec<TaggedSegment>) {
         if !self.in_reasoning {
             return self.say(text, out);
         }
         match out.last_mut() {
             _ if text.is_empty() => {}
-            Some(Segment::Reasoning(last)) => last.push_str(text),
-            _ => out.push(Segment::Reasoning(text.to_owned())),
+            Some(TaggedSegment::Reasoning(last)) => last.push_str(text),
+            _ => out.push(TaggedSegment::Reasoning(text.to_owned())),
         }
     }
 
-    fn say(&mut self, text: &str, out: &mut Vec<Segment>) {
+    fn say(&mut self, text: &str, out: &mut Vec<TaggedSegment>) {
         let mut text = text;
         if self.behind_tag {
             if self.fences.is_line_empty() {
@@ -162,13 +162,18 @@ impl TagStripper {
         }
         self.fences.push(text);
         match out.last_mut() {
-            Some(Segment::Text(last)) => last.push_str(text),
-            _ => out.push(Segment::Text(text.to_owned())),
+            Some(TaggedSegment::Text(last)) => last.push_str(text),
+            _ => out.push(TaggedSegment::Text(text.to_owned())),
         }
     }
 
     /// Adds to the line that is held; gives back the rest once it is settled.
-    fn hold<'t>(&mut self, mut line: HeldLine, text: &'t str, out: &mut Vec<Segment>) -> &'t str {
+    fn hold<'t>(
+        &mut self,
+        mut line: HeldLine,
+        text: &'t str,
+        out: &mut Vec<TaggedSegment>,
+    ) -> &'t str {
         let taken = line.push(text);
         let rest = &text[taken..];
         if rest.is_empty() {
@@ -180,7 +185,7 @@ impl TagStripper {
     }
 
     /// The line is settled: what of it is code is delivered as it is, the rest is searched for tags.
-    fn resolve(&mut self, line: &HeldLine, out: &mut Vec<Segment>) {
+    fn resolve(&mut self, line: &HeldLine, out: &mut Vec<TaggedSegment>) {
         if line.is_fence() {
             return self.say(&line.text, out);
         }

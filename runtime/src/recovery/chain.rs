@@ -15,7 +15,7 @@ pub const MAX_FALLBACKS: usize = 3;
 
 /// One model of a chain.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Link {
+pub struct ChainModel {
     /// A place in [`SessionFacts::providers`](crate::run::facts::SessionFacts).
     pub provider: usize,
     /// The model, by its name there.
@@ -45,19 +45,20 @@ pub struct FallbackUsed {
 /// A name `provider/model` is taken apart when a provider of that name is known; otherwise the
 /// slash belongs to the model, which is asked at the first provider. Where settings name nothing,
 /// the other providers are asked for the same model, in their order.
-pub fn chain(settings: &Settings, providers: &[Provider]) -> (Vec<Link>, Vec<String>) {
-    let first = Link { provider: 0, model: settings.model.as_str().into() };
+pub fn chain(settings: &Settings, providers: &[Provider]) -> (Vec<ChainModel>, Vec<String>) {
+    let first = ChainModel { provider: 0, model: settings.model.as_str().into() };
     let mut links = vec![first];
     let mut problems = Vec::new();
     let place = |name: &str| providers.iter().position(|it| &*it.name == name);
-    let mut add = |link: Link| {
+    let mut add = |link: ChainModel| {
         if !links.contains(&link) && links.len() <= MAX_FALLBACKS {
             links.push(link);
         }
     };
     if settings.fallback.is_empty() {
         let model: Arc<str> = settings.model.as_str().into();
-        (1..providers.len()).for_each(|provider| add(Link { provider, model: Arc::clone(&model) }));
+        (1..providers.len())
+            .for_each(|provider| add(ChainModel { provider, model: Arc::clone(&model) }));
     }
     for fallback in &settings.fallback {
         let FallbackModel { provider, model } = fallback;
@@ -71,7 +72,7 @@ pub fn chain(settings: &Settings, providers: &[Provider]) -> (Vec<Link>, Vec<Str
         };
         match link {
             Some((provider, model)) => {
-                add(Link { provider, model: settings.models.resolve(model).into() });
+                add(ChainModel { provider, model: settings.models.resolve(model).into() });
             }
             None => problems.push(format!(
                 "the fallback model {model} is left out: there is no provider {}",

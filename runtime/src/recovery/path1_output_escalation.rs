@@ -4,7 +4,7 @@
 //! is lowered. Both move one number, so they live together: what was once found too high is never
 //! asked for again.
 
-use super::table::{Action, Cap, Condition, Row, row};
+use super::table::{Action, Cap, Condition, RecoveryRow, row};
 use crate::step5_model_call::FailureClass::{MaxOutput, OutputOverflow};
 
 /// Escalations per turn (MDL-4).
@@ -24,7 +24,7 @@ pub(crate) const REDUCTION_FLOOR: u32 = 4_096;
 pub(crate) const WHOLE_MAX_TOKENS: u32 = 21_333;
 
 /// What path 3 goes on with where a lower ceiling does not help follows these.
-pub(super) const ROWS: &[Row] = &[
+pub(super) const ROWS: &[RecoveryRow] = &[
     row(
         MaxOutput,
         &[Condition::CeilingCanRise],

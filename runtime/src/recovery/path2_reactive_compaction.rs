@@ -4,7 +4,7 @@
 //! never runs at the same time as one. A summary that is itself too long to ask for is made shorter
 //! instead.
 
-use super::table::{Action, Cap, Condition, Row, row};
+use super::table::{Action, Cap, Condition, RecoveryRow, row};
 use crate::step5_model_call::FailureClass;
 
 /// Reactive compactions per turn (MDL-5).
@@ -14,11 +14,11 @@ pub(crate) const MAX_COMPACTIONS: u32 = 1;
 pub(crate) const MAX_SHRINKS: u32 = 3;
 
 /// What is done about an answer that does not fit.
-pub(super) const fn compact(class: FailureClass) -> Row {
+pub(super) const fn compact(class: FailureClass) -> RecoveryRow {
     row(class, &[Condition::ForTurn], Action::Compact, &[Cap::PerTurn(MAX_COMPACTIONS)])
 }
 
 /// What is done about a summary that does not fit.
-pub(super) const fn shrink(class: FailureClass) -> Row {
+pub(super) const fn shrink(class: FailureClass) -> RecoveryRow {
     row(class, &[Condition::ForSummary], Action::ShrinkSummary, &[Cap::PerTurn(MAX_SHRINKS)])
 }

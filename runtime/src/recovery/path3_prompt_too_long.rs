@@ -5,7 +5,7 @@
 
 use super::{
     path2_reactive_compaction::{compact, shrink},
-    table::{Action, Cap, Condition, Row, row},
+    table::{Action, Cap, Condition, RecoveryRow, row},
 };
 use crate::step5_model_call::FailureClass::{self, ContextOverflow, OutputOverflow};
 
@@ -15,7 +15,7 @@ pub(crate) const MAX_COLLAPSES: u32 = 1;
 /// Times that results are cut in a turn; half of the context goes each time.
 pub(crate) const MAX_CUTS: u32 = 3;
 
-const fn chain(class: FailureClass) -> [Row; 5] {
+const fn chain(class: FailureClass) -> [RecoveryRow; 5] {
     let cap = &[Cap::PerTurn(MAX_COLLAPSES)];
     let may_cut = &[Condition::ForTurn, Condition::ContextCanShrink];
     [
@@ -28,7 +28,7 @@ const fn chain(class: FailureClass) -> [Row; 5] {
 }
 
 /// Where lowering the output ceiling did not help.
-pub(super) const OUTPUT: &[Row] = &chain(OutputOverflow);
+pub(super) const OUTPUT: &[RecoveryRow] = &chain(OutputOverflow);
 
 /// Where the prompt alone is too long.
-pub(super) const PROMPT: &[Row] = &chain(ContextOverflow);
+pub(super) const PROMPT: &[RecoveryRow] = &chain(ContextOverflow);

@@ -1,6 +1,6 @@
 //! The decision table: what is done about each class of failure, when, and how often.
 //!
-//! It is data, because two read it: [`super::Ledger`] decides by it and [`print()`] shows it, so what
+//! It is data, because two read it: [`super::RecoveryLedger`] decides by it and [`print()`] shows it, so what
 //! is shown is what is done. The rows of a class are tried from the top; the first whose conditions
 //! hold and whose counts are not used up is taken.
 
@@ -43,7 +43,7 @@ pub(crate) const OVERLOADS_TO_SWITCH: u32 = 3;
 
 /// One row of the recovery table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Row {
+pub struct RecoveryRow {
     /// The class of failure that the row applies to.
     pub class: FailureClass,
     /// Conditions, all of which must hold.
@@ -139,15 +139,15 @@ pub(super) const fn row(
     when: &'static [Condition],
     action: Action,
     caps: &'static [Cap],
-) -> Row {
-    Row { class, when, action, caps }
+) -> RecoveryRow {
+    RecoveryRow { class, when, action, caps }
 }
 
 use Action::*;
 use Condition::*;
 
 /// Asking again, and whom.
-const ASKING: &[Row] = &[
+const ASKING: &[RecoveryRow] = &[
     row(RateLimit, &[WaitNamed], WaitAsNamed, RETRY),
     row(RateLimit, &[NoWaitNamed], BackOff, RETRY),
     row(RateLimit, &[NextModel], SwitchModel, &[]),
@@ -185,7 +185,7 @@ const ASKING: &[Row] = &[
 ];
 
 /// Asking again cannot help, and no other model is to be asked (MDL-13).
-const LASTING: &[Row] = &[
+const LASTING: &[RecoveryRow] = &[
     row(Billing, &[], Surface, &[]),
     row(Auth, &[], Surface, &[]),
     row(InvalidRequest, &[], Surface, &[]),
@@ -193,7 +193,7 @@ const LASTING: &[Row] = &[
 ];
 
 /// All rows, path by path.
-const TABLE: [&[Row]; 5] = [ASKING, path1::ROWS, path3::OUTPUT, path3::PROMPT, LASTING];
+const TABLE: [&[RecoveryRow]; 5] = [ASKING, path1::ROWS, path3::OUTPUT, path3::PROMPT, LASTING];
 
 /// How often at most the same request is made again after this failure.
 pub(crate) fn most_retries(class: FailureClass, max_retries: u32) -> u32 {
@@ -206,7 +206,7 @@ pub(crate) fn most_retries(class: FailureClass, max_retries: u32) -> u32 {
 }
 
 /// All rows. Every class has some, next to each other, and the last of each holds always.
-pub fn rows() -> impl Iterator<Item = &'static Row> {
+pub fn rows() -> impl Iterator<Item = &'static RecoveryRow> {
     TABLE.into_iter().flatten()
 }
 
@@ -299,7 +299,7 @@ pub fn shown(max_retries: u32) -> Vec<ShownRow> {
         Cap::PerTurn(n) => format!("{n} per turn"),
     };
     let mut last = None;
-    let row = |row: &Row| {
+    let row = |row: &RecoveryRow| {
         let when: Vec<String> = row.when.iter().map(|it| it.words()).collect();
         let caps: Vec<String> = row.caps.iter().map(cap).collect();
         let follows = last.replace(row.class) == Some(row.class);

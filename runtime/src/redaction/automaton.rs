@@ -16,7 +16,7 @@ const NONE: u32 = u32::MAX;
 
 /// What was found to end at a byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Word {
+pub(super) enum AutomatonWord {
     /// The beginning of the shape of this rule, of this many bytes.
     Anchor { rule: usize, n_bytes: usize },
     /// The configured value at this place of the list.
@@ -24,42 +24,42 @@ pub(super) enum Word {
 }
 
 #[derive(Debug, Default)]
-struct Node {
+struct TrieNode {
     /// Sorted by byte.
     next: Vec<(u8, u32)>,
     fail: u32,
     depth: u32,
     /// Whether a pattern goes through it that may follow any character.
     is_free: bool,
-    words: Vec<Word>,
+    words: Vec<AutomatonWord>,
     /// The nearest node on the way of fails that has words.
     shorter: u32,
 }
 
 #[derive(Debug)]
 pub(super) struct Automaton {
-    nodes: Vec<Node>,
+    nodes: Vec<TrieNode>,
     /// The steps from the root, by byte.
     first: Box<[u32]>,
 }
 
 impl Automaton {
     pub(super) fn new(values: &[SecretValue]) -> Self {
-        let mut automaton = Self { nodes: vec![Node::default()], first: Box::default() };
+        let mut automaton = Self { nodes: vec![TrieNode::default()], first: Box::default() };
         for (rule, it) in TABLE.iter().enumerate() {
             for anchor in it.anchors {
-                let word = Word::Anchor { rule, n_bytes: anchor.len() };
+                let word = AutomatonWord::Anchor { rule, n_bytes: anchor.len() };
                 automaton.add(anchor.as_bytes(), !it.at_word, word);
             }
         }
         for (place, it) in values.iter().enumerate() {
-            automaton.add(it.value.as_bytes(), true, Word::Value(place));
+            automaton.add(it.value.as_bytes(), true, AutomatonWord::Value(place));
         }
         automaton.link();
         automaton
     }
 
-    fn add(&mut self, pattern: &[u8], is_free: bool, word: Word) {
+    fn add(&mut self, pattern: &[u8], is_free: bool, word: AutomatonWord) {
         let mut at = 0;
         for (depth, byte) in (1..).zip(pattern.iter().map(u8::to_ascii_lowercase)) {
             at = match self.nodes[at].next.binary_search_by_key(&byte, |it| it.0) {
@@ -67,7 +67,7 @@ impl Automaton {
                 Err(place) => {
                     let new = self.nodes.len();
                     let id = u32::try_from(new).unwrap_or(NONE);
-                    self.nodes.push(Node { depth, ..Node::default() });
+                    self.nodes.push(TrieNode { depth, ..TrieNode::default() });
                     self.nodes[at].next.insert(place, (byte, id));
                     new
                 }
@@ -113,7 +113,7 @@ impl Automaton {
     }
 
     /// What ends here, longest first.
-    pub(super) fn words(&self, node: u32) -> impl Iterator<Item = Word> {
+    pub(super) fn words(&self, node: u32) -> impl Iterator<Item = AutomatonWord> {
         let mut at = node;
         std::iter::from_fn(move || {
             let node = self.nodes.get(at as usize)?;

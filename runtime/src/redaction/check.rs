@@ -4,7 +4,7 @@
 use base64::Engine as _;
 
 /// Whether a text of the right characters is a secret.
-pub(super) type Check = fn(&[u8]) -> bool;
+pub(super) type SecretCheck = fn(&[u8]) -> bool;
 
 /// Anything of the shape.
 pub(super) fn any(_: &[u8]) -> bool {

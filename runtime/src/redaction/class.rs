@@ -2,12 +2,12 @@
 
 /// A set of ASCII bytes, and whether the bytes of other characters belong to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Class {
+pub(super) struct ByteClass {
     ascii: u128,
     has_others: bool,
 }
 
-impl Class {
+impl ByteClass {
     /// These bytes; `a-z` as the three bytes `a`, `-`, `z` in `ranges`, one range after the other.
     pub(super) const fn new(ranges: &[u8], singles: &[u8]) -> Self {
         let mut ascii = 0_u128;

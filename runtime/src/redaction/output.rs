@@ -12,7 +12,7 @@ use crate::{
 };
 
 impl Redactor {
-    /// Takes the secrets out of an event. Deltas are redacted as a [`Stream`](super::Stream), where they
+    /// Takes the secrets out of an event. Deltas are redacted as a [`RedactionStream`](super::RedactionStream), where they
     /// arrive.
     pub fn event(&self, event: &mut Event) {
         match event {

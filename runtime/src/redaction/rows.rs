@@ -10,8 +10,8 @@ use super::{
     },
     table::{
         ASSIGN, AT, BASE32, BASE64, BLANK, COLON, DASHED, DIGIT_LETTER, DOT, HEX, LETTER, OPAQUE,
-        PADDED, PASSWORD, QUOTE, Rule, SEPARATOR, Shape, TOKEN68, UPPER, URL64, URL64_DOT, USER,
-        WORD, around, named, secret, token,
+        PADDED, PASSWORD, QUOTE, SEPARATOR, SecretRule, Shape, TOKEN68, UPPER, URL64, URL64_DOT,
+        USER, WORD, around, named, secret, token,
     },
 };
 
@@ -21,7 +21,7 @@ const BOTH: &str = "gitleaks, config/gitleaks.toml; TruffleHog, pkg/detectors";
 const GITHUB_PATTERNS: &str = "GitHub documentation, Supported secret scanning patterns";
 
 /// The rows. Where two take the same bytes the first one names them.
-pub const TABLE: &[Rule] = &[
+pub const TABLE: &[SecretRule] = &[
     token("anthropic-key", &["sk-ant-"], &[secret(URL64, 20, 300)], mixed, GITLEAKS),
     token("openrouter-key", &["sk-or-v1-"], &[secret(HEX, 64, 64)], mixed, TRUFFLEHOG),
     token(
@@ -120,7 +120,7 @@ pub const TABLE: &[Rule] = &[
         mixed,
         "Slack documentation, Tokens",
     ),
-    Rule {
+    SecretRule {
         at_word: false,
         with_anchor: false,
         ..token(
@@ -227,7 +227,7 @@ pub const TABLE: &[Rule] = &[
         jwt,
         "RFC 7519",
     ),
-    Rule {
+    SecretRule {
         at_word: false,
         shape: Shape::Block,
         ..token(
@@ -274,7 +274,7 @@ pub const TABLE: &[Rule] = &[
         opaque,
         "RFC 9110, section 11.6.2",
     ),
-    Rule {
+    SecretRule {
         at_word: true,
         ..named(
             "authorization",

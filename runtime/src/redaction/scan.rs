@@ -6,8 +6,8 @@
 
 use super::{
     Patterns,
-    automaton::{ROOT, Word},
-    table::{BLOCK, LABEL, MAX_BLOCK, Rule, Shape, TABLE},
+    automaton::{AutomatonWord, ROOT},
+    table::{BLOCK, LABEL, MAX_BLOCK, SecretRule, Shape, TABLE},
 };
 
 /// Bytes that are taken out as one at most, where secrets overlap.
@@ -53,7 +53,7 @@ impl Hay<'_> {
 
 /// What a span is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Found {
+pub(super) enum MatchKind {
     /// A value, by its place.
     Value(usize),
     /// The shape of a row, by its place.
@@ -62,15 +62,15 @@ pub(super) enum Found {
 
 /// Bytes of the text that are a secret.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Span {
+pub(super) struct SecretSpan {
     pub(super) start: usize,
     pub(super) end: usize,
-    pub(super) what: Found,
+    pub(super) what: MatchKind,
 }
 
 /// A beginning whose rule is followed.
 #[derive(Clone, Copy, Debug)]
-struct Candidate {
+struct SecretCandidate {
     rule: usize,
     /// Where the rule's beginning ends.
     anchored: usize,
@@ -82,9 +82,9 @@ struct Candidate {
 }
 
 /// What becomes of a candidate at a byte.
-enum Step {
-    Goes(Candidate),
-    Is(Span),
+enum CandidateStep {
+    Goes(SecretCandidate),
+    Is(SecretSpan),
     IsNot,
 }
 
@@ -94,9 +94,9 @@ pub(super) struct Scanner {
     node: u32,
     /// Place of the next byte.
     at: usize,
-    candidates: Vec<Candidate>,
+    candidates: Vec<SecretCandidate>,
     /// Secrets that may yet become part of a longer one.
-    found: Vec<Span>,
+    found: Vec<SecretSpan>,
     /// Where the last span ended that was given out.
     given: usize,
     /// Bytes that rules looked at, over all rules.
@@ -106,7 +106,7 @@ pub(super) struct Scanner {
 
 impl Scanner {
     /// Reads the bytes that are new in `hay`. Adds what is decided to `out`, in order.
-    pub(super) fn run(&mut self, patterns: &Patterns, hay: Hay<'_>, out: &mut Vec<Span>) {
+    pub(super) fn run(&mut self, patterns: &Patterns, hay: Hay<'_>, out: &mut Vec<SecretSpan>) {
         let end = hay.base + hay.bytes.len();
         while self.at < end {
             if self.node == ROOT && self.candidates.is_empty() && self.found.is_empty() {
@@ -127,13 +127,13 @@ impl Scanner {
         patterns: &Patterns,
         hay: Hay<'_>,
         is_cut: bool,
-        out: &mut Vec<Span>,
+        out: &mut Vec<SecretSpan>,
     ) {
         for candidate in std::mem::take(&mut self.candidates) {
             let ended = self.ended(candidate, hay).or_else(|| {
                 let n_bytes = self.at - candidate.anchored;
                 let start = candidate.start.filter(|_| is_cut && super::MIN_VALUE <= n_bytes)?;
-                Some(Span { start, end: self.at, what: Found::Shape(candidate.rule) })
+                Some(SecretSpan { start, end: self.at, what: MatchKind::Shape(candidate.rule) })
             });
             self.found.extend(ended);
         }
@@ -143,7 +143,7 @@ impl Scanner {
             let begins = hay.get(start, self.at);
             let value =
                 patterns.values.iter().position(|it| it.value.as_bytes().starts_with(begins));
-            let span = |it| Span { start, end: self.at, what: Found::Value(it) };
+            let span = |it| SecretSpan { start, end: self.at, what: MatchKind::Value(it) };
             self.found.extend(value.map(span));
         }
         self.node = ROOT;
@@ -167,12 +167,12 @@ impl Scanner {
         let mut left = 0;
         for at in 0..self.candidates.len() {
             match self.follow(self.candidates[at], hay, byte) {
-                Step::Goes(candidate) => {
+                CandidateStep::Goes(candidate) => {
                     self.candidates[left] = candidate;
                     left += 1;
                 }
-                Step::Is(span) => self.found.push(span),
-                Step::IsNot => {}
+                CandidateStep::Is(span) => self.found.push(span),
+                CandidateStep::IsNot => {}
             }
         }
         self.candidates.truncate(left);
@@ -180,8 +180,8 @@ impl Scanner {
         self.at += 1;
         for word in patterns.automaton.words(self.node) {
             match word {
-                Word::Value(place) => self.value(patterns, place, hay),
-                Word::Anchor { rule, n_bytes } => self.begin(rule, n_bytes, hay),
+                AutomatonWord::Value(place) => self.value(patterns, place, hay),
+                AutomatonWord::Anchor { rule, n_bytes } => self.begin(rule, n_bytes, hay),
             }
         }
     }
@@ -190,7 +190,7 @@ impl Scanner {
         let value = patterns.values[place].value.as_bytes();
         let start = self.at - value.len();
         if hay.get(start, self.at) == value {
-            let span = Span { start, end: self.at, what: Found::Value(place) };
+            let span = SecretSpan { start, end: self.at, what: MatchKind::Value(place) };
             // A value of one letter, over and over, is one span and not one for each byte.
             match self.found.last_mut().filter(|it| it.what == span.what && start <= it.end) {
                 Some(last) => last.end = self.at,
@@ -215,7 +215,7 @@ impl Scanner {
             return;
         }
         let start = rule.with_anchor.then_some(start);
-        self.candidates.push(Candidate {
+        self.candidates.push(SecretCandidate {
             rule: place,
             anchored: self.at,
             start,
@@ -226,13 +226,13 @@ impl Scanner {
     }
 
     /// What becomes of a candidate at the byte at `self.at`.
-    fn follow(&self, mut it: Candidate, hay: Hay<'_>, byte: u8) -> Step {
+    fn follow(&self, mut it: SecretCandidate, hay: Hay<'_>, byte: u8) -> CandidateStep {
         let rule = &TABLE[it.rule];
         let Shape::Parts(parts) = rule.shape else { return self.follow_block(it, hay, byte) };
         while let Some(part) = parts.get(it.part) {
             if part.class.has(byte) {
                 if it.n_bytes == part.max {
-                    return Step::IsNot;
+                    return CandidateStep::IsNot;
                 }
                 if part.is_secret {
                     it.start.get_or_insert(self.at);
@@ -243,11 +243,11 @@ impl Scanner {
                 // What only has to follow needs no byte after it.
                 return match is_last && !part.is_secret && it.n_bytes == part.max {
                     true => self.is_secret(it, rule, hay),
-                    false => Step::Goes(it),
+                    false => CandidateStep::Goes(it),
                 };
             }
             if it.n_bytes < part.min {
-                return Step::IsNot;
+                return CandidateStep::IsNot;
             }
             (it.part, it.n_bytes) = (it.part + 1, 0);
         }
@@ -256,7 +256,7 @@ impl Scanner {
 
     /// The same for a block. `part` counts lines of dashes: 1 is that of the end, 2 its second half;
     /// `n_bytes` counts dashes in a row.
-    fn follow_block(&self, mut it: Candidate, hay: Hay<'_>, byte: u8) -> Step {
+    fn follow_block(&self, mut it: SecretCandidate, hay: Hay<'_>, byte: u8) -> CandidateStep {
         /// Dashes of a line that begins or ends a block.
         const DASHES: u32 = 5;
         let is_full = MAX_BLOCK <= self.at - it.anchored && !is_inside_character(byte);
@@ -266,8 +266,8 @@ impl Scanner {
         };
         if is_full || !may_follow {
             return match self.ended(it, hay) {
-                Some(span) => Step::Is(span),
-                None => Step::IsNot,
+                Some(span) => CandidateStep::Is(span),
+                None => CandidateStep::IsNot,
             };
         }
         it.n_bytes = if byte == b'-' { it.n_bytes + 1 } else { 0 };
@@ -275,11 +275,15 @@ impl Scanner {
         if it.n_bytes == DASHES {
             (it.part, it.n_bytes) = (it.part + 1, 0);
         }
-        if it.part == 2 { self.is_secret(it, &TABLE[it.rule], hay) } else { Step::Goes(it) }
+        if it.part == 2 {
+            self.is_secret(it, &TABLE[it.rule], hay)
+        } else {
+            CandidateStep::Goes(it)
+        }
     }
 
     /// The secret that a candidate is when no further byte belongs to it.
-    fn ended(&self, mut it: Candidate, hay: Hay<'_>) -> Option<Span> {
+    fn ended(&self, mut it: SecretCandidate, hay: Hay<'_>) -> Option<SecretSpan> {
         let rule = &TABLE[it.rule];
         match rule.shape {
             Shape::Block => {
@@ -296,13 +300,13 @@ impl Scanner {
             }
         }
         match self.is_secret(it, rule, hay) {
-            Step::Is(span) => Some(span),
+            CandidateStep::Is(span) => Some(span),
             _ => None,
         }
     }
 
-    fn is_secret(&self, it: Candidate, rule: &Rule, hay: Hay<'_>) -> Step {
-        let Some(start) = it.start else { return Step::IsNot };
+    fn is_secret(&self, it: SecretCandidate, rule: &SecretRule, hay: Hay<'_>) -> CandidateStep {
+        let Some(start) = it.start else { return CandidateStep::IsNot };
         // A sentence may end after it.
         let bytes = hay.get(start, it.end);
         let n_dots = match rule.shape {
@@ -311,13 +315,13 @@ impl Scanner {
         };
         let end = it.end - n_dots;
         match (rule.check)(hay.get(start.max(it.anchored), end)) {
-            true => Step::Is(Span { start, end, what: Found::Shape(it.rule) }),
-            false => Step::IsNot,
+            true => CandidateStep::Is(SecretSpan { start, end, what: MatchKind::Shape(it.rule) }),
+            false => CandidateStep::IsNot,
         }
     }
 
     /// Gives out what nothing can become part of any more. Spans that overlap are one.
-    fn give(&mut self, patterns: &Patterns, is_over: bool, out: &mut Vec<Span>) {
+    fn give(&mut self, patterns: &Patterns, is_over: bool, out: &mut Vec<SecretSpan>) {
         self.found.sort_by_key(|it| (it.start, it.what));
         while let Some(first) = self.found.first().copied() {
             let mut span = first;

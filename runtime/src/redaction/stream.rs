@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::{
     Redactor,
-    scan::{Hay, Scanner, Span},
+    scan::{Hay, Scanner, SecretSpan},
 };
 
 /// A text of which pieces arrive. What it gives out, joined, is what [`Redactor::text`] makes of
@@ -12,17 +12,17 @@ use super::{
 ///
 /// It holds back no more than what may yet be part of a secret: a few bytes as a rule, and at most as
 /// many as the longest secret has.
-pub struct Stream {
+pub struct RedactionStream {
     redactor: Redactor,
     scanner: Scanner,
     held: Vec<u8>,
     base: usize,
     /// The two bytes in front of those that are held; 0 where there is none.
     before: [u8; 2],
-    spans: Vec<Span>,
+    spans: Vec<SecretSpan>,
 }
 
-impl Stream {
+impl RedactionStream {
     pub(super) fn new(redactor: Redactor) -> Self {
         let (held, spans) = (Vec::new(), Vec::new());
         Self { redactor, scanner: Scanner::default(), held, base: 0, before: [0; 2], spans }
@@ -49,7 +49,7 @@ impl Stream {
         String::from_utf8(self.finish_bytes()).unwrap_or_default()
     }
 
-    /// The same as [`Stream::finish`] for bytes of any kind.
+    /// The same as [`RedactionStream::finish`] for bytes of any kind.
     pub fn finish_bytes(&mut self) -> Vec<u8> {
         let hay = Hay { bytes: &self.held, base: self.base, before: self.before };
         self.scanner.finish(&self.redactor.patterns, hay, false, &mut self.spans);
@@ -86,7 +86,7 @@ impl Stream {
     }
 }
 
-impl fmt::Debug for Stream {
+impl fmt::Debug for RedactionStream {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // What is held may be a secret.
         write!(f, "Stream({} bytes held)", self.held.len())

@@ -10,11 +10,11 @@ use std::{
 };
 
 use crate::{
-    approval::Overrides,
+    approval::PermissionOverrides,
     block::Block,
     catalogue::{Catalogue, Money},
     digest::Digest,
-    entropy::Stream,
+    entropy::EntropyStream,
     ids::{EntryId, ToolName},
     message::{Message, MessageKind, Messages},
     recovery::path1_output_escalation::REDUCTION_FLOOR,
@@ -61,7 +61,7 @@ pub struct Conversation {
     /// Fixed when the session was opened, but for tools that have joined since.
     pub facts: Arc<SessionFacts>,
     /// The key of all draws of the session.
-    pub stream: Stream,
+    pub stream: EntropyStream,
     /// The messages since the last compaction, oldest first.
     pub history: History,
     /// The last conversation line.
@@ -104,7 +104,7 @@ pub struct TurnMemory {
     /// What the tools know.
     pub tools: Arc<ToolMemory>,
     /// What was changed of permissions since the session was opened.
-    pub overrides: Overrides,
+    pub overrides: PermissionOverrides,
     /// What follows from the settings that held.
     pub derived_settings: Option<Arc<DerivedSettings>>,
     /// Tools that have joined since the last turn; the next one records them.
@@ -219,7 +219,7 @@ impl Anchor {
 
 impl Conversation {
     /// A conversation without messages.
-    pub fn new(facts: Arc<SessionFacts>, stream: Stream) -> Self {
+    pub fn new(facts: Arc<SessionFacts>, stream: EntropyStream) -> Self {
         Self {
             facts,
             stream,

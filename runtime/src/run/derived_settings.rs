@@ -5,11 +5,11 @@
 use std::sync::Arc;
 
 use crate::{
-    approval::Overrides,
+    approval::PermissionOverrides,
     digest::Digest,
     ids::ToolName,
     mcp::names::is_of_server,
-    recovery::chain::{Link, chain},
+    recovery::chain::{ChainModel, chain},
     run::facts::SessionFacts,
     sandbox::{Sandbox, SandboxPlaces},
     step1_settings_resolution::{MergeOrder, Merged, Resolved, Settings},
@@ -31,7 +31,7 @@ pub struct DerivedSettings {
     /// The permission rules, compiled.
     pub gate: Arc<GateSetup>,
     /// The models that may be asked, in order.
-    pub chain: Arc<[Link]>,
+    pub chain: Arc<[ChainModel]>,
     /// Directories that count as workspace in addition to the working directory.
     pub additional_directories: Arc<[String]>,
     /// Variables for child processes. One without a value is taken away, as secrets are.
@@ -128,7 +128,11 @@ impl DerivedSettings {
     }
 
     /// The permission rules with what was changed of them since the session was opened.
-    pub(crate) fn gate_with(&self, overrides: &Overrides, facts: &SessionFacts) -> GateSetup {
+    pub(crate) fn gate_with(
+        &self,
+        overrides: &PermissionOverrides,
+        facts: &SessionFacts,
+    ) -> GateSetup {
         let settings = Arc::new(overrides.over(self.settings()));
         self.gate_under(&settings, facts)
     }

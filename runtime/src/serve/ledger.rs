@@ -108,7 +108,7 @@ impl DayUse {
 
 /// What tenants have used today. Serialises to what has to survive a restart.
 #[derive(Debug, Default, Serialize, Deserialize)]
-pub struct Ledger {
+pub struct UsageLedger {
     /// The day that the sums are of, as its number since 1970-01-01.
     day: u64,
     of_tenant: BTreeMap<TenantId, DayUse>,
@@ -118,7 +118,7 @@ pub struct Ledger {
     disk: BTreeMap<TenantId, u64>,
 }
 
-impl Ledger {
+impl UsageLedger {
     /// Counts what a model call took.
     pub fn count_tokens(&mut self, tenant: &TenantId, tokens: u64, now: Timestamp) {
         self.count(tenant, tokens, 0, now);
@@ -186,7 +186,7 @@ mod tests {
     #[test]
     fn tenant_that_used_its_tokens_waits_for_the_next_day_and_no_other_does() {
         let limits = TenantLimits { tokens_per_day: Some(100), ..TenantLimits::default() };
-        let mut ledger = Ledger::default();
+        let mut ledger = UsageLedger::default();
         let (one, two) = (TenantId::from("one"), TenantId::from("two"));
         ledger.count_tokens(&one, 99, NOON);
         assert_eq!(ledger.used_up(&limits, &one, NOON), None);
@@ -194,7 +194,7 @@ mod tests {
         assert_eq!(ledger.used_up(&limits, &one, NOON), Some((UsedUp::Tokens, DAY / 2)));
         assert_eq!(ledger.used_up(&limits, &two, NOON), None);
         let text = serde_json::to_string(&ledger).unwrap();
-        let mut again: Ledger = serde_json::from_str(&text).unwrap();
+        let mut again: UsageLedger = serde_json::from_str(&text).unwrap();
         assert!(again.used_up(&limits, &one, NOON).is_some(), "a restart forgets nothing");
         let midnight = Timestamp(NOON.0 + DAY / 2);
         assert_eq!(again.used_up(&limits, &one, midnight), None, "the next day begins");
@@ -209,7 +209,7 @@ mod tests {
             disk_bytes: Some(10),
             ..TenantLimits::default()
         };
-        let mut ledger = Ledger::default();
+        let mut ledger = UsageLedger::default();
         let (one, two) = (TenantId::from("one"), TenantId::from("two"));
         ledger.set_disk(&two, 10);
         assert_eq!(ledger.used_up(&limits, &one, NOON), None);

@@ -12,7 +12,7 @@ use crate::{
 
 /// Where the run under way is. Without a run all is empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Progress {
+pub struct RunProgress {
     /// The run under way.
     pub run: Option<RunId>,
     /// The turn of the run, from 1.
@@ -50,7 +50,7 @@ pub enum RunWait {
     Tools(Vec<Arc<str>>),
 }
 
-impl Progress {
+impl RunProgress {
     /// Takes in an event of the session, in the order of their numbers.
     pub fn observe(&mut self, event: &Event, at: Timestamp) {
         match event {
@@ -123,7 +123,7 @@ mod tests {
     // REQ: SUR-5
     #[test]
     fn run_waits_for_what_its_last_events_name_and_for_nothing_once_it_has_ended() {
-        let mut progress = Progress::default();
+        let mut progress = RunProgress::default();
         let mut after = |event: Event| {
             progress.observe(&event, Timestamp(7));
             progress.waits_for()
@@ -159,6 +159,6 @@ mod tests {
         assert_eq!((progress.run.as_ref(), progress.turn), (Some(&run), 1));
         assert_eq!(progress.since, Timestamp(7));
         progress.observe(&Event::RunLost { run, reason: "x".into() }, Timestamp(8));
-        assert_eq!(progress, Progress::default());
+        assert_eq!(progress, RunProgress::default());
     }
 }

@@ -8,7 +8,7 @@ pub(super) mod tree;
 
 use std::{collections::BTreeMap, mem, time::Duration};
 
-use self::tree::{CallName, Debit, Totals, TreeAnswer, TreeQuestion};
+use self::tree::{CallName, Debit, TreeAnswer, TreeQuestion, TreeTotals};
 use super::{
     Machine, Now, SessionEffect,
     input::AgentRequest,
@@ -46,7 +46,7 @@ pub(super) struct Agents {
     /// Its own name in the tree; the top has none.
     name: Option<AgentId>,
     /// The totals of the tree, at its top.
-    totals: Option<Totals>,
+    totals: Option<TreeTotals>,
     lease: Lease,
     /// Sub-agents that the top session has not admitted yet.
     asked: BTreeMap<AgentId, Asked>,
@@ -73,7 +73,7 @@ impl Agents {
     pub(super) fn new(place: TreePlace) -> Self {
         let limits = AgentLimits::default();
         let (name, totals, lease) = match place {
-            TreePlace::Top => (None, Some(Totals::new(Tree::new(limits))), Lease::top(limits)),
+            TreePlace::Top => (None, Some(TreeTotals::new(Tree::new(limits))), Lease::top(limits)),
             TreePlace::Below { agent, lease } => (Some(agent), None, lease),
         };
         Self { name, totals, lease, asked: BTreeMap::new(), running: BTreeMap::new() }

@@ -6,17 +6,17 @@
 use std::mem;
 
 use super::{
-    Closing, Machine, Now, SessionEffect,
+    ClosePhase, Machine, Now, SessionEffect,
     input::TurnRemains,
     queue::Queued,
-    recorder::{Lines, Origin},
+    recorder::{PendingLines, WriteOrigin},
     run::{ActiveRun, Leave, Phase, TurnInFlight},
 };
 use crate::{
     event::Event,
     run::{RunEnd, outcome::RunError},
     transcript::entry::Line,
-    turn::{Denial, OpenTurn, close},
+    turn::{DenialReason, OpenTurn, close},
 };
 
 impl Machine {
@@ -141,7 +141,11 @@ impl Machine {
     fn finish_lost(&mut self, now: Now, why: String) {
         if let Some(active) = &self.active {
             let line = active.end_record(now.at, RunEnd::NotRecorded);
-            self.recorder.append(Origin::Unawaited, Lines::synced(line), &mut self.effects);
+            self.recorder.append(
+                WriteOrigin::Unawaited,
+                PendingLines::synced(line),
+                &mut self.effects,
+            );
         }
         self.run_lost(now, why);
     }
@@ -158,8 +162,8 @@ impl Machine {
     pub(super) fn after_run(&mut self, now: Now) {
         self.mode_is_due(now);
         match self.closing {
-            Closing::Asked => self.close_transcript(now),
-            Closing::No | Closing::Done => self.next_run(now),
+            ClosePhase::Asked => self.close_transcript(now),
+            ClosePhase::No | ClosePhase::Done => self.next_run(now),
         }
     }
 
@@ -177,7 +181,7 @@ impl Machine {
             // An end and its result are written at once.
             ended: Default::default(),
             asked: turn.asked.clone(),
-            denial: Denial::Interrupted,
+            denial: DenialReason::Interrupted,
             in_doubt: turn.under_way.filter(|_| left.was_sent),
         })
     }
@@ -194,7 +198,7 @@ impl Machine {
             }
             self.conversation.apply(update);
         }
-        self.recorder.append(Origin::Unawaited, closing.append.into(), &mut self.effects);
+        self.recorder.append(WriteOrigin::Unawaited, closing.append.into(), &mut self.effects);
     }
 
     /// Ends the session: interrupts what runs, then closes the transcript.
@@ -203,14 +207,14 @@ impl Machine {
             self.reply(prompt, Err(RunError::Ended));
         }
         if self.active.is_some() {
-            self.closing = Closing::Asked;
+            self.closing = ClosePhase::Asked;
             return self.end_turn(RunEnd::Interrupted);
         }
         self.close_transcript(now);
     }
 
     fn close_transcript(&mut self, now: Now) {
-        self.closing = Closing::Done;
+        self.closing = ClosePhase::Done;
         self.record_untold_shells(now);
         self.effects.push(SessionEffect::CloseTranscript);
     }

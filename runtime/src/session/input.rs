@@ -51,7 +51,7 @@ pub enum SessionInput {
     /// The transcript was opened, or could not be.
     Opened(OpenedTranscript),
     /// The earlier conversation was read; the error says why it could not be.
-    Loaded(Box<Result<Earlier, String>>),
+    Loaded(Box<Result<EarlierConversation, String>>),
     /// The settings layers were read before the first run; `None` when they could not be.
     SettingsRead(Option<Arc<Merged>>),
     /// A write is safe, with the hash that the chain then ends in, or it is lost.
@@ -179,7 +179,7 @@ pub enum OpenedTranscript {
 
 /// An earlier conversation, as a session goes on with it.
 #[derive(Debug)]
-pub struct Earlier {
+pub struct EarlierConversation {
     /// Its transcript.
     pub loaded: Loaded,
     /// What became of calls without a result, by the sub-agents that they had started.

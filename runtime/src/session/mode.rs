@@ -2,7 +2,7 @@
 
 use super::{
     Machine, Now, SessionEffect,
-    recorder::{Lines, Origin},
+    recorder::{PendingLines, WriteOrigin},
     run::Phase,
 };
 use crate::{
@@ -50,13 +50,17 @@ impl Machine {
         self.conversation.memory.overrides.mode = Some(mode);
         // Before the first run nothing is recorded; its beginning is followed by this.
         if self.conversation.has_begun {
-            self.recorder.append(Origin::Unawaited, mode_line(now.at, mode), &mut self.effects);
+            self.recorder.append(
+                WriteOrigin::Unawaited,
+                mode_line(now.at, mode),
+                &mut self.effects,
+            );
         }
     }
 }
 
 /// The record of a mode that was set outside of turns.
-pub(super) fn mode_line(at: Timestamp, mode: PermissionMode) -> Lines {
+pub(super) fn mode_line(at: Timestamp, mode: PermissionMode) -> PendingLines {
     let record = Record { at, run: None, turn: 0, what: RecordKind::Mode { mode } };
-    Lines { lines: vec![Line::Harness(Box::new(record))], stored: Vec::new(), sync: false }
+    PendingLines { lines: vec![Line::Harness(Box::new(record))], stored: Vec::new(), sync: false }
 }

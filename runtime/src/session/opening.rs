@@ -4,8 +4,8 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use super::{
     Machine, Now, Readiness, SessionEffect,
-    input::{Earlier, OpenedTranscript},
-    recorder::{Lines, Origin},
+    input::{EarlierConversation, OpenedTranscript},
+    recorder::{PendingLines, WriteOrigin},
     run::record,
     signals::CompactionShare,
 };
@@ -18,7 +18,7 @@ use crate::{
         entry::RecordKind,
         load::{Loaded, Report, ReportKind, UsageTotals},
     },
-    turn::{Denial, OpenTurn, answer_lost_calls},
+    turn::{DenialReason, OpenTurn, answer_lost_calls},
 };
 
 /// Repairs of one kind that are reported one by one.
@@ -46,8 +46,9 @@ impl Machine {
     }
 
     /// The earlier conversation was read.
-    pub(super) fn loaded(&mut self, now: Now, earlier: Result<Earlier, String>) {
-        let Ok(Earlier { loaded, settled, agents, problems, system, cut }) = earlier else {
+    pub(super) fn loaded(&mut self, now: Now, earlier: Result<EarlierConversation, String>) {
+        let Ok(EarlierConversation { loaded, settled, agents, problems, system, cut }) = earlier
+        else {
             return self.become_ready(now, Readiness::Failed);
         };
         self.notices.extend(repairs(&loaded.report));
@@ -126,8 +127,8 @@ impl Machine {
             ended: open_run.ended.clone(),
             asked: open_run.asked.as_ref().map(|it| it.0.clone()),
             denial: match &open_run.asked {
-                Some((_, expires)) if *expires <= now.at => Denial::Expired,
-                _ => Denial::NobodyLeft,
+                Some((_, expires)) if *expires <= now.at => DenialReason::Expired,
+                _ => DenialReason::NobodyLeft,
             },
             // What was under way was known to the killed process alone.
             in_doubt: None,
@@ -140,7 +141,7 @@ impl Machine {
             head: None,
         };
         let line = record(now.at, &open_run.run, what);
-        self.recorder.append(Origin::Unawaited, Lines::synced(line), &mut self.effects);
+        self.recorder.append(WriteOrigin::Unawaited, PendingLines::synced(line), &mut self.effects);
     }
 
     /// Records results for calls of earlier runs whose results are lost.
@@ -155,7 +156,7 @@ impl Machine {
         for update in append.said.drain(..) {
             self.conversation.apply(update);
         }
-        self.recorder.append(Origin::Unawaited, (*append).into(), &mut self.effects);
+        self.recorder.append(WriteOrigin::Unawaited, (*append).into(), &mut self.effects);
     }
 }
 

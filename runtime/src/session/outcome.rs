@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, mem, sync::Arc, time::Duration};
 
 use super::{
     Machine, Now, SessionEffect,
-    recorder::{Lines, Origin},
+    recorder::{PendingLines, WriteOrigin},
     run::{ActiveRun, Phase, TimeLimit},
 };
 use crate::{
@@ -29,7 +29,7 @@ impl Machine {
         let Some(active) = &mut self.active else { return };
         active.phase = Phase::Ending(end);
         let line = active.end_record(now.at, end);
-        self.recorder.append(Origin::RunEnd, Lines::synced(line), &mut self.effects);
+        self.recorder.append(WriteOrigin::RunEnd, PendingLines::synced(line), &mut self.effects);
     }
 
     /// The run is over and all of it is safe.

@@ -3,9 +3,9 @@
 use std::{mem, sync::Arc, time::Duration};
 
 use super::{
-    Closing, Machine, Measuring, Now, Readiness, SessionEffect,
+    ClosePhase, Machine, Measuring, Now, Readiness, SessionEffect,
     mode::mode_line,
-    recorder::Lines,
+    recorder::PendingLines,
     run::{ActiveRun, record},
     servers::alert,
 };
@@ -40,7 +40,7 @@ pub(super) struct Queued {
 impl Machine {
     /// Takes a prompt into the queue.
     pub(super) fn prompt(&mut self, now: Now, prompt: u64, request: Box<RunRequest>) {
-        if self.closing != Closing::No {
+        if self.closing != ClosePhase::No {
             return self.reply(prompt, Err(RunError::Ended));
         }
         self.queue.push_back(Queued { prompt, request, asked: now.at });
@@ -59,7 +59,7 @@ impl Machine {
             }
         }
         while self.active.is_none()
-            && self.closing == Closing::No
+            && self.closing == ClosePhase::No
             && self.readiness == Readiness::Ready
             && self.measuring != Measuring::Asked
         {
@@ -158,7 +158,7 @@ impl Machine {
         self.active = Some(Box::new(active));
         self.conversation.begin_run(message);
         // The first turn has more to write at once.
-        self.recorder.hold(Lines { lines, stored, sync: true });
+        self.recorder.hold(PendingLines { lines, stored, sync: true });
         self.agents.begin_run();
         self.limit_time();
     }

@@ -15,7 +15,7 @@ use crate::{
 
 /// Who waits for a write to be safe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Origin {
+pub(super) enum WriteOrigin {
     /// A turn.
     Turn {
         key: u64,
@@ -30,19 +30,19 @@ pub(super) enum Origin {
 
 /// Lines that go out together.
 #[derive(Debug, Default)]
-pub(super) struct Lines {
+pub(super) struct PendingLines {
     pub(super) lines: Vec<Line>,
     pub(super) stored: Vec<StoredText>,
     pub(super) sync: bool,
 }
 
-impl From<turn::effect::Append> for Lines {
+impl From<turn::effect::Append> for PendingLines {
     fn from(append: turn::effect::Append) -> Self {
         Self { lines: append.lines, stored: append.stored, sync: append.sync }
     }
 }
 
-impl Lines {
+impl PendingLines {
     /// One line that is to be on disk.
     pub(super) fn synced(line: Line) -> Self {
         Self { lines: vec![line], stored: Vec::new(), sync: true }
@@ -60,8 +60,8 @@ impl Lines {
 pub(super) struct Recorder {
     /// Whether a writer takes batches.
     is_open: bool,
-    unanswered: VecDeque<(Origin, Batch)>,
-    held: Lines,
+    unanswered: VecDeque<(WriteOrigin, Batch)>,
+    held: PendingLines,
     /// Whether an unanswered batch is known not to be written.
     has_lost: bool,
     n_tickets: u64,
@@ -71,7 +71,7 @@ pub(super) struct Recorder {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Acknowledged {
     /// The lines are safe; the chain ends in this hash.
-    Recorded(Origin, Digest),
+    Recorded(WriteOrigin, Digest),
     /// The lines are lost, for a reason in words.
     Lost(String),
     /// The lines were sent again meanwhile, or were reported as lost before.
@@ -106,31 +106,31 @@ impl Recorder {
 
     /// Nothing waits for what is unanswered any more. It is still to be written.
     pub(super) fn forget_waiting(&mut self) {
-        self.unanswered.iter_mut().for_each(|(origin, _)| *origin = Origin::Unawaited);
+        self.unanswered.iter_mut().for_each(|(origin, _)| *origin = WriteOrigin::Unawaited);
     }
 
     /// Holds lines back until the next ones.
-    pub(super) fn hold(&mut self, lines: Lines) {
+    pub(super) fn hold(&mut self, lines: PendingLines) {
         self.held.extend(lines);
     }
 
     /// Writes what is held back.
     pub(super) fn flush(&mut self, effects: &mut Vec<SessionEffect>) {
         if !self.held.lines.is_empty() {
-            self.append(Origin::Unawaited, Lines::default(), effects);
+            self.append(WriteOrigin::Unawaited, PendingLines::default(), effects);
         }
     }
 
     /// Writes what is held back, then these lines.
     pub(super) fn append(
         &mut self,
-        origin: Origin,
-        lines: Lines,
+        origin: WriteOrigin,
+        lines: PendingLines,
         effects: &mut Vec<SessionEffect>,
     ) {
         let mut all = mem::take(&mut self.held);
         all.extend(lines);
-        let Lines { lines, stored, sync } = all;
+        let PendingLines { lines, stored, sync } = all;
         self.n_tickets += 1;
         let batch = Batch { ticket: self.n_tickets, lines: Arc::new(lines), stored, sync };
         if self.has_lost {

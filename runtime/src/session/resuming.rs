@@ -7,7 +7,7 @@ use std::{mem, sync::Arc};
 
 use super::{
     Machine, Now, SessionEffect,
-    recorder::{Lines, Origin},
+    recorder::{PendingLines, WriteOrigin},
     run::{ActiveRun, record},
     servers::alert,
 };
@@ -51,8 +51,8 @@ impl Machine {
         let mut lines = vec![record(now.at, &open.run, what)];
         lines.extend(alerts.iter().map(|what| alert(now.at, &open.run, what)));
         self.recorder.append(
-            Origin::Unawaited,
-            Lines { lines, stored, sync: true },
+            WriteOrigin::Unawaited,
+            PendingLines { lines, stored, sync: true },
             &mut self.effects,
         );
         self.effects.push(SessionEffect::Publish(Event::RunStarted { run: open.run.clone() }));

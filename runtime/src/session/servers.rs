@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::{
     Machine, Now, SessionEffect,
-    recorder::{Lines, Origin},
+    recorder::{PendingLines, WriteOrigin},
     run::record,
 };
 use crate::{
@@ -33,8 +33,8 @@ impl Machine {
         let lines = told.iter().map(|what| alert(now.at, &active.run.id, what)).collect();
         let published = told.into_iter().map(|what| SessionEffect::Publish(Event::Alert { what }));
         self.effects.extend(published);
-        let lines = Lines { lines, stored: Vec::new(), sync: false };
-        self.recorder.append(Origin::Unawaited, lines, &mut self.effects);
+        let lines = PendingLines { lines, stored: Vec::new(), sync: false };
+        self.recorder.append(WriteOrigin::Unawaited, lines, &mut self.effects);
     }
 }
 

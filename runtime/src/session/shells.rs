@@ -7,7 +7,7 @@ use std::{mem, sync::Arc};
 
 use super::{
     Machine, Now,
-    recorder::{Lines, Origin},
+    recorder::{PendingLines, WriteOrigin},
     run::record,
 };
 use crate::{
@@ -25,8 +25,8 @@ impl Machine {
     pub(super) fn shell_kept(&mut self, now: Now, status: &ShellStatus) {
         let Some(active) = &self.active else { return };
         let lines = vec![record(now.at, &active.run.id, status.record())];
-        let lines = Lines { lines, stored: Vec::new(), sync: false };
-        self.recorder.append(Origin::Unawaited, lines, &mut self.effects);
+        let lines = PendingLines { lines, stored: Vec::new(), sync: false };
+        self.recorder.append(WriteOrigin::Unawaited, lines, &mut self.effects);
     }
 
     /// Takes over what an earlier process left running. It ended with that process.
@@ -48,8 +48,8 @@ impl Machine {
             })
             .collect();
         if !lines.is_empty() {
-            let lines = Lines { lines, stored: Vec::new(), sync: false };
-            self.recorder.append(Origin::Unawaited, lines, &mut self.effects);
+            let lines = PendingLines { lines, stored: Vec::new(), sync: false };
+            self.recorder.append(WriteOrigin::Unawaited, lines, &mut self.effects);
         }
     }
 
@@ -76,6 +76,6 @@ impl Machine {
             self.conversation.apply(HistoryUpdate::Message(message));
         }
         // The turn has more to write at once.
-        self.recorder.hold(Lines { lines, stored: Vec::new(), sync: false });
+        self.recorder.hold(PendingLines { lines, stored: Vec::new(), sync: false });
     }
 }

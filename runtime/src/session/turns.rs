@@ -4,7 +4,7 @@ use std::mem;
 
 use super::{
     Machine, Now, SessionEffect, SessionInput,
-    recorder::{Acknowledged, Origin},
+    recorder::{Acknowledged, WriteOrigin},
     run::{Phase, TurnInFlight},
 };
 use crate::{
@@ -88,8 +88,8 @@ impl Machine {
             return;
         }
         let origin = match append.is_awaited {
-            true => Origin::Turn { key, ticket: append.ticket },
-            false => Origin::Unawaited,
+            true => WriteOrigin::Turn { key, ticket: append.ticket },
+            false => WriteOrigin::Unawaited,
         };
         self.recorder.append(origin, (*append).into(), &mut self.effects);
     }
@@ -138,10 +138,10 @@ impl Machine {
     /// Lines are safe, or lost.
     pub(super) fn written(&mut self, now: Now, ticket: u64, result: Result<Digest, String>) {
         match self.recorder.answered(ticket, result) {
-            Acknowledged::Stale | Acknowledged::Recorded(Origin::Unawaited, _) => {}
+            Acknowledged::Stale | Acknowledged::Recorded(WriteOrigin::Unawaited, _) => {}
             Acknowledged::Lost(why) => self.lose(now, why),
-            Acknowledged::Recorded(Origin::RunEnd, head) => self.run_ended(now, head),
-            Acknowledged::Recorded(Origin::Turn { key, ticket }, _) => {
+            Acknowledged::Recorded(WriteOrigin::RunEnd, head) => self.run_ended(now, head),
+            Acknowledged::Recorded(WriteOrigin::Turn { key, ticket }, _) => {
                 // A turn that was ended meanwhile waits for nothing.
                 if self.is_in_flight(key) {
                     self.effects.push(SessionEffect::TurnRecorded { key, ticket });

@@ -10,7 +10,7 @@ use super::{
     Settings, ShaperSettings, ShellSettings,
 };
 use crate::{
-    catalogue::Overrides,
+    catalogue::CatalogueOverrides,
     output::OutputSettings,
     recovery::backoff::MAX_RETRIES,
     step5_model_call::{adaptation::Parameters, request::PromptCaching},
@@ -26,7 +26,7 @@ pub(super) struct EnneadSettings {
     max_output_tokens: Option<NonZeroU32>,
     model_max_output_tokens: Option<NonZeroU32>,
     context_window: Option<u64>,
-    catalogue: Option<Overrides>,
+    catalogue: Option<CatalogueOverrides>,
     prompt_caching: Option<PromptCaching>,
     run_token_budget: Option<u64>,
     max_cost_micro_usd: Option<u64>,
@@ -82,7 +82,7 @@ pub(super) fn fits(group: Option<&str>, one: Map<String, Value>) -> bool {
 }
 
 /// What the merged keys say about models.
-pub(super) fn overrides(merged: &Value) -> Overrides {
+pub(super) fn overrides(merged: &Value) -> CatalogueOverrides {
     EnneadSettings::deserialize(merged).ok().and_then(|it| it.catalogue).unwrap_or_default()
 }
 

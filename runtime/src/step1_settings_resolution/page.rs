@@ -14,31 +14,31 @@ use super::{
     trust::{Trust, restrict},
 };
 use crate::{
-    catalogue::Overrides, mcp::policy::Policy, output::OutputSettings, permission::Scope,
+    catalogue::CatalogueOverrides, mcp::policy::Policy, output::OutputSettings, permission::Scope,
     step5_model_call::adaptation::Parameters,
 };
 
 const PAGE: &str = include_str!("../../../docs/configuration.md");
 
 /// The cells of a row of a table.
-type Row = Vec<String>;
+type TableRow = Vec<String>;
 
 /// The rows of all tables of settings.
-fn rows() -> Vec<Row> {
+fn rows() -> Vec<TableRow> {
     let mut found = Vec::new();
     let mut is_table = false;
     for line in PAGE.lines() {
         is_table = line.starts_with("| Key |") || is_table && line.starts_with('|');
         if is_table && line.starts_with("| `") {
             let cells = line.trim_matches('|').split('|');
-            found.push(cells.map(|it| it.trim().to_owned()).collect::<Row>());
+            found.push(cells.map(|it| it.trim().to_owned()).collect::<TableRow>());
         }
     }
     assert!(60 < found.len() && found.iter().all(|it| it.len() == 6), "{found:#?}");
     found
 }
 
-fn key(row: &Row) -> &str {
+fn key(row: &TableRow) -> &str {
     row[0].trim_matches('`')
 }
 
@@ -52,7 +52,7 @@ fn layer(scope: Scope, said: &Value) -> LayerText {
 }
 
 /// Values of the type that the page names, which differ from the default, and values of none.
-fn values(row: &Row) -> (Vec<Value>, Vec<Value>) {
+fn values(row: &TableRow) -> (Vec<Value>, Vec<Value>) {
     let words: Vec<&str> = row[1].split('`').skip(1).step_by(2).collect();
     let known = match key(row) {
         "permissions.disableBypassPermissionsMode" | "permissions.disableAutoMode" => {
@@ -272,7 +272,7 @@ fn every_field_of_the_settings_types_is_documented() {
     let under_ennead = |it: &&String| it.starts_with("ennead.") || *it == "hooks.fail_closed";
     let written: BTreeSet<String> = documented.iter().filter(under_ennead).cloned().collect();
     assert_eq!(written, read);
-    for member in fields::<Overrides>() {
+    for member in fields::<CatalogueOverrides>() {
         assert!(PAGE.contains(&format!("`{member}`")), "ennead.catalogue.{member}");
     }
 }

@@ -39,13 +39,13 @@ struct LoadedSkill {
 
 /// Input of a call.
 #[derive(Deserialize)]
-struct Wanted {
+struct SkillInput {
     skill: String,
 }
 
 /// The skill that a call with this input names.
 pub(crate) fn named_in(input: &str) -> Option<String> {
-    let Wanted { skill } = serde_json::from_str(input).ok()?;
+    let SkillInput { skill } = serde_json::from_str(input).ok()?;
     Some(skill.trim().trim_start_matches('/').to_owned())
 }
 

@@ -44,7 +44,7 @@ pub struct SystemPromptParts<'a> {
     /// What the model is shown of the present; `None`: nothing, and what it is shown of the machine does
     /// not name its origin, as in sessions of the revisions before
     /// [`APPENDS`](crate::run::facts::SessionFacts::revision).
-    pub now: Option<Now<'a>>,
+    pub now: Option<PromptFacts<'a>>,
     /// Tokens that the model's window holds, of which instruction files may take a part; `None`: they have
     /// room whatever the window is.
     pub window: Option<u64>,
@@ -52,7 +52,7 @@ pub struct SystemPromptParts<'a> {
 
 /// What is the case when a session starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Now<'a> {
+pub struct PromptFacts<'a> {
     /// The day, in UTC.
     pub day: &'a str,
     /// The model that is asked.
@@ -63,7 +63,7 @@ pub struct Now<'a> {
 
 /// One segment of the system prompt.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Segment {
+pub(crate) struct PromptSegment {
     /// Which: `base`, `model`, `git`, `directory`, `tree`, `tools` or `append`.
     pub name: &'static str,
     /// Its text; never empty.
@@ -78,7 +78,7 @@ pub(crate) fn segments(
     parts: &SystemPromptParts<'_>,
     tools: &[Arc<ToolSpec>],
     budget_chars: usize,
-) -> Vec<Segment> {
+) -> Vec<PromptSegment> {
     let mut found = all_segments(texts, parts, tools, budget_chars);
     found.retain(|it| it.is_static || !texts.is_static);
     found
@@ -106,7 +106,7 @@ fn all_segments(
     parts: &SystemPromptParts<'_>,
     tools: &[Arc<ToolSpec>],
     budget_chars: usize,
-) -> Vec<Segment> {
+) -> Vec<PromptSegment> {
     // Names of branches and files and the words of commits are anybody's.
     let framed = |origin: &str, text: &str| match parts.now {
         Some(_) => envelope(origin, text),
@@ -144,7 +144,7 @@ fn all_segments(
     found
         .into_iter()
         .filter(|(_, text)| !text.trim().is_empty())
-        .map(|(name, text)| Segment {
+        .map(|(name, text)| PromptSegment {
             name,
             text,
             is_static: !matches!(name, "git" | "directory" | "tree"),

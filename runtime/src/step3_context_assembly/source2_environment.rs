@@ -2,12 +2,12 @@
 //!
 //! In a message of the user, because the day changes and the system prompt must not.
 
-use super::{Now, SourceTexts, titled};
+use super::{PromptFacts, SourceTexts, titled};
 
 /// The facts, one a line; `None` when there are none.
-pub(super) fn text(texts: &SourceTexts, now: Option<Now<'_>>) -> Option<String> {
+pub(super) fn text(texts: &SourceTexts, now: Option<PromptFacts<'_>>) -> Option<String> {
     let mut lines = Vec::with_capacity(texts.environment.len() + 2);
-    if let Some(Now { day, model, knowledge }) = now {
+    if let Some(PromptFacts { day, model, knowledge }) = now {
         lines.push(format!("Date: {day} (UTC)"));
         lines.push(match knowledge {
             "" => format!("Model: {model}"),

@@ -183,11 +183,11 @@ fn cut(block: &Block, limit: u64, setup: &ShaperSetup) -> Option<(Block, (Digest
 /// An image in a result would be lost with its text; such a result stays as it is.
 pub(super) fn is_only_text(block: &Block) -> bool {
     #[derive(serde::Deserialize)]
-    struct Result {
+    struct ResultContent {
         content: Option<serde_json::Value>,
     }
     let wire = format!("{}}}", block.wire_open());
-    match serde_json::from_str::<Result>(&wire).map(|it| it.content) {
+    match serde_json::from_str::<ResultContent>(&wire).map(|it| it.content) {
         Ok(Some(serde_json::Value::Array(parts))) => parts.iter().all(|it| it["type"] == "text"),
         _ => true,
     }

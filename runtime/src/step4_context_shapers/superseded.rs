@@ -16,7 +16,7 @@ const READS: &str = "Read";
 const CHANGES: &[&str] = &["Edit", "MultiEdit", "Write"];
 
 /// First line and number of lines of a read; `None`: as far as the tool reads.
-type Part = (Option<u64>, Option<u64>);
+type ReadRange = (Option<u64>, Option<u64>);
 
 /// Of the inputs of these tools what distinguishes files and parts of them.
 #[derive(Deserialize)]
@@ -46,7 +46,7 @@ pub(super) fn superseded(messages: &[Arc<Message>]) -> BTreeSet<ToolUseId> {
         .filter(|(id, _, is_error)| !is_error && calls.contains(id))
         .map(|it| it.0)
         .collect();
-    let mut reads: BTreeMap<String, Vec<(&ToolUseId, Part)>> = BTreeMap::new();
+    let mut reads: BTreeMap<String, Vec<(&ToolUseId, ReadRange)>> = BTreeMap::new();
     let mut found = BTreeSet::new();
     for (id, name, input) in of_files {
         let (is_read, is_change) = (name.as_str() == READS, CHANGES.contains(&name.as_str()));

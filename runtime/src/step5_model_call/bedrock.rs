@@ -7,11 +7,11 @@ use base64::{Engine, engine::general_purpose::STANDARD};
 use serde::Deserialize;
 
 use super::{
-    stream::wire::Text,
+    stream::wire::WireText,
     stream::{StreamDelta, StreamReader, StreamReport},
 };
 use crate::block::quote;
-use frame::{Frame, FrameError, Frames};
+use frame::{EventFrame, FrameError, Frames};
 
 pub mod frame;
 
@@ -62,23 +62,23 @@ impl BedrockReader {
 
 /// What a `chunk` holds.
 #[derive(Deserialize)]
-struct Chunk<'a> {
+struct ChunkPayload<'a> {
     #[serde(borrow)]
-    bytes: Text<'a>,
+    bytes: WireText<'a>,
 }
 
 /// What an exception says.
 #[derive(Deserialize)]
 struct ExceptionBody<'a> {
     #[serde(borrow, alias = "Message")]
-    message: Option<Text<'a>>,
+    message: Option<WireText<'a>>,
 }
 
 /// The JSON text of the event in a frame. Frames of unknown kinds hold none.
-fn event_of(frame: &Frame<'_>) -> Result<Option<String>, FrameError> {
+fn event_of(frame: &EventFrame<'_>) -> Result<Option<String>, FrameError> {
     match (frame.header(":message-type"), frame.header(":event-type")) {
         (Some("event"), Some("chunk")) => {
-            let chunk: Chunk<'_> =
+            let chunk: ChunkPayload<'_> =
                 serde_json::from_slice(frame.payload).map_err(|_| FrameError::Payload)?;
             let event =
                 STANDARD.decode(chunk.bytes.0.as_bytes()).map_err(|_| FrameError::Payload)?;

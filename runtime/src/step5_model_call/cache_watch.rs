@@ -67,7 +67,7 @@ pub enum DropReason {
 #[derive(Clone, Debug, Default)]
 pub struct CacheWatch {
     /// The last request that was answered.
-    last: Option<Answered>,
+    last: Option<CachedAnswer>,
     /// The head of the request under way.
     head: Option<EncodedHead>,
     /// The first item of the messages that is not as it was in the last request that was answered.
@@ -77,7 +77,7 @@ pub struct CacheWatch {
 }
 
 #[derive(Clone, Debug)]
-struct Answered {
+struct CachedAnswer {
     head: EncodedHead,
     /// When it was sent.
     at: Timestamp,
@@ -136,7 +136,7 @@ impl CacheWatch {
         let at = Timestamp(now.0.saturating_sub(duration_ms));
         let cached = current.saturating_add(usage.cache_creation_input_tokens);
         let (changed, done) = (self.changed.take(), self.done.take());
-        let last = self.last.replace(Answered { head: head.clone(), at, cached })?;
+        let last = self.last.replace(CachedAnswer { head: head.clone(), at, cached })?;
         let token_drop = last.cached.saturating_sub(current);
         if token_drop < MIN_DROP || token_drop.saturating_mul(100) < last.cached * MIN_PERCENT {
             return None;
@@ -165,7 +165,7 @@ impl CacheWatch {
     }
 }
 
-impl Answered {
+impl CachedAnswer {
     /// A provider that caches by itself keeps it for about five minutes, too.
     fn lasts_ms(&self) -> u64 {
         let caching = self.head.head().cache.caching;

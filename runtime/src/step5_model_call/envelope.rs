@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use super::{request::RequestHead, view::ViewMessage, wire_format::WireFormat};
-use crate::json::{Piece, join};
+use crate::json::{JsonPiece, join};
 
 /// The version of the API, as Bedrock wants it in the body.
 const BEDROCK_VERSION: &str = "bedrock-2023-05-31";
@@ -45,11 +45,11 @@ pub(super) fn open(format: WireFormat, head: &RequestHead, messages: &[ViewMessa
         _ => {
             let mut digits = itoa::Buffer::new();
             join(&[
-                Piece::Json(r#"{"model":"#),
-                Piece::Text(&head.model),
-                Piece::Json(r#","max_tokens":"#),
-                Piece::Json(digits.format(ceiling)),
-                Piece::Json(streams),
+                JsonPiece::Json(r#"{"model":"#),
+                JsonPiece::Text(&head.model),
+                JsonPiece::Json(r#","max_tokens":"#),
+                JsonPiece::Json(digits.format(ceiling)),
+                JsonPiece::Json(streams),
             ])
         }
     };

@@ -9,7 +9,7 @@ use super::{
     ModelAnswer, ModelFailure,
     bedrock::BedrockReader,
     failure, openai_chat, openai_responses, openai_shared,
-    openai_shared::reader::Reader,
+    openai_shared::reader::FormatReader,
     request::{EncodedHead, EncodedRequest, PrefixChain, encode, encode_grown},
     stream::{StreamDelta, StreamReader, StreamReport},
     view::{GrownView, View},
@@ -69,11 +69,11 @@ impl WireFormat {
             Self::AnthropicMessages | Self::VertexRawPredict => ByFormat::Messages(Box::default()),
             Self::BedrockInvoke => ByFormat::Bedrock(Box::default()),
             Self::OpenAiChat => {
-                ByFormat::Chat(Box::new(Reader::new(openai_chat::Chat::new(request))))
+                ByFormat::Chat(Box::new(FormatReader::new(openai_chat::Chat::new(request))))
             }
             Self::OpenAiResponses => {
                 let format = openai_responses::Responses::new(request);
-                ByFormat::Responses(Box::new(Reader::new(format)))
+                ByFormat::Responses(Box::new(FormatReader::new(format)))
             }
         })
     }
@@ -123,8 +123,8 @@ pub struct AnswerReader(ByFormat);
 enum ByFormat {
     Messages(Box<StreamReader>),
     Bedrock(Box<BedrockReader>),
-    Chat(Box<Reader<openai_chat::Chat>>),
-    Responses(Box<Reader<openai_responses::Responses>>),
+    Chat(Box<FormatReader<openai_chat::Chat>>),
+    Responses(Box<FormatReader<openai_responses::Responses>>),
 }
 
 impl AnswerReader {

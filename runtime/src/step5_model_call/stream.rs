@@ -12,8 +12,8 @@ use crate::{
     ids::{ToolName, ToolUseId},
     tokens::Usage,
 };
-pub(super) use batch::Batch;
-use machine::Machine;
+pub(super) use batch::DeltaBatch;
+use machine::StreamMachine;
 pub(super) use machine::{MAX_ANSWER_BYTES, MAX_BLOCKS, TOO_LARGE};
 pub(super) use preview::Preview;
 
@@ -68,7 +68,7 @@ pub enum StreamDelta {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StreamReader {
     sse: SseParser,
-    machine: Machine,
+    machine: StreamMachine,
     keeps_events: bool,
 }
 
@@ -122,7 +122,7 @@ impl StreamReader {
             return;
         }
         let Self { sse, machine, keeps_events } = self;
-        let mut batch = Batch::new(out);
+        let mut batch = DeltaBatch::new(out);
         let read = sse.push_chunk(bytes, |event| {
             if *keeps_events {
                 batch.deltas.push(StreamDelta::Event(event.data.to_string()));
@@ -143,7 +143,7 @@ impl StreamReader {
         events: impl IntoIterator<Item = &'e str>,
         out: &mut Vec<StreamDelta>,
     ) {
-        let mut batch = Batch::new(out);
+        let mut batch = DeltaBatch::new(out);
         for data in events {
             if self.is_complete() {
                 return;

@@ -27,7 +27,7 @@ pub(crate) use acceptable::{is_acceptable, is_acceptable_for};
 pub use grown::{CarriedView, GrownView};
 pub(super) use grown::{Extent, Settled};
 pub use note::ViewNote;
-pub use target::Target;
+pub use target::ViewTarget;
 
 /// What answers a call that has no result.
 pub(crate) const INTERRUPTED: &str =
@@ -91,12 +91,12 @@ impl View {
 
 /// The view of a conversation, for the model that has answered so far.
 pub fn compile(messages: &[Arc<Message>]) -> View {
-    compile_for(messages, Target::default())
+    compile_for(messages, ViewTarget::default())
 }
 
 /// The view of a conversation, for a provider and a model that may not have been the ones before.
 /// What they cannot read is left out or replaced by a text.
-pub fn compile_for(messages: &[Arc<Message>], target: Target<'_>) -> View {
+pub fn compile_for(messages: &[Arc<Message>], target: ViewTarget<'_>) -> View {
     let mut compiler = Compiler::new(target, None);
     compiler.compile(messages);
     compiler.fit(MAX_VIEW_BYTES);
@@ -104,7 +104,7 @@ pub fn compile_for(messages: &[Arc<Message>], target: Target<'_>) -> View {
 }
 
 struct Compiler<'a> {
-    target: Target<'a>,
+    target: ViewTarget<'a>,
     view: View,
     /// What is in front of the messages, where they go on from others.
     before: Option<&'a CarriedView>,
@@ -125,10 +125,10 @@ struct OpenAnswer<'a> {
     calls: Vec<ToolUseId>,
 }
 
-type Kept<'a> = Vec<(usize, &'a Message, Vec<Block>)>;
+type KeptMessages<'a> = Vec<(usize, &'a Message, Vec<Block>)>;
 
 impl<'a> Compiler<'a> {
-    fn new(target: Target<'a>, before: Option<&'a CarriedView>) -> Self {
+    fn new(target: ViewTarget<'a>, before: Option<&'a CarriedView>) -> Self {
         let (view, results) = (View::default(), BTreeMap::new());
         Self { target, view, before, results, open: None, starts: Vec::new(), is_late: false }
     }
@@ -157,8 +157,8 @@ impl<'a> Compiler<'a> {
     }
 
     /// Leaves out what cannot be sent and finds the result of each call.
-    fn sort_out(&mut self, messages: &'a [Arc<Message>]) -> Kept<'a> {
-        let mut kept: Kept<'a> = Vec::with_capacity(messages.len());
+    fn sort_out(&mut self, messages: &'a [Arc<Message>]) -> KeptMessages<'a> {
+        let mut kept: KeptMessages<'a> = Vec::with_capacity(messages.len());
         for (at, message) in messages.iter().enumerate() {
             let blocks: Vec<Block> = match message.role {
                 Role::System => continue,

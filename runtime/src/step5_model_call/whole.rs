@@ -13,23 +13,23 @@ use super::{
     stream::{
         MAX_BLOCKS, StreamPhase,
         block_builder::{check_input, single_line},
-        wire::{ErrorBody, ReportedUsage, Text, refusal_of},
+        wire::{ErrorBody, ReportedUsage, WireText, refusal_of},
     },
 };
 use crate::block::Block;
 
 #[derive(Deserialize)]
-struct Body<'a> {
+struct WholeAnswer<'a> {
     #[serde(borrow)]
-    id: Option<Text<'a>>,
+    id: Option<WireText<'a>>,
     #[serde(borrow)]
-    model: Option<Text<'a>>,
+    model: Option<WireText<'a>>,
     #[serde(borrow)]
     content: Option<Vec<&'a RawValue>>,
     #[serde(borrow)]
-    stop_reason: Option<Text<'a>>,
+    stop_reason: Option<WireText<'a>>,
     #[serde(borrow)]
-    stop_sequence: Option<Text<'a>>,
+    stop_sequence: Option<WireText<'a>>,
     #[serde(borrow)]
     stop_details: Option<&'a RawValue>,
     usage: Option<ReportedUsage>,
@@ -56,13 +56,13 @@ fn is_of_type(headers: &HeaderMap, wanted: &str) -> bool {
 /// [`FailureClass::BadAnswer`] when it is not a message.
 pub fn read_whole(body: &[u8]) -> Result<ModelAnswer, ModelFailure> {
     let text = String::from_utf8_lossy(body);
-    let body: Body<'_> = serde_json::from_str(&text).map_err(|error| {
+    let body: WholeAnswer<'_> = serde_json::from_str(&text).map_err(|error| {
         let is_cut = error.is_eof() && !text.trim().is_empty();
         let class = if is_cut { FailureClass::StreamBroken } else { FailureClass::BadAnswer };
         failure(class, format!("no message, but \"{}\": {error}", shown(&text)))
     })?;
     if let Some(error) = body.error {
-        let field = |text: Option<Text<'_>>| text.map(|it| it.0.into_owned());
+        let field = |text: Option<WireText<'_>>| text.map(|it| it.0.into_owned());
         let kind = field(error.kind).unwrap_or_else(|| UNNAMED_ERROR.into());
         let message = field(error.message).unwrap_or_default();
         let class = class_of_error(&kind, &message, StreamPhase::Idle);
@@ -89,7 +89,7 @@ pub fn read_whole(body: &[u8]) -> Result<ModelAnswer, ModelFailure> {
             None => blocks.push(block),
         }
     }
-    let shared = |text: Option<Text<'_>>| text.map(|it| it.0.as_ref().into());
+    let shared = |text: Option<WireText<'_>>| text.map(|it| it.0.as_ref().into());
     Ok(ModelAnswer {
         message_id: shared(body.id).unwrap_or_default(),
         model: shared(body.model).unwrap_or_default(),

@@ -43,15 +43,15 @@ mod writers;
 use std::sync::{Arc, OnceLock};
 
 pub(crate) use changed_below::ChangedBelow;
-pub(crate) use dirs::{Dirs, Target, target};
+pub(crate) use dirs::{Dirs, PathTarget, target};
 pub(crate) use files::{Changes, Named};
 pub(crate) use followed::Follower;
 pub use followed::{LinksSeen, Listing, Look};
 pub(crate) use mentions::Mention;
-pub(crate) use part::Part;
+pub(crate) use part::CommandPart;
 pub(crate) use part::base;
 pub(super) use read_only::reads_only;
-pub(super) use rules::{Pattern, Ruled};
+pub(super) use rules::{CommandPattern, Ruled};
 pub(crate) use walk::destination;
 
 use super::shell::Fault;
@@ -98,7 +98,7 @@ impl CommandContext {
 #[derive(Clone, Debug)]
 pub(crate) struct ShellCommand {
     raw: String,
-    parts: Vec<Part>,
+    parts: Vec<CommandPart>,
     /// What each of the parts does to files.
     changes: Vec<Changes>,
     /// Files that its words name.
@@ -122,7 +122,7 @@ impl ShellCommand {
     }
 
     /// Everything in it that may run, scripts in scripts included.
-    pub(crate) fn parts(&self) -> &[Part] {
+    pub(crate) fn parts(&self) -> &[CommandPart] {
         &self.parts
     }
 
@@ -137,7 +137,7 @@ impl ShellCommand {
     }
 
     /// What its parts read, change and take away.
-    pub(crate) fn changes(&self) -> impl Iterator<Item = (&Part, &Changes)> {
+    pub(crate) fn changes(&self) -> impl Iterator<Item = (&CommandPart, &Changes)> {
         self.parts.iter().zip(&self.changes)
     }
 
@@ -152,7 +152,7 @@ impl ShellCommand {
     }
 
     /// Files and directories that it changes, takes away or gives another name, with all that is in them.
-    pub(crate) fn altered_trees(&self) -> impl Iterator<Item = (&Target, &str)> {
+    pub(crate) fn altered_trees(&self) -> impl Iterator<Item = (&PathTarget, &str)> {
         let trees = self.changes.iter().flat_map(|it| it.altered().chain(&it.links));
         trees.flat_map(|it| it.paths.iter().map(|path| (&it.target, path.as_str())))
     }
@@ -169,7 +169,7 @@ impl ShellCommand {
             self.changes.iter().any(of)
                 || self.mentions().iter().any(|it| links::climbs(&it.named.target))
         };
-        let is_open = |it: &Named| matches!(it.target, Target::Open(_));
+        let is_open = |it: &Named| matches!(it.target, PathTarget::Open(_));
         self.changes.iter().any(|it| it.leads_out || it.links.iter().any(is_open))
             || makes_links && climbs()
     }
@@ -188,10 +188,10 @@ impl ShellCommand {
     pub(crate) fn enters_unpacked(&self) -> bool {
         let unpacked = unpacked::Unpacked::of(&self.parts, &self.around);
         // git itself follows no link of its tree.
-        let follows = |it: &Part| {
+        let follows = |it: &CommandPart| {
             base(it.name()) != "git" || it.args().iter().any(|it| it.text == "--no-index")
         };
-        let is_below = |(at, (part, it)): (usize, (&Part, &Changes))| {
+        let is_below = |(at, (part, it)): (usize, (&CommandPart, &Changes))| {
             let mut all = it.reads.iter().chain(&it.trees).chain(it.altered());
             follows(part)
                 && all.any(|it| it.paths.iter().any(|path| unpacked.may_hold(path, part, at)))
@@ -200,7 +200,7 @@ impl ShellCommand {
     }
 
     /// Directories of which it reads all that is in them, those below included, and the part that does.
-    pub(crate) fn searched(&self) -> Vec<(&Part, &Target, &str)> {
+    pub(crate) fn searched(&self) -> Vec<(&CommandPart, &PathTarget, &str)> {
         let mut found = Vec::new();
         for (part, changes) in self.changes().filter(|it| !it.1.trees.is_empty()) {
             let goes_down = searches::goes_down(part);
@@ -214,12 +214,12 @@ impl ShellCommand {
             }
             // What a pattern meets may be a directory.
             let trees = changes.trees.iter();
-            let trees = trees.filter(|it| goes_down || !matches!(it.target, Target::Glob(_)));
+            let trees = trees.filter(|it| goes_down || !matches!(it.target, PathTarget::Glob(_)));
             let paths = trees.flat_map(|it| it.paths.iter().map(|path| (&it.target, &**path)));
             found.extend(paths.map(|(target, path)| (part, target, path)));
         }
         // One after the other is mostly the same.
-        let all_in = |part: &Part| !searches::leaves_some_out(part);
+        let all_in = |part: &CommandPart| !searches::leaves_some_out(part);
         found.dedup_by(|(part, _, path), before| {
             *path == before.2 && all_in(part) && all_in(before.0)
         });
@@ -232,14 +232,14 @@ impl ShellCommand {
     }
 
     /// Whether a search of this part leaves out files or directories of this name.
-    pub(crate) fn leaves_out(part: &Part, name: &str, is_directory: bool) -> bool {
+    pub(crate) fn leaves_out(part: &CommandPart, name: &str, is_directory: bool) -> bool {
         searches::leaves_out(part, name, is_directory)
     }
 
     /// Whether it writes to a place that the text does not show.
     pub(crate) fn writes_anywhere(&self) -> bool {
         let n_written = self.changes.iter().filter(|it| it.altered().next().is_some()).count();
-        let is_known = |it: &Named| matches!(it.target, Target::Known(_));
+        let is_known = |it: &Named| matches!(it.target, PathTarget::Known(_));
         // A link alone changes nothing, and what it leads to is judged when it is known.
         let through_link = n_written > 1
             && self.changes.iter().any(|it| it.makes_links && !it.links.iter().all(is_known));
@@ -271,7 +271,7 @@ impl ShellCommand {
     }
 
     /// Files and directories of which it reads all that is in them.
-    pub(crate) fn trees(&self) -> impl Iterator<Item = (&Target, &str)> {
+    pub(crate) fn trees(&self) -> impl Iterator<Item = (&PathTarget, &str)> {
         let trees = self.changes.iter().flat_map(|it| it.trees.iter().chain(&it.doubtful_trees));
         trees.flat_map(|it| it.paths.iter().map(|path| (&it.target, path.as_str())))
     }
@@ -281,7 +281,7 @@ impl ShellCommand {
         let files = self.changes.iter().flat_map(move |it| {
             it.reads.iter().filter(move |_| !only_altered).chain(it.altered()).chain(&it.links)
         });
-        let globs = files.filter(|it| matches!(it.target, Target::Glob(_)));
+        let globs = files.filter(|it| matches!(it.target, PathTarget::Glob(_)));
         globs.flat_map(|it| &it.paths).map(String::as_str)
     }
 
@@ -306,9 +306,9 @@ impl ShellCommand {
             .any(|it| self.raw.contains(it));
         let mut reads = self.changes.iter().flat_map(|it| &it.reads);
         reads.any(|it| match it.target {
-            Target::Open(_) => true,
-            Target::Glob(_) => meets_dots,
-            Target::Known(_) => false,
+            PathTarget::Open(_) => true,
+            PathTarget::Glob(_) => meets_dots,
+            PathTarget::Known(_) => false,
         })
     }
 
@@ -318,7 +318,7 @@ impl ShellCommand {
     }
 
     /// Allow rules that would let these parts pass next time; at most six.
-    pub(super) fn suggestions<'a>(uncovered: impl Iterator<Item = &'a Part>) -> Vec<String> {
+    pub(super) fn suggestions<'a>(uncovered: impl Iterator<Item = &'a CommandPart>) -> Vec<String> {
         let mut found: Vec<String> = Vec::new();
         for rule in uncovered.flat_map(rules::suggested) {
             if !found.contains(&rule) {

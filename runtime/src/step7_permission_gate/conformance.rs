@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use super::{
     Gate, GateSetup, GateStep, Handler, Look, PathKind, Places,
-    path_resolution::{Found, resolve},
+    path_resolution::{PathEntry, resolve},
 };
 use crate::{
     permission::PermissionMode,
@@ -37,7 +37,7 @@ pub struct GateCase<'a> {
 pub fn decided(
     case: GateCase<'_>,
     settings: Settings,
-    look: &mut dyn FnMut(&str) -> Found,
+    look: &mut dyn FnMut(&str) -> PathEntry,
 ) -> Result<&'static str, String> {
     let GateCase { mode, cwd, home, project_root, spec, input } = case;
     let mut real = BTreeMap::new();

@@ -11,7 +11,7 @@ use super::{
     CommandClass, CommandOrder, Decision, GateSetup, GateStage, Judged, LinksSeen,
     PermissionAnswer, Permit, ResolvedPath, RuleRef, stage1_prefilter,
     stage2_pre_tool_use_hooks as stage2,
-    stage3_rule_evaluation::{self as stage3, Facts},
+    stage3_rule_evaluation::{self as stage3, CallFacts},
     stage4_permission_handler as stage4,
 };
 use crate::{
@@ -30,7 +30,7 @@ pub struct Gate {
     hooks: stage2::Remembered,
     path: Option<ResolvedPath>,
     class: Option<CommandClass>,
-    waiting: Waiting,
+    waiting: GateWait,
     /// Allow rules of which one is all that is missing.
     lacking: Vec<String>,
     /// What somebody allowed with another input, while that is judged; with the rule that had it asked.
@@ -39,7 +39,7 @@ pub struct Gate {
 
 /// What the gate waits for.
 #[derive(Debug)]
-enum Waiting {
+enum GateWait {
     Hooks,
     Path,
     Judgement,
@@ -91,7 +91,7 @@ impl Gate {
             hooks: stage2::Remembered::Nothing,
             path: None,
             class: None,
-            waiting: Waiting::Nothing,
+            waiting: GateWait::Nothing,
             lacking: Vec::new(),
             changed: None,
         };
@@ -100,7 +100,7 @@ impl Gate {
             let reason = format!("denied by rule {rule}");
             gate.deny(GateStage::PreFilter, Some(rule), reason)
         } else if stage2::needed(tool, setup) {
-            gate.waiting = Waiting::Hooks;
+            gate.waiting = GateWait::Hooks;
             GateStep::RunHooks {
                 subject: gate.call.name.to_string(),
                 input: Arc::clone(&gate.call.input),
@@ -125,7 +125,7 @@ impl Gate {
 
     /// Takes the merged answer of the hooks. Afterwards [`Gate::call`] holds the input that counts.
     pub(crate) fn hooks_answered(&mut self, verdict: &HookVerdict) -> GateStep {
-        if !matches!(self.waiting, Waiting::Hooks) {
+        if !matches!(self.waiting, GateWait::Hooks) {
             return self.out_of_order();
         }
         match stage2::read(verdict) {
@@ -142,7 +142,7 @@ impl Gate {
 
     /// Takes where the path leads.
     pub fn path_resolved(&mut self, path: ResolvedPath) -> GateStep {
-        if !matches!(self.waiting, Waiting::Path) {
+        if !matches!(self.waiting, GateWait::Path) {
             return self.out_of_order();
         }
         self.path = Some(path);
@@ -151,8 +151,8 @@ impl Gate {
 
     /// Takes what somebody answered. Another input that comes with a yes is judged first.
     pub(crate) fn permission_answered(&mut self, mut answer: PermissionAnswer) -> GateStep {
-        match std::mem::replace(&mut self.waiting, Waiting::Nothing) {
-            Waiting::Answer(rule) => {
+        match std::mem::replace(&mut self.waiting, GateWait::Nothing) {
+            GateWait::Answer(rule) => {
                 if let Some(input) = answer.input.take_if(|_| answer.allowed) {
                     self.call.input = input;
                     // What hooks wanted asked was asked.
@@ -163,7 +163,7 @@ impl Gate {
                 let decision = stage4::answered(answer, rule);
                 self.decide(decision)
             }
-            Waiting::Hooks | Waiting::Path | Waiting::Judgement | Waiting::Nothing => {
+            GateWait::Hooks | GateWait::Path | GateWait::Judgement | GateWait::Nothing => {
                 self.out_of_order()
             }
         }
@@ -203,13 +203,13 @@ impl Gate {
             Some(path) => path.as_str().unwrap_or_default(),
         };
         let given = given.to_owned();
-        self.waiting = Waiting::Path;
+        self.waiting = GateWait::Path;
         GateStep::ResolvePath { given }
     }
 
     /// Takes what a command was judged to be.
     pub fn command_judged(&mut self, judged: Judged) -> GateStep {
-        if !matches!(self.waiting, Waiting::Judgement) {
+        if !matches!(self.waiting, GateWait::Judgement) {
             return self.out_of_order();
         }
         self.conclude(judged)
@@ -217,7 +217,7 @@ impl Gate {
 
     fn evaluate(&mut self) -> GateStep {
         if matches!(self.access, Access::Command { .. }) {
-            self.waiting = Waiting::Judgement;
+            self.waiting = GateWait::Judgement;
             return GateStep::Judge(Box::new(CommandOrder {
                 tool: self.call.name.clone(),
                 access: self.access.clone(),
@@ -228,7 +228,7 @@ impl Gate {
             }));
         }
         let input = CallInput { text: Arc::clone(&self.call.input), value: OnceCell::new() };
-        let facts = Facts {
+        let facts = CallFacts {
             tool: self.call.name.as_str(),
             access: &self.access,
             effect: self.effect,
@@ -238,7 +238,7 @@ impl Gate {
         };
         let found = stage3::evaluate(&facts, None, &self.setup);
         let suggestions = stage4::suggestions(&self.call, &self.access, self.path.as_ref());
-        let stage3::Evaluated { answer, rule, reason, wants_rule } = found;
+        let stage3::RuleOutcome { answer, rule, reason, wants_rule } = found;
         let links = LinksSeen::default();
         self.conclude(Judged { answer, rule, reason, class: None, suggestions, wants_rule, links })
     }
@@ -282,7 +282,7 @@ impl Gate {
             Some(class) => format!("{reason} (class: {class})"),
             None => reason,
         };
-        self.waiting = Waiting::Answer(rule);
+        self.waiting = GateWait::Answer(rule);
         GateStep::Ask { reason, suggestions }
     }
 
@@ -291,7 +291,7 @@ impl Gate {
     }
 
     fn decide(&mut self, decision: Decision) -> GateStep {
-        self.waiting = Waiting::Nothing;
+        self.waiting = GateWait::Nothing;
         let decision = Decision { class: self.class, ..decision };
         let permit = decision.allowed.then(|| {
             let hidden = match self.access {

@@ -6,11 +6,13 @@
 
 use super::{
     ResolvedPath,
-    command::{CommandContext, Named, Part, ShellCommand, Target, base, destination, target},
+    command::{
+        CommandContext, CommandPart, Named, PathTarget, ShellCommand, base, destination, target,
+    },
     path_rule::lies_in,
     shell::{
         Fault,
-        word::{Piece, Word},
+        word::{PieceKind, Word},
     },
 };
 use crate::tool::Access;
@@ -107,7 +109,7 @@ impl Isolation {
         Ok(())
     }
 
-    fn part(&self, part: &Part, around: &CommandContext) -> Refused {
+    fn part(&self, part: &CommandPart, around: &CommandContext) -> Refused {
         for assignment in &part.assignments {
             self.assigned(&assignment.name, &assignment.value, part, around)?;
         }
@@ -117,7 +119,7 @@ impl Isolation {
             {
                 let mut open = Word::plain(value);
                 if !word.is_known() {
-                    open.mark(0, Piece::Open { quoted: false });
+                    open.mark(0, PieceKind::Open { quoted: false });
                 }
                 self.assigned(name, &open, part, around)?;
             }
@@ -132,7 +134,7 @@ impl Isolation {
                     let mut inner = part.clone();
                     inner.start = start;
                     match destination(&inner, &around.home) {
-                        Some(Target::Known(to)) => self.entered(&to, part, around)?,
+                        Some(PathTarget::Known(to)) => self.entered(&to, part, around)?,
                         _ => return Err(UNTRACED),
                     }
                 }
@@ -154,7 +156,7 @@ impl Isolation {
     }
 
     /// Refuses to enter the checkout.
-    fn entered(&self, to: &str, part: &Part, around: &CommandContext) -> Refused {
+    fn entered(&self, to: &str, part: &CommandPart, around: &CommandContext) -> Refused {
         if to.is_empty() || to.contains("{}") {
             return Err(UNTRACED);
         }
@@ -163,17 +165,17 @@ impl Isolation {
         if all.any(|it| self.is_in_checkout(it)) { Err(THERE) } else { Ok(()) }
     }
 
-    fn entered_word(&self, to: &Word, part: &Part, around: &CommandContext) -> Refused {
+    fn entered_word(&self, to: &Word, part: &CommandPart, around: &CommandContext) -> Refused {
         match target(to, &around.home, part.is_lost) {
-            Target::Known(_) if to.has_tilde() => Err(UNTRACED),
-            Target::Known(to) => self.entered(&to, part, around),
-            Target::Glob(_) | Target::Open(_) => Err(UNTRACED),
+            PathTarget::Known(_) if to.has_tilde() => Err(UNTRACED),
+            PathTarget::Known(to) => self.entered(&to, part, around),
+            PathTarget::Glob(_) | PathTarget::Open(_) => Err(UNTRACED),
         }
     }
 
     /// Refuses a written file of the checkout. One whose name is open is let pass, unless what it
     /// says already leads there or climbs from what it does not say.
-    fn writes(&self, file: &Named, part: &Part) -> Refused {
+    fn writes(&self, file: &Named, part: &CommandPart) -> Refused {
         let text = file.target.text();
         if part.dirs.is_unknown() && !text.starts_with('/') {
             return Err(UNTRACED);
@@ -182,20 +184,26 @@ impl Isolation {
             if self.is_in_checkout(path) {
                 return Err(THERE);
             }
-            let is_open = !matches!(file.target, Target::Known(_));
+            let is_open = !matches!(file.target, PathTarget::Known(_));
             let sure = path.find(['$', '`', '*', '?', '[', '{']).filter(|_| is_open);
             let may_lead = |it: &String| sure.is_some_and(|end| it.starts_with(&path[..end]));
             if self.checkout.iter().any(may_lead) {
                 return Err(UNTRACED);
             }
         }
-        let is_open = matches!(file.target, Target::Open(_));
+        let is_open = matches!(file.target, PathTarget::Open(_));
         let climbs = is_open && text.split('/').any(|it| it == "..");
         if climbs { Err(UNTRACED) } else { Ok(()) }
     }
 
     /// Refuses variables that lead elsewhere.
-    fn assigned(&self, name: &str, value: &Word, part: &Part, around: &CommandContext) -> Refused {
+    fn assigned(
+        &self,
+        name: &str,
+        value: &Word,
+        part: &CommandPart,
+        around: &CommandContext,
+    ) -> Refused {
         if value.text.is_empty() {
             return Ok(());
         }
@@ -208,12 +216,12 @@ impl Isolation {
     }
 
     /// Refuses options that point git elsewhere.
-    fn points_git(&self, args: &[Word], part: &Part, around: &CommandContext) -> Refused {
+    fn points_git(&self, args: &[Word], part: &CommandPart, around: &CommandContext) -> Refused {
         let pointed = git::pointed(args).ok_or(UNTRACED)?;
         let mut here = part.dirs.clone();
         for to in pointed.directories {
             match target(to, &around.home, part.is_lost) {
-                Target::Known(text)
+                PathTarget::Known(text)
                     if !text.is_empty() && !to.has_tilde() && !text.contains("{}") =>
                 {
                     here = here.join(&text, around);
@@ -222,7 +230,7 @@ impl Isolation {
             }
         }
         // With the last one only: it may pass through the checkout.
-        let at = Part { dirs: here, ..part.clone() };
+        let at = CommandPart { dirs: here, ..part.clone() };
         self.entered(".", &at, around)?;
         pointed.others.iter().try_for_each(|to| self.entered_word(to, &at, around))
     }

@@ -11,7 +11,7 @@ use super::{
     command::Follower,
     gate::CallInput,
     stage2_pre_tool_use_hooks::Remembered,
-    stage3_rule_evaluation::{self as stage3, Coverage, Facts, RuleVerdict},
+    stage3_rule_evaluation::{self as stage3, CallFacts, Coverage, RuleVerdict},
 };
 use crate::{
     ids::ToolName,
@@ -100,7 +100,7 @@ impl CommandOrder {
 
     fn judge_with(&self, links: Follower) -> Judged {
         let input = CallInput { text: Arc::clone(&self.input), value: OnceCell::new() };
-        let facts = Facts {
+        let facts = CallFacts {
             tool: self.tool.as_str(),
             access: &self.access,
             effect: self.effect,

@@ -10,7 +10,7 @@ const MAX_LINKS: u32 = 40;
 
 /// What lies at an absolute path, the last link not followed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Found {
+pub enum PathEntry {
     /// Nothing, or nothing that can be looked at.
     Missing,
     /// The path names a regular file.
@@ -29,7 +29,7 @@ pub fn resolve(
     given: &str,
     cwd: &str,
     home: &str,
-    look: &mut dyn FnMut(&str) -> Found,
+    look: &mut dyn FnMut(&str) -> PathEntry,
 ) -> ResolvedPath {
     let absolute = absolute(given, cwd, home);
     let lexical = by_text(&absolute);
@@ -75,14 +75,17 @@ fn absolute(given: &str, cwd: &str, home: &str) -> String {
 }
 
 /// Where an absolute path leads, and what lies there; `None` for a ring of links.
-pub fn follow(absolute: &str, look: &mut dyn FnMut(&str) -> Found) -> Option<(String, PathKind)> {
+pub fn follow(
+    absolute: &str,
+    look: &mut dyn FnMut(&str) -> PathEntry,
+) -> Option<(String, PathKind)> {
     walk(absolute, look, |_| {})
 }
 
 /// The same; `pass` is called with what each link makes of the path.
 pub(crate) fn follow_noting(
     absolute: &str,
-    look: &mut dyn FnMut(&str) -> Found,
+    look: &mut dyn FnMut(&str) -> PathEntry,
     pass: &mut dyn FnMut(String),
 ) -> Option<(String, PathKind)> {
     walk(absolute, look, pass)
@@ -91,7 +94,7 @@ pub(crate) fn follow_noting(
 /// Calls `pass` with what each link makes of the path.
 fn walk(
     absolute: &str,
-    look: &mut dyn FnMut(&str) -> Found,
+    look: &mut dyn FnMut(&str) -> PathEntry,
     mut pass: impl FnMut(String),
 ) -> Option<(String, PathKind)> {
     let (mut rest, mut from) = (absolute.to_owned(), 0);
@@ -113,13 +116,13 @@ fn walk(
         at.push('/');
         at.push_str(name);
         // Below what is not there nothing can be.
-        let found = if kind == PathKind::Directory { look(&at) } else { Found::Missing };
+        let found = if kind == PathKind::Directory { look(&at) } else { PathEntry::Missing };
         kind = match found {
-            Found::Missing => PathKind::Missing,
-            Found::File => PathKind::File,
-            Found::Directory => PathKind::Directory,
-            Found::Special => PathKind::Special,
-            Found::Link(target) => {
+            PathEntry::Missing => PathKind::Missing,
+            PathEntry::File => PathKind::File,
+            PathEntry::Directory => PathKind::Directory,
+            PathEntry::Special => PathKind::Special,
+            PathEntry::Link(target) => {
                 n_links += 1;
                 if n_links > MAX_LINKS {
                     return None;
@@ -185,16 +188,16 @@ fn append(at: &mut String, path: &str) {
 mod tests {
     use super::*;
 
-    fn look(path: &str) -> Found {
+    fn look(path: &str) -> PathEntry {
         match path {
-            "/w" | "/data" | "/data/x" => Found::Directory,
-            "/w/file" | "/data/secret" => Found::File,
-            "/w/d" => Found::Link("/data/x".into()),
-            "/w/a" => Found::Link("./b".into()),
-            "/w/b" => Found::Link("file".into()),
-            "/w/loop" => Found::Link("loop".into()),
-            "/w/pipe" => Found::Special,
-            _ => Found::Missing,
+            "/w" | "/data" | "/data/x" => PathEntry::Directory,
+            "/w/file" | "/data/secret" => PathEntry::File,
+            "/w/d" => PathEntry::Link("/data/x".into()),
+            "/w/a" => PathEntry::Link("./b".into()),
+            "/w/b" => PathEntry::Link("file".into()),
+            "/w/loop" => PathEntry::Link("loop".into()),
+            "/w/pipe" => PathEntry::Special,
+            _ => PathEntry::Missing,
         }
     }
 

@@ -10,7 +10,7 @@ use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 use unicode_normalization::{IsNormalized, UnicodeNormalization, is_nfc_quick};
 
 use self::meeting::Components;
-use super::{ResolvedPath, command::Target};
+use super::{ResolvedPath, command::PathTarget};
 use crate::permission::{RuleKind, Scope};
 
 /// The directories that patterns are relative to; all absolute.
@@ -147,13 +147,13 @@ impl PathPattern {
 
     /// Whether it covers what is in a directory. Where the shell chooses among all names, it is as if
     /// the directory above were named, and that is not covered.
-    pub(super) fn holds_tree(&self, target: &Target, path: &str) -> bool {
+    pub(super) fn holds_tree(&self, target: &PathTarget, path: &str) -> bool {
         match target {
-            Target::Glob(text) => {
+            PathTarget::Glob(text) => {
                 text != "*" && !text.ends_with("/*") && self.may_meet(&format!("{path}/\u{1}"))
                     || self.matches(&format!("{}/", before_glob(path)))
             }
-            Target::Known(_) | Target::Open(_) => self.matches(&format!("{path}/")),
+            PathTarget::Known(_) | PathTarget::Open(_) => self.matches(&format!("{path}/")),
         }
     }
 

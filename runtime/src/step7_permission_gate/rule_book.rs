@@ -10,7 +10,10 @@ use std::sync::Arc;
 use self::specifiers::{CallFields, Match, parameter, specifier, yes};
 use super::{
     ResolvedPath, RuleRef,
-    command::{CommandContext, Mention, Named, Part, Pattern, Ruled, ShellCommand, Target},
+    command::{
+        CommandContext, CommandPart, CommandPattern, Mention, Named, PathTarget, Ruled,
+        ShellCommand,
+    },
     gate::CallInput,
     path_rule::{Anchors, PathPattern, before_glob, lies_in},
     rule::Rule,
@@ -50,7 +53,7 @@ enum Spec {
     /// A path, of a `Read` or `Edit` rule.
     Path(PathPattern),
     /// Anything else; what it means depends on the tool. With what it means for shell commands.
-    Text(String, Pattern),
+    Text(String, CommandPattern),
 }
 
 impl RuleBook {
@@ -84,7 +87,7 @@ impl RuleBook {
                     book.warnings.push(format!("the rule `{text}` has no effect: {hint}"));
                     continue;
                 }
-                (Some(text), _) => Spec::Text(text.clone(), Pattern::read(text)),
+                (Some(text), _) => Spec::Text(text.clone(), CommandPattern::read(text)),
             };
             if rule.kind == RuleKind::Deny && rule.tool == "Read" {
                 match &spec {
@@ -210,7 +213,7 @@ impl RuleBook {
     pub(super) fn covering(
         &self,
         tool: &str,
-        part: &Part,
+        part: &CommandPart,
         around: &CommandContext,
     ) -> Option<RuleRef> {
         // Code that is not in the text may do what another rule is about.
@@ -227,7 +230,7 @@ impl RuleBook {
     }
 
     /// The first allow rule for the whole tool, where it covers this part.
-    pub(super) fn allows_whole(&self, tool: &str, part: &Part) -> Option<RuleRef> {
+    pub(super) fn allows_whole(&self, tool: &str, part: &CommandPart) -> Option<RuleRef> {
         let is_one = |it: &&Compiled| matches!(it.spec, Spec::Whole) && it.rule.names(tool);
         let is_hidden = part.is_unseen && self.restricts(tool);
         let rule = self.of_kind(RuleKind::Allow).find(is_one).filter(|_| !is_hidden);
@@ -313,10 +316,15 @@ impl Compiled {
 }
 
 /// Whether what a pattern covers may lie in a directory that a command names, or below it.
-fn may_lie_in(pattern: &PathPattern, target: &Target, path: &str, command: &ShellCommand) -> bool {
+fn may_lie_in(
+    pattern: &PathPattern,
+    target: &PathTarget,
+    path: &str,
+    command: &ShellCommand,
+) -> bool {
     let path = match target {
-        Target::Glob(_) => before_glob(path),
-        Target::Known(_) | Target::Open(_) => path,
+        PathTarget::Glob(_) => before_glob(path),
+        PathTarget::Known(_) | PathTarget::Open(_) => path,
     };
     let holds_root = command.around().workspace.iter().any(|it| lies_in(it, path));
     pattern.may_lie_below(path, holds_root)
@@ -325,7 +333,7 @@ fn may_lie_in(pattern: &PathPattern, target: &Target, path: &str, command: &Shel
 /// Whether a pattern covers a file that a word names.
 fn names(pattern: &PathPattern, mention: &Mention) -> bool {
     let Mention { named, is_tree, .. } = mention;
-    let is_glob = matches!(named.target, Target::Glob(_));
+    let is_glob = matches!(named.target, PathTarget::Glob(_));
     named.paths.iter().any(|it| {
         pattern.matches(it)
             || is_glob && pattern.may_meet(it)

@@ -20,7 +20,7 @@ pub(crate) mod word;
 
 pub use outline::{Outlined, outline};
 
-use reader::Reader;
+use reader::ShellReader;
 use tree::List;
 use word::Word;
 
@@ -93,10 +93,10 @@ pub(crate) fn read(text: &str) -> Script {
         true => (&text[..text.floor_char_boundary(MAX_BYTES)], Some(Fault::TooLong)),
         false => (text, None),
     };
-    let mut reader = Reader::new(read);
+    let mut reader = ShellReader::new(read);
     let list = reader.script();
     let fault = fault.or(forbidden(text)).or(reader.fault);
-    let Reader { documents, names, set, unknown, .. } = reader;
+    let ShellReader { documents, names, set, unknown, .. } = reader;
     Script { list, documents, fault, names, set, unknown }
 }
 

@@ -37,7 +37,7 @@ pub(super) enum RuleVerdict {
 
 /// The answer with its reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Evaluated {
+pub(super) struct RuleOutcome {
     pub(super) answer: RuleVerdict,
     pub(super) rule: Option<RuleRef>,
     pub(super) reason: String,
@@ -47,7 +47,7 @@ pub(super) struct Evaluated {
 
 /// One call, with everything that was found out about it.
 #[derive(Debug)]
-pub(super) struct Facts<'a> {
+pub(super) struct CallFacts<'a> {
     pub(super) tool: &'a str,
     pub(super) access: &'a Access,
     pub(super) effect: ToolEffect,
@@ -71,10 +71,10 @@ pub(super) fn command_of(
 
 /// The stricter of this gate's answer and its parent's.
 pub(super) fn evaluate(
-    facts: &Facts<'_>,
+    facts: &CallFacts<'_>,
     command: Option<&Coverage<'_>>,
     setup: &GateSetup,
-) -> Evaluated {
+) -> RuleOutcome {
     let mut own = evaluate_alone(facts, command, setup);
     if own.answer == RuleVerdict::Ask && setup.mode() == PermissionMode::DontAsk {
         own.answer = RuleVerdict::Deny;
@@ -84,17 +84,17 @@ pub(super) fn evaluate(
     let of_parent = command.map(|it| it.under(parent));
     let parents = evaluate(facts, of_parent.as_ref(), parent);
     // A rule helps where it lacks; the other gate must let the call pass, or lack it as well.
-    let would_pass = |it: &Evaluated| it.wants_rule || it.answer == RuleVerdict::Allow;
+    let would_pass = |it: &RuleOutcome| it.wants_rule || it.answer == RuleVerdict::Allow;
     let wants_rule = would_pass(&own) && would_pass(&parents);
     let stricter = if parents.answer < own.answer { parents } else { own };
-    Evaluated { wants_rule: wants_rule && stricter.wants_rule, ..stricter }
+    RuleOutcome { wants_rule: wants_rule && stricter.wants_rule, ..stricter }
 }
 
 fn evaluate_alone(
-    facts: &Facts<'_>,
+    facts: &CallFacts<'_>,
     coverage: Option<&Coverage<'_>>,
     setup: &GateSetup,
-) -> Evaluated {
+) -> RuleOutcome {
     let command = coverage.map(Coverage::command);
     let subject = Subject {
         tool: facts.tool,
@@ -167,11 +167,11 @@ fn evaluate_alone(
 }
 
 /// The path that a tool writes to.
-fn written<'a>(facts: &Facts<'a>) -> Option<&'a ResolvedPath> {
+fn written<'a>(facts: &CallFacts<'a>) -> Option<&'a ResolvedPath> {
     facts.path.filter(|_| matches!(facts.access, Access::WritePath { .. }))
 }
 
-fn writes_protected(facts: &Facts<'_>, setup: &GateSetup) -> bool {
+fn writes_protected(facts: &CallFacts<'_>, setup: &GateSetup) -> bool {
     let is_one = |path: &str| is_protected(path) || setup.transcripts().hold(path);
     written(facts).is_some_and(|it| {
         is_one(&it.lexical) || is_one(&it.real) || it.passed.iter().any(|passed| is_one(passed))
@@ -184,7 +184,7 @@ pub(super) fn lies_in_workspace(path: &ResolvedPath, setup: &GateSetup) -> bool 
 }
 
 /// Whether it reads what the harness keeps for the model. Only where the path really leads counts.
-fn is_kept(facts: &Facts<'_>, path: &ResolvedPath, setup: &GateSetup) -> bool {
+fn is_kept(facts: &CallFacts<'_>, path: &ResolvedPath, setup: &GateSetup) -> bool {
     let reads = matches!(facts.access, Access::ReadPath { .. });
     reads && setup.kept().iter().any(|it| lies_in(&path.real, it))
 }
@@ -199,19 +199,19 @@ fn is_note(path: &ResolvedPath, setup: &GateSetup) -> bool {
         && path.passed.iter().all(|it| is_inside(it))
 }
 
-fn ruled(answer: RuleVerdict, what: &str, rule: RuleRef) -> Evaluated {
+fn ruled(answer: RuleVerdict, what: &str, rule: RuleRef) -> RuleOutcome {
     let reason = match what.strip_suffix(':') {
         Some(what) => format!("{what}: {rule}"),
         None => format!("{what} by rule {rule}"),
     };
-    Evaluated { answer, reason, rule: Some(rule), wants_rule: false }
+    RuleOutcome { answer, reason, rule: Some(rule), wants_rule: false }
 }
 
 /// Asked because no rule allows it.
-fn unruled(reason: &str) -> Evaluated {
-    Evaluated { wants_rule: true, ..plain(RuleVerdict::Ask, reason) }
+fn unruled(reason: &str) -> RuleOutcome {
+    RuleOutcome { wants_rule: true, ..plain(RuleVerdict::Ask, reason) }
 }
 
-fn plain(answer: RuleVerdict, reason: &str) -> Evaluated {
-    Evaluated { answer, rule: None, reason: reason.into(), wants_rule: false }
+fn plain(answer: RuleVerdict, reason: &str) -> RuleOutcome {
+    RuleOutcome { answer, rule: None, reason: reason.into(), wants_rule: false }
 }

@@ -176,7 +176,7 @@ mod tests {
     fn check_hidden(transcripts: &Transcripts, start: &str, expected: &[&str]) {
         let start =
             crate::step7_permission_gate::path_resolution::resolve(start, "/w", "/h", &mut |_| {
-                crate::step7_permission_gate::path_resolution::Found::Directory
+                crate::step7_permission_gate::path_resolution::PathEntry::Directory
             });
         let hidden: Vec<&String> = transcripts.hidden(Some(&start)).collect();
         assert_eq!(hidden, expected, "{start:?}");

@@ -44,11 +44,11 @@ pub(crate) struct Schedule {
 #[derive(Clone, Debug)]
 struct ScheduledCall {
     call: Scheduled,
-    state: CallState,
+    state: CallPhase,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum CallState {
+enum CallPhase {
     Waiting,
     Running,
     Ended,
@@ -63,7 +63,7 @@ impl Schedule {
         Self {
             calls: calls
                 .iter()
-                .map(|call| ScheduledCall { call: call.clone(), state: CallState::Waiting })
+                .map(|call| ScheduledCall { call: call.clone(), state: CallPhase::Waiting })
                 .collect(),
             groups,
             max_parallel: at_least_one(max_parallel),
@@ -75,7 +75,7 @@ impl Schedule {
     /// A call whose tool is at its limit does not hold up its neighbours.
     pub(crate) fn start_next(&mut self) -> Vec<usize> {
         while let Some(group) = self.groups.last() {
-            if self.calls[group.clone()].iter().any(|it| it.state != CallState::Ended) {
+            if self.calls[group.clone()].iter().any(|it| it.state != CallPhase::Ended) {
                 return self.start_in(group.clone());
             }
             self.groups.pop();
@@ -87,7 +87,7 @@ impl Schedule {
     /// so a late or repeated report starts nothing twice.
     pub(crate) fn finished(&mut self, index: usize) -> Vec<usize> {
         match self.calls.get_mut(index) {
-            Some(call) if call.state == CallState::Running => call.state = CallState::Ended,
+            Some(call) if call.state == CallPhase::Running => call.state = CallPhase::Ended,
             _ => return Vec::new(),
         }
         self.start_next()
@@ -96,12 +96,12 @@ impl Schedule {
     /// Whether every call has ended.
     #[cfg(test)]
     pub(crate) fn is_done(&self) -> bool {
-        self.calls.iter().all(|it| it.state == CallState::Ended)
+        self.calls.iter().all(|it| it.state == CallPhase::Ended)
     }
 
     /// Calls that have been started and have not ended, in request order.
     pub(crate) fn running(&self) -> impl Iterator<Item = usize> {
-        let running = |(_, it): &(usize, &ScheduledCall)| it.state == CallState::Running;
+        let running = |(_, it): &(usize, &ScheduledCall)| it.state == CallPhase::Running;
         self.calls.iter().enumerate().filter(running).map(|(i, _)| i)
     }
 
@@ -123,8 +123,8 @@ impl Schedule {
                 Concurrency::Together { max } => at_least_one(max),
             };
             let of_tool = per_tool.entry(call.tool.clone()).or_default();
-            if *state == CallState::Waiting && *of_tool < max {
-                *state = CallState::Running;
+            if *state == CallPhase::Waiting && *of_tool < max {
+                *state = CallPhase::Running;
                 *of_tool += 1;
                 n_running += 1;
                 started.push(i);

@@ -82,7 +82,7 @@ impl std::iter::Sum for Size {
 
 /// What a character is to the pass.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Class {
+enum CharClass {
     Lower,
     Upper,
     Accented,
@@ -95,7 +95,7 @@ enum Class {
     Symbol,
 }
 
-impl Class {
+impl CharClass {
     fn of(c: char) -> Self {
         match c {
             'a'..='z' => Self::Lower,
@@ -128,23 +128,23 @@ fn is_combining(c: char) -> bool {
 
 /// A run of letters, digits and the marks of base64.
 #[derive(Default)]
-struct Run {
+struct LetterRun {
     n: u64,
     /// How often a letter came after a digit, a digit after a letter, or a capital after a small letter.
     n_changes: u64,
-    last: Option<Class>,
+    last: Option<CharClass>,
     /// The weight of the text before it.
     before: u64,
 }
 
-impl Run {
-    fn take(&mut self, class: Class, weight: u64) {
+impl LetterRun {
+    fn take(&mut self, class: CharClass, weight: u64) {
         if self.n == 0 {
             self.before = weight;
         }
         self.n += 1;
-        if class != Class::Mark {
-            let is_change = |it| it != class && (it, class) != (Class::Upper, Class::Lower);
+        if class != CharClass::Mark {
+            let is_change = |it| it != class && (it, class) != (CharClass::Upper, CharClass::Lower);
             self.n_changes += u64::from(self.last.is_some_and(is_change));
             self.last = Some(class);
         }
@@ -161,48 +161,49 @@ impl Run {
 
 /// Hundredths of a token that a text takes.
 fn weight(text: &str) -> u64 {
-    let (mut weight, mut run) = (0_u64, Run::default());
+    let (mut weight, mut run) = (0_u64, LetterRun::default());
     // The class before, how many of it came in a row, and the letters of the word so far.
     let (mut last, mut n, mut n_letters) = (None, 0_u64, 0_u64);
     let mut chars = text.chars();
     while let Some(c) = chars.next() {
-        let class = Class::of(c);
+        let class = CharClass::of(c);
         match class {
-            Class::Lower | Class::Upper | Class::Digit => run.take(class, weight),
-            Class::Mark if matches!(c, '+' | '/' | '=') => run.take(class, weight),
+            CharClass::Lower | CharClass::Upper | CharClass::Digit => run.take(class, weight),
+            CharClass::Mark if matches!(c, '+' | '/' | '=') => run.take(class, weight),
             _ => weight = run.end(weight),
         }
         let is_single = |it| last == Some(it) && n == 1;
         let n_before = if last == Some(class) { n } else { 0 };
         let piece = |begins: bool| if begins { PIECE } else { 0 };
         weight += match class {
-            Class::Lower | Class::Upper | Class::Accented => {
-                let goes_on = last.is_some_and(Class::is_of_word)
-                    && (class != Class::Upper || last != Some(Class::Lower));
+            CharClass::Lower | CharClass::Upper | CharClass::Accented => {
+                let goes_on = last.is_some_and(CharClass::is_of_word)
+                    && (class != CharClass::Upper || last != Some(CharClass::Lower));
                 n_letters = if goes_on { n_letters + 1 } else { 1 };
-                let accent = if class == Class::Accented { LETTER } else { 0 };
+                let accent = if class == CharClass::Accented { LETTER } else { 0 };
                 accent
                     + match n_letters {
-                        1 if is_single(Class::Mark) => PIECE - JOINED,
+                        1 if is_single(CharClass::Mark) => PIECE - JOINED,
                         1 => PIECE,
                         2..=6 => 0,
                         _ => LETTER,
                     }
             }
             // A space goes with a word that follows, and not with a number.
-            Class::Digit => {
-                piece(n_before.is_multiple_of(3)) + piece(n_before == 0 && is_single(Class::Space))
+            CharClass::Digit => {
+                piece(n_before.is_multiple_of(3))
+                    + piece(n_before == 0 && is_single(CharClass::Space))
             }
-            Class::Mark => piece(n_before.is_multiple_of(4)),
+            CharClass::Mark => piece(n_before.is_multiple_of(4)),
             // Ends of lines go with marks before them.
-            Class::Line => piece(n_before == 0 && last != Some(Class::Mark)),
-            Class::Space => piece(n_before % 16 == 1),
-            Class::Ideograph => IDEOGRAPH,
-            Class::OtherLetter => OTHER_LETTER,
-            Class::Symbol => PIECE,
+            CharClass::Line => piece(n_before == 0 && last != Some(CharClass::Mark)),
+            CharClass::Space => piece(n_before % 16 == 1),
+            CharClass::Ideograph => IDEOGRAPH,
+            CharClass::OtherLetter => OTHER_LETTER,
+            CharClass::Symbol => PIECE,
         };
         (last, n) = (Some(class), n_before + 1);
-        if class == Class::Lower {
+        if class == CharClass::Lower {
             // Most of a text: what follows in the word is counted without being looked at further.
             let rest = chars.as_str();
             let n_more = rest.bytes().take_while(u8::is_ascii_lowercase).count();

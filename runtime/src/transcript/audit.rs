@@ -24,7 +24,7 @@ use crate::{
 };
 
 /// A further check of one record. The error says what is wrong.
-pub type Check<'a> = dyn Fn(&Record) -> Result<(), String> + 'a;
+pub type RecordCheck<'a> = dyn Fn(&Record) -> Result<(), String> + 'a;
 
 /// What lies next to a transcript and is needed to check it.
 #[expect(missing_debug_implementations, reason = "holds functions")]
@@ -41,7 +41,7 @@ pub struct Evidence<'a> {
     pub run_budget: &'a dyn Fn(&str) -> Option<u64>,
     /// Sees every record in order; for checks that need more than the transcript, such as whether a
     /// request compiled anew has the recorded digest. An error is a violation at that line.
-    pub also: &'a Check<'a>,
+    pub also: &'a RecordCheck<'a>,
 }
 
 /// What was found in a transcript that is in order.

@@ -1,6 +1,6 @@
 //! All lines of a file, read once for everybody who checks it.
 
-use super::read::{Read, read_line};
+use super::read::{ReadLine, read_line};
 
 /// A file, line by line.
 #[derive(Debug)]
@@ -22,7 +22,7 @@ pub(super) struct FileLine<'a> {
     /// Whether it ends with a newline.
     pub(super) is_terminated: bool,
     /// What the line holds; `None` when it cannot be read.
-    pub(super) read: Option<Read>,
+    pub(super) read: Option<ReadLine>,
 }
 
 impl<'a> FileLines<'a> {

@@ -19,7 +19,7 @@ use crate::{
 
 /// One line of a file, as it was read.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Read {
+pub struct ReadLine {
     /// The content of the line.
     pub entry: Entry,
     /// Its place in the chain; `None` for lines of others.
@@ -150,7 +150,7 @@ struct WireSegment {
 /// # Errors
 ///
 /// [`NotALine`] when it is no JSON, or is not what its type says.
-pub fn read_line(text: &str) -> Result<Read, NotALine> {
+pub fn read_line(text: &str) -> Result<ReadLine, NotALine> {
     let wire: Wire<'_> = match serde_json::from_str(text) {
         Ok(wire) => wire,
         // Of a field with another shape serde complains before it has seen the rest.
@@ -176,7 +176,7 @@ pub fn read_line(text: &str) -> Result<Read, NotALine> {
         },
         _ => other(&wire),
     };
-    Ok(Read {
+    Ok(ReadLine {
         entry,
         seal,
         is_linked: wire.parent_uuid.is_some(),

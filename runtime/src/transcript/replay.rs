@@ -16,11 +16,11 @@ mod window;
 
 use std::sync::Arc;
 
-use earlier::Earlier;
+use earlier::PrefixLoader;
 use line::LineRef;
-use runs::Runs;
+use runs::RecordedRuns;
 use session::Session;
-use window::Window;
+use window::TurnLines;
 
 use crate::{
     digest::Digest,
@@ -135,7 +135,7 @@ pub fn replay_lines(
     stored: StoredTexts<'_>,
 ) -> Result<Replayed, ReplayError> {
     let lines = line::sealed(file);
-    let (mut earlier, mut runs) = (Earlier::new(file), Runs::of(&lines));
+    let (mut earlier, mut runs) = (PrefixLoader::new(file), RecordedRuns::of(&lines));
     let mut replayed = Replayed::default();
     let mut session: Option<Session> = None;
     let mut at = 0;
@@ -186,7 +186,7 @@ pub fn replay_lines(
                         session.noted(&lines, at - 1, runs.is_last_of_opening(at))?;
                         continue;
                     }
-                    let window = Window::at(&lines, at - 1, record);
+                    let window = TurnLines::at(&lines, at - 1, record);
                     replayed.lines += window.lines.len() as u64;
                     replayed.turns += 1;
                     at = window.end;

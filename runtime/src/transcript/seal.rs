@@ -49,9 +49,9 @@ pub struct Head {
 
 /// What a line says of the one before it: the check sum of that, or the beginning of its hash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Link(u32);
+pub struct SealLink(u32);
 
-impl Link {
+impl SealLink {
     /// What follows a line with this hash names.
     pub fn to_hash(hash: Digest) -> Self {
         let [a, b, c, d, ..] = hash.0;
@@ -71,7 +71,7 @@ impl Link {
     }
 }
 
-impl fmt::Display for Link {
+impl fmt::Display for SealLink {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(std::str::from_utf8(&self.hex()).unwrap_or_default())
     }
@@ -83,9 +83,9 @@ pub struct Seal {
     /// Sequence number of the record.
     pub seq: u64,
     /// The line before, as the line says.
-    pub prev: Link,
+    pub prev: SealLink,
     /// What the next line names.
-    pub link: Link,
+    pub link: SealLink,
     /// How it is held in the chain of hashes.
     pub proof: Proof,
     /// Whether its bytes are those that were written, by its own hash or check sum.
@@ -148,7 +148,7 @@ pub struct OpenLines {
     /// Their bytes, each line with a newline, lines of others left out.
     pub bytes: Vec<u8>,
     /// What the next line names.
-    pub link: Link,
+    pub link: SealLink,
 }
 
 /// Lines that are appended one after the other.
@@ -158,7 +158,7 @@ pub struct LineBatch<'a> {
     /// Lines of earlier writes without a hash.
     open: &'a [u8],
     head: Head,
-    link: Link,
+    link: SealLink,
     /// Where in `out` the lines without a hash begin.
     start: usize,
 }
@@ -168,7 +168,7 @@ impl<'a> LineBatch<'a> {
     /// to `out`.
     pub fn new(head: Head, open: Option<&'a OpenLines>, out: &'a mut Vec<u8>) -> Self {
         let start = out.len();
-        let link = open.map_or(Link::to_hash(head.hash), |it| it.link);
+        let link = open.map_or(SealLink::to_hash(head.hash), |it| it.link);
         let open = open.map_or(&[][..], |it| &it.bytes);
         Self { out, open, head, link, start }
     }
@@ -221,12 +221,12 @@ impl<'a> LineBatch<'a> {
             self.out.push(b'"');
             self.head.hash = hash;
         }
-        self.link = Link::sum_of(&self.out[start..]);
+        self.link = SealLink::sum_of(&self.out[start..]);
         self.out.extend_from_slice(SUM);
         self.out.extend_from_slice(&self.link.hex());
         self.out.extend_from_slice(b"\"}\n");
         if is_sealed {
-            self.link = Link::to_hash(self.head.hash);
+            self.link = SealLink::to_hash(self.head.hash);
             self.open = &[];
             self.start = self.out.len();
         }
@@ -267,9 +267,9 @@ fn split(line: &[u8]) -> Option<(&[u8], Seal)> {
     };
     let (before, prev) = split_link(linked, PREV)?;
     let (body, seq) = split_seq(before)?;
-    let intact = Link::sum_of(rest) == sum;
+    let intact = SealLink::sum_of(rest) == sum;
     let link = match proof {
-        Proof::Lines { hash } => Link::to_hash(hash),
+        Proof::Lines { hash } => SealLink::to_hash(hash),
         _ => sum,
     };
     Some((body, Seal { seq, prev, link, proof, intact }))
@@ -282,8 +282,8 @@ fn split_first_form(ended: &[u8]) -> Option<(&[u8], Seal)> {
     let (body, seq) = split_seq(before)?;
     let seal = Seal {
         seq,
-        prev: Link::to_hash(prev),
-        link: Link::to_hash(hash),
+        prev: SealLink::to_hash(prev),
+        link: SealLink::to_hash(hash),
         proof: Proof::Line { prev, hash },
         intact: Digest::of(rest) == hash,
     };
@@ -297,14 +297,14 @@ fn split_seq(before: &[u8]) -> Option<(&[u8], u64)> {
     Some((before.strip_suffix(SEQ)?, seq))
 }
 
-fn split_sum(bytes: &[u8]) -> Option<(&[u8], Link)> {
+fn split_sum(bytes: &[u8]) -> Option<(&[u8], SealLink)> {
     split_link(bytes, SUM)
 }
 
-fn split_link<'a>(bytes: &'a [u8], key: &[u8]) -> Option<(&'a [u8], Link)> {
+fn split_link<'a>(bytes: &'a [u8], key: &[u8]) -> Option<(&'a [u8], SealLink)> {
     let (rest, digits) = bytes.split_at_checked(bytes.len().checked_sub(8)?)?;
     let rest = rest.strip_suffix(key)?;
-    let link = Link(u32::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()?);
+    let link = SealLink(u32::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()?);
     // No other spelling of the number is one that was written.
     (link.hex() == digits).then_some((rest, link))
 }

@@ -23,7 +23,7 @@ const SOURCES: usize = 9;
 /// Writes the records of a file as text, one line per fact. Lines that cannot be read are named.
 /// `None` when not one line is a message or a record of the harness.
 pub fn render(bytes: &[u8]) -> Option<String> {
-    let mut out = Lines::default();
+    let mut out = TraceLines::default();
     let mut is_transcript = false;
     for (i, line) in bytes.split(|byte| *byte == b'\n').enumerate() {
         let text = String::from_utf8_lossy(line);
@@ -46,13 +46,13 @@ pub fn render(bytes: &[u8]) -> Option<String> {
 /// Lines for people. What a record holds cannot begin another line, nor move the cursor: a forged
 /// name would read as a step that never was.
 #[derive(Default)]
-struct Lines {
+struct TraceLines {
     all: String,
     /// The line under way.
     line: String,
 }
 
-impl Lines {
+impl TraceLines {
     /// Ends the line with these words.
     fn end(&mut self, words: fmt::Arguments<'_>) -> fmt::Result {
         self.line.write_fmt(words)?;
@@ -63,14 +63,14 @@ impl Lines {
     }
 }
 
-impl Write for Lines {
+impl Write for TraceLines {
     fn write_str(&mut self, words: &str) -> fmt::Result {
         self.line.push_str(words);
         Ok(())
     }
 }
 
-fn message_lines(line: &ConversationLine, out: &mut Lines) -> fmt::Result {
+fn message_lines(line: &ConversationLine, out: &mut TraceLines) -> fmt::Result {
     if let Some(boundary) = &line.boundary {
         let tokens = boundary.pre_tokens.0;
         return out.end(format_args!("  compacted ({}) at {tokens} tokens", boundary.trigger));
@@ -105,7 +105,7 @@ fn tool_end(
     error: Option<ToolErrorKind>,
     duration_ms: u64,
     truncation: Option<&Truncation>,
-    out: &mut Lines,
+    out: &mut TraceLines,
 ) -> fmt::Result {
     match error {
         Some(error) => write!(out, "    {call} failed ({error:?}) after {duration_ms} ms")?,
@@ -120,7 +120,7 @@ fn tool_end(
     out.end(format_args!(""))
 }
 
-fn record(record: &Record, out: &mut Lines) -> fmt::Result {
+fn record(record: &Record, out: &mut TraceLines) -> fmt::Result {
     match &record.what {
         RecordKind::RunStart { origin, sender, .. } => {
             let run = record.run.as_ref().map_or("?", |run| run.as_str());
@@ -256,7 +256,7 @@ fn record(record: &Record, out: &mut Lines) -> fmt::Result {
     }
 }
 
-fn step_detail(detail: &StepDetail, out: &mut Lines) -> fmt::Result {
+fn step_detail(detail: &StepDetail, out: &mut TraceLines) -> fmt::Result {
     match detail {
         StepDetail::Settings { sources, warnings, tools, .. } => {
             let joined = if tools.is_some() { ", tools of MCP servers joined" } else { "" };

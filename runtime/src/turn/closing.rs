@@ -16,7 +16,7 @@ use super::{
 use crate::{
     approval::AnsweredBy,
     block::Block,
-    entropy::Stream,
+    entropy::EntropyStream,
     ids::{EntryId, RunId, ToolUseId},
     message::{Message, MessageKind},
     run::{RunEnd, history::History},
@@ -41,7 +41,7 @@ pub struct OpenTurn {
     /// Counted from 1 within the run.
     pub number: u32,
     /// The key of all draws of the run.
-    pub stream: Stream,
+    pub stream: EntropyStream,
     /// Where it was, if known.
     pub at_step: Option<Step>,
     /// The conversation, as far as it was recorded.
@@ -55,14 +55,14 @@ pub struct OpenTurn {
     /// The call that somebody was asked about: it did not run.
     pub asked: Option<ToolUseId>,
     /// Why it is denied now.
-    pub denial: Denial,
+    pub denial: DenialReason,
     /// Its model call, if that was under way and somebody counts it.
     pub in_doubt: Option<UnconfirmedUsage>,
 }
 
 /// Why a question ends with its turn. The model reads the words.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Denial {
+pub enum DenialReason {
     /// The run was ended from outside.
     #[default]
     Interrupted,
@@ -72,7 +72,7 @@ pub enum Denial {
     Expired,
 }
 
-impl Denial {
+impl DenialReason {
     fn by(self) -> AnsweredBy {
         match self {
             Self::Interrupted => AnsweredBy::Interrupt,
@@ -106,7 +106,7 @@ impl Denial {
 
 /// The lines that close a turn.
 #[derive(Debug)]
-pub struct Closing {
+pub struct TurnClosing {
     /// To be written at once.
     pub append: Append,
     /// The answers in it.
@@ -114,7 +114,7 @@ pub struct Closing {
 }
 
 /// The lines that close a turn which ended for this reason.
-pub fn close(open: OpenTurn, at: Timestamp, end: RunEnd) -> Closing {
+pub fn close(open: OpenTurn, at: Timestamp, end: RunEnd) -> TurnClosing {
     let OpenTurn { run, number, stream, at_step, history, last_entry, settled, ended, .. } = open;
     let OpenTurn { asked, denial, in_doubt, .. } = open;
     let mut journal = Journal::new(run, number, stream.child("closing"), last_entry);
@@ -169,10 +169,10 @@ pub fn close(open: OpenTurn, at: Timestamp, end: RunEnd) -> Closing {
         is_awaited: false,
         said: Vec::<HistoryUpdate>::new(),
     });
-    Closing { append, answered }
+    TurnClosing { append, answered }
 }
 
-fn denied(denial: Denial) -> ToolOutcome {
+fn denied(denial: DenialReason) -> ToolOutcome {
     let text = format!("Permission denied: {}.", denial.words());
     ToolOutcome::failed(ToolErrorKind::PermissionDenied, text)
 }
@@ -196,7 +196,7 @@ fn lost(error: Option<ToolErrorKind>) -> ToolOutcome {
 pub fn answer_lost_calls<'a>(
     history: impl DoubleEndedIterator<Item = &'a Arc<Message>>,
     last_entry: Option<EntryId>,
-    stream: Stream,
+    stream: EntropyStream,
     at: Timestamp,
 ) -> Option<Box<Append>> {
     let mut answered: BTreeSet<&ToolUseId> = BTreeSet::new();
@@ -250,14 +250,14 @@ mod tests {
         OpenTurn {
             run: "r".into(),
             number: 1,
-            stream: Stream::from_seed(1),
+            stream: EntropyStream::from_seed(1),
             at_step: Some(Step::ToolExecution),
             history: [Arc::new(answer), Arc::new(result)].into_iter().collect(),
             last_entry: Some("e2".into()),
             settled,
             ended: BTreeMap::new(),
             asked: None,
-            denial: Denial::default(),
+            denial: DenialReason::default(),
             in_doubt: None,
         }
     }

@@ -142,7 +142,7 @@ pub struct ModelCallOrder {
     /// What the settings say about waiting for it.
     pub http: HttpSettings,
     /// The longest silence, in milliseconds, where it is asked again after one; see
-    /// [`Ledger::patience_ms`](crate::recovery::Ledger::patience_ms).
+    /// [`RecoveryLedger::patience_ms`](crate::recovery::RecoveryLedger::patience_ms).
     pub patience_ms: Option<u64>,
     /// The longest that the whole call may take, waiting at the governor included, in milliseconds.
     pub limit_ms: Option<u64>,

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::effect::{Append, HistoryUpdate};
 use crate::{
     block::Block,
-    entropy::Stream,
+    entropy::EntropyStream,
     ids::{EntryId, RunId},
     message::{Message, MessageKind, Messages},
     time::Timestamp,
@@ -27,7 +27,7 @@ const N_LINES: usize = 16;
 pub(super) struct Journal {
     run: RunId,
     turn: u32,
-    stream: Stream,
+    stream: EntropyStream,
     last_entry: Option<EntryId>,
     n_entries: u64,
     ticket: u64,
@@ -35,7 +35,12 @@ pub(super) struct Journal {
 }
 
 impl Journal {
-    pub(super) fn new(run: RunId, turn: u32, stream: Stream, last_entry: Option<EntryId>) -> Self {
+    pub(super) fn new(
+        run: RunId,
+        turn: u32,
+        stream: EntropyStream,
+        last_entry: Option<EntryId>,
+    ) -> Self {
         let pending = empty(1);
         Self { run, turn, stream, last_entry, n_entries: 0, ticket: 1, pending }
     }

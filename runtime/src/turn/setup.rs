@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::{
-    entropy::Stream,
+    entropy::EntropyStream,
     ids::{EntryId, RunId},
     run::{
         Run,
@@ -20,7 +20,7 @@ pub struct TurnSetup {
     /// Fixed when the session was opened.
     pub facts: Arc<SessionFacts>,
     /// The key of all draws of the run.
-    pub stream: Stream,
+    pub stream: EntropyStream,
     /// Id of the run that the turn belongs to.
     pub run: RunId,
     /// The line of its prompt.

@@ -7,7 +7,9 @@ use crate::{
     event::Event,
     message::Messages,
     run::conversation::ShapedView,
-    step3_context_assembly::{Now, SourceTexts, Sources, SystemPromptParts, assemble_grown},
+    step3_context_assembly::{
+        PromptFacts, SourceTexts, Sources, SystemPromptParts, assemble_grown,
+    },
     step4_context_shapers::ShapedContext,
     tokens::{Estimate, Tokens},
     transcript::entry::{Repeated, StepDetail, Stored},
@@ -45,7 +47,7 @@ impl Turn {
             directory: &self.facts.workspace,
             additional_directories: &settings.permissions.additional_directories,
             memory: self.facts.memory.as_deref().filter(|_| settings.instructions.has_memory),
-            now: self.appends().then_some(Now {
+            now: self.appends().then_some(PromptFacts {
                 day: &day,
                 model: &settings.model,
                 knowledge: facts.map_or("", |it| &it.knowledge),

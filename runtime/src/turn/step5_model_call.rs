@@ -10,7 +10,7 @@ use crate::{
     ids::EntryId,
     message::{Message, MessageKind, estimate_of},
     permission::PermissionMode,
-    recovery::{Remedy, chain::Link},
+    recovery::{Remedy, chain::ChainModel},
     run::{RunEnd, conversation::Anchor, facts::NAMES_ANSWERS},
     step::Step,
     step2_state_initialization::RequestParams,
@@ -19,7 +19,7 @@ use crate::{
         failure::{is_retry, of_answer},
         model_name,
         request::{CachePlan, EncodedHead, EncodedRequest, PrefixChain, RequestHead},
-        view::{Target, compile_for},
+        view::{ViewTarget, compile_for},
         wire_format::WireFormat,
     },
     tokens::Estimate,
@@ -132,7 +132,7 @@ impl Turn {
         self.state.model.request = (request.digest, request.n_bytes);
         let link = self.link();
         self.state.model.asked = self.fallback_used();
-        let (format, Link { provider, model }) = (self.format(&link), link);
+        let (format, ChainModel { provider, model }) = (self.format(&link), link);
         let is_retry = self.state.model.cause.is_some_and(is_retry);
         let has_other_provider = self.has_other_provider();
         let (http, certificates) = (self.settings().http, self.settings().certificates.clone());
@@ -155,14 +155,14 @@ impl Turn {
     }
 
     /// How a provider is spoken to.
-    pub(super) fn format(&self, link: &Link) -> WireFormat {
+    pub(super) fn format(&self, link: &ChainModel) -> WireFormat {
         let provider = self.facts.providers.get(link.provider);
         provider.map_or_else(WireFormat::default, |it| it.format)
     }
 
     /// Who is to read the view.
-    fn target<'a>(&self, link: &'a Link) -> Target<'a> {
-        Target { format: self.format(link), model: Some(&link.model) }
+    fn target<'a>(&self, link: &'a ChainModel) -> ViewTarget<'a> {
+        ViewTarget { format: self.format(link), model: Some(&link.model) }
     }
 
     /// System prompt and tools, encoded once for the session and format: both are fixed while it

@@ -12,7 +12,7 @@ use crate::{
     message::Message,
     recovery::{
         Remedy, Situation,
-        chain::{Link, model_limits},
+        chain::{ChainModel, model_limits},
         path1_output_escalation::WHOLE_MAX_TOKENS,
         table::most_retries,
     },
@@ -33,9 +33,9 @@ impl Turn {
     }
 
     /// The model in use.
-    pub(super) fn link(&self) -> Link {
+    pub(super) fn link(&self) -> ChainModel {
         let at = self.state.model.ledger.model();
-        let first = || Link { provider: 0, model: self.settings().model.as_str().into() };
+        let first = || ChainModel { provider: 0, model: self.settings().model.as_str().into() };
         self.state.model.chain.get(at).cloned().unwrap_or_else(first)
     }
 

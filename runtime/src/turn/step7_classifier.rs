@@ -17,11 +17,11 @@ use crate::{
     block::Block,
     lease::MaxCost,
     message::{Message, MessageKind},
-    recovery::chain::Link,
+    recovery::chain::ChainModel,
     step2_state_initialization::Classifying,
     step5_model_call::{
         request::{CachePlan, EncodedHead, PrefixChain, PromptCaching, RequestHead},
-        view::{Target, compile_for},
+        view::{ViewTarget, compile_for},
         wire_format::WireFormat,
     },
     tokens::Tokens,
@@ -60,7 +60,7 @@ impl Turn {
         });
         let blocks = vec![Block::text(&data)];
         let message = Message::user("classifier".into(), MessageKind::Prompt, blocks);
-        let target = Target { format, model: Some(&link.model) };
+        let target = ViewTarget { format, model: Some(&link.model) };
         let view = compile_for(&[message.into()], target);
         let request = format.encode(&head, &view, &mut PrefixChain::default());
         let attempt = self.begin_attempt(Purpose::Classification, None);
@@ -91,7 +91,7 @@ impl Turn {
 
     /// Who decides: the model of the settings, else a fast one where the session knows it, else the one
     /// that it asks first.
-    fn classifier(&self) -> Link {
+    fn classifier(&self) -> ChainModel {
         let settings = self.settings();
         let known = self.memory.resolved.as_ref().map(|it| &it.models);
         let fast = || {
@@ -109,7 +109,7 @@ impl Turn {
         let named = settings.approvals.classifier_model.as_deref();
         let named = named.map(|it| known.map_or(it, |known| known.resolve(it)).to_owned());
         let model = named.or_else(fast).unwrap_or_else(|| settings.model.clone());
-        Link { provider: 0, model: model.into() }
+        ChainModel { provider: 0, model: model.into() }
     }
 
     /// The most that asking it can use.

@@ -8,7 +8,7 @@ use std::{
 
 use ennead_runtime::{
     ports::ToolContext,
-    redaction::{Redactor, Stream},
+    redaction::{RedactionStream, Redactor},
 };
 use tokio::{
     fs::{self, File},
@@ -39,7 +39,7 @@ pub(super) struct Capture {
     /// Takes secrets out of what is kept in a file. `None`: nothing does.
     redactor: Option<Redactor>,
     /// Takes secrets out of all output from now on.
-    redacting: Option<Stream>,
+    redacting: Option<RedactionStream>,
 }
 
 impl Capture {

@@ -7,7 +7,7 @@ use std::{ffi::OsStr, pin::pin, process::Stdio, time::Duration};
 
 use ennead_runtime::{
     mcp::{
-        config::{Program, ServerTransport},
+        config::{ServerProgram, ServerTransport},
         spec::Listed,
     },
     ports::{BoxFuture, WorkGuard},
@@ -209,7 +209,11 @@ impl Errors {
     }
 }
 
-async fn start(program: &Program, launch: &Launch, hold: WorkGuard) -> std::io::Result<Started> {
+async fn start(
+    program: &ServerProgram,
+    launch: &Launch,
+    hold: WorkGuard,
+) -> std::io::Result<Started> {
     let server = process_tree::Launch {
         program: OsStr::new(&program.command),
         input: ProcessInput::Piped,

@@ -117,7 +117,7 @@ mod tests {
     use ennead_runtime::{
         mcp::{
             config::ServerConfig,
-            result::{CallResult, Content},
+            result::{CallResult, McpContent},
             spec::{CallLimits, Listed, offered},
         },
         ports::ReportProgress,
@@ -162,7 +162,7 @@ mod tests {
     }
 
     fn text(text: impl Into<String>, is_error: bool) -> CallResult {
-        CallResult { content: vec![Content::Text(text.into())], structured: None, is_error }
+        CallResult { content: vec![McpContent::Text(text.into())], structured: None, is_error }
     }
 
     #[track_caller]

@@ -1,6 +1,6 @@
 //! What rmcp reads, as the rules know it.
 
-use ennead_runtime::mcp::{result::Content, spec::Listed};
+use ennead_runtime::mcp::{result::McpContent, spec::Listed};
 use rmcp::{
     Peer, RoleClient, ServiceError,
     model::{ContentBlock, PaginatedRequestParams, ResourceContents, Tool},
@@ -40,19 +40,19 @@ fn listed(tool: Tool) -> Listed {
     }
 }
 
-pub(super) fn content(block: ContentBlock) -> Content {
+pub(super) fn content(block: ContentBlock) -> McpContent {
     match block {
-        ContentBlock::Text(text) => Content::Text(text.text),
-        ContentBlock::Image(image) => Content::Image { mime: image.mime_type, data: image.data },
+        ContentBlock::Text(text) => McpContent::Text(text.text),
+        ContentBlock::Image(image) => McpContent::Image { mime: image.mime_type, data: image.data },
         ContentBlock::Audio(audio) => {
-            Content::Binary { mime: audio.mime_type, chars: audio.data.len() }
+            McpContent::Binary { mime: audio.mime_type, chars: audio.data.len() }
         }
-        ContentBlock::ResourceLink(link) => Content::Link { uri: link.uri, name: link.name },
+        ContentBlock::ResourceLink(link) => McpContent::Link { uri: link.uri, name: link.name },
         ContentBlock::Resource(embedded) => match embedded.resource {
             ResourceContents::TextResourceContents { uri, text, .. } => {
-                Content::Resource { uri, text }
+                McpContent::Resource { uri, text }
             }
-            ResourceContents::BlobResourceContents { mime_type, blob, .. } => Content::Binary {
+            ResourceContents::BlobResourceContents { mime_type, blob, .. } => McpContent::Binary {
                 mime: mime_type.unwrap_or_else(|| "application/octet-stream".into()),
                 chars: blob.len(),
             },
@@ -63,8 +63,8 @@ pub(super) fn content(block: ContentBlock) -> Content {
 }
 
 /// A kind of content that is newer than we are.
-fn as_it_came(content: &impl serde::Serialize) -> Content {
-    Content::Text(serde_json::to_string(content).unwrap_or_default())
+fn as_it_came(content: &impl serde::Serialize) -> McpContent {
+    McpContent::Text(serde_json::to_string(content).unwrap_or_default())
 }
 
 /// One end has many ways to be noticed.
@@ -94,23 +94,23 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(block: Value, found: Content) {
+    fn check(block: Value, found: McpContent) {
         let block: ContentBlock = serde_json::from_value(block).unwrap();
         assert_eq!(content(block), found);
     }
 
     #[test]
     fn pieces_of_a_result_keep_what_a_model_can_read() {
-        check(json!({"type": "text", "text": "t"}), Content::Text("t".into()));
-        let binary = |mime: &str| Content::Binary { mime: mime.into(), chars: 4 };
+        check(json!({"type": "text", "text": "t"}), McpContent::Text("t".into()));
+        let binary = |mime: &str| McpContent::Binary { mime: mime.into(), chars: 4 };
         let image = json!({"type": "image", "data": "AAAA", "mimeType": "image/png"});
-        check(image, Content::Image { mime: "image/png".into(), data: "AAAA".into() });
+        check(image, McpContent::Image { mime: "image/png".into(), data: "AAAA".into() });
         let audio = json!({"type": "audio", "data": "AAAA", "mimeType": "audio/wav"});
         check(audio, binary("audio/wav"));
         let link = json!({"type": "resource_link", "uri": "u:1", "name": "n"});
-        check(link, Content::Link { uri: "u:1".into(), name: "n".into() });
+        check(link, McpContent::Link { uri: "u:1".into(), name: "n".into() });
         let text = json!({"type": "resource", "resource": {"uri": "u:2", "text": "t"}});
-        check(text, Content::Resource { uri: "u:2".into(), text: "t".into() });
+        check(text, McpContent::Resource { uri: "u:2".into(), text: "t".into() });
         let blob = json!({"type": "resource", "resource": {"uri": "u:3", "blob": "AAAA"}});
         check(blob, binary("application/octet-stream"));
     }

@@ -12,13 +12,13 @@ use serde_json::{Value, json};
 #[derive(Clone, Debug)]
 pub struct Frame {
     session: SessionId,
-    ids: ennead_runtime::entropy::Stream,
+    ids: ennead_runtime::entropy::EntropyStream,
     n_lines: u64,
 }
 
 impl Frame {
     /// Frames of this session, with ids drawn from this stream.
-    pub fn new(session: SessionId, ids: ennead_runtime::entropy::Stream) -> Self {
+    pub fn new(session: SessionId, ids: ennead_runtime::entropy::EntropyStream) -> Self {
         Self { session, ids, n_lines: 0 }
     }
 

@@ -18,7 +18,7 @@ use ennead::{
 use ennead_runtime::{
     mcp::{
         names::prefix,
-        result::{CallResult, Content},
+        result::{CallResult, McpContent},
         spec::{CallLimits, Listed, offered},
     },
     ports::ReportProgress,
@@ -232,17 +232,19 @@ fn call_result(result: &Value) -> CallResult {
     }
 }
 
-fn content(block: &Value) -> Content {
+fn content(block: &Value) -> McpContent {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     match block["type"].as_str().unwrap_or_default() {
-        "text" => Content::Text(text(&block["text"])),
-        "resource_link" => Content::Link { uri: text(&block["uri"]), name: text(&block["name"]) },
-        "resource" if block["resource"]["text"].is_string() => Content::Resource {
+        "text" => McpContent::Text(text(&block["text"])),
+        "resource_link" => {
+            McpContent::Link { uri: text(&block["uri"]), name: text(&block["name"]) }
+        }
+        "resource" if block["resource"]["text"].is_string() => McpContent::Resource {
             uri: text(&block["resource"]["uri"]),
             text: text(&block["resource"]["text"]),
         },
-        "image" => Content::Image { mime: text(&block["mimeType"]), data: text(&block["data"]) },
-        kind => Content::Binary {
+        "image" => McpContent::Image { mime: text(&block["mimeType"]), data: text(&block["data"]) },
+        kind => McpContent::Binary {
             mime: block["mimeType"].as_str().unwrap_or(kind).to_owned(),
             chars: block["data"].as_str().map_or(0, str::len),
         },
@@ -265,8 +267,8 @@ mod tests {
             "isError": true,
         }));
         assert!(result.is_error);
-        let expected = Content::Image { mime: "image/png".into(), data: "QUJD".into() };
-        assert_eq!(result.content, [Content::Text("a".into()), expected]);
+        let expected = McpContent::Image { mime: "image/png".into(), data: "QUJD".into() };
+        assert_eq!(result.content, [McpContent::Text("a".into()), expected]);
     }
 
     // REQ: SUR-3

@@ -12,10 +12,10 @@ use std::{
 };
 
 use ennead_runtime::{
-    entropy::Stream,
+    entropy::EntropyStream,
     governor::{
-        Ask, Governor, GovernorInput, GovernorOutput, Outcome, ParkReason, Refusal, Tenant, Ticket,
-        headers::Report, limits::GovernorLimits,
+        Ask, CallOutcome, Governor, GovernorInput, GovernorOutput, ParkReason, Refusal, Tenant,
+        Ticket, headers::RateLimitReport, limits::GovernorLimits,
     },
 };
 use ractor::ActorRef;
@@ -98,7 +98,7 @@ impl ProviderLimiter {
     pub(super) fn new(
         provider: Arc<str>,
         limits: GovernorLimits,
-        stream: Stream,
+        stream: EntropyStream,
         spawners: Vec<Spawner>,
     ) -> Self {
         let state = Mutex::new(LimiterState {
@@ -266,12 +266,12 @@ pub(crate) struct CallPermit {
 
 impl CallPermit {
     /// The head of the answer says this about the provider's limits.
-    pub(crate) fn on_report(&self, report: Report) {
+    pub(crate) fn on_report(&self, report: RateLimitReport) {
         self.limiter.send(GovernorInput::LimitsReported { ticket: self.ticket, report });
     }
 
     /// The call has ended. `used` is what it cost: input and output, in tokens.
-    pub(crate) fn settle(mut self, outcome: Outcome, used: Option<(u64, u64)>) {
+    pub(crate) fn settle(mut self, outcome: CallOutcome, used: Option<(u64, u64)>) {
         self.is_over = true;
         self.limiter.send(GovernorInput::Ended { ticket: self.ticket, outcome, used });
     }

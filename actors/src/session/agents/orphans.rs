@@ -12,7 +12,7 @@ use std::{
 
 use ennead_runtime::{
     block::BlockKind,
-    entropy::Stream,
+    entropy::EntropyStream,
     ids::{AgentId, ToolUseId},
     message::Role,
     ports::Clock,
@@ -23,7 +23,7 @@ use ennead_runtime::{
         entry::{Line, LineFrame, Record, RecordKind, StoredText},
         load::{LoadAs, Loaded, OpenRun, UsageTotals, load},
     },
-    turn::{Denial, OpenTurn, close},
+    turn::{DenialReason, OpenTurn, close},
 };
 use ractor::ActorRef;
 use serde::Deserialize;
@@ -166,7 +166,7 @@ pub(in crate::session) struct Closer {
     pub(in crate::session) beside: PathBuf,
     pub(in crate::session) durability: Durability,
     pub(in crate::session) clock: Arc<dyn Clock>,
-    pub(in crate::session) stream: Stream,
+    pub(in crate::session) stream: EntropyStream,
 }
 
 impl Closer {
@@ -206,7 +206,7 @@ impl Closer {
                 ended: ended.clone(),
                 asked: asked.as_ref().map(|it| it.0.clone()),
                 // A sub-agent does not go on after its process.
-                denial: Denial::NobodyLeft,
+                denial: DenialReason::NobodyLeft,
                 in_doubt: None,
             },
             at,

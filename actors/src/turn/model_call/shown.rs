@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use ennead_runtime::{
-    redaction::{Redactor, Stream},
+    redaction::{RedactionStream, Redactor},
     step5_model_call::stream::StreamDelta,
 };
 use serde_json::Value;
@@ -18,10 +18,10 @@ const PIECES: [&str; 3] = ["text", "thinking", "partial_json"];
 #[derive(Debug)]
 pub(super) struct Shown {
     redactor: Redactor,
-    text: Stream,
-    reasoning: Stream,
+    text: RedactionStream,
+    reasoning: RedactionStream,
     /// The blocks of the events, by index: their text so far, and the last event that added to it.
-    blocks: BTreeMap<u64, (Stream, Value)>,
+    blocks: BTreeMap<u64, (RedactionStream, Value)>,
 }
 
 impl Shown {

@@ -3,7 +3,7 @@
 use super::*;
 
 fn breaker() -> Breaker {
-    Breaker::new(BreakerLimits::default(), Stream::from_seed(7))
+    Breaker::new(BreakerLimits::default(), EntropyStream::from_seed(7))
 }
 
 /// Ends calls (`.` answered, `x` failed) and says after how many it opened.

@@ -3,12 +3,12 @@
 use super::*;
 use crate::step5_model_call::failure::reset::length_ms;
 
-fn read(headers: &[(&str, &str)]) -> Option<Report> {
+fn read(headers: &[(&str, &str)]) -> Option<RateLimitReport> {
     let headers = headers
         .iter()
         .map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap()))
         .collect();
-    Report::read(&headers, Timestamp::parse("2026-09-21T14:00:00Z").unwrap())
+    RateLimitReport::read(&headers, Timestamp::parse("2026-09-21T14:00:00Z").unwrap())
 }
 
 fn level(limit: u64, remaining: u64, reset_in_ms: u64) -> Option<Level> {
@@ -34,7 +34,7 @@ fn limits_of_anthropic_are_read() {
         ("anthropic-ratelimit-output-tokens-reset", "2026-09-21T14:00:30+00:00"),
         ("retry-after", "3"),
     ]);
-    let expected = Report {
+    let expected = RateLimitReport {
         requests: level(50, 49, 1_000),
         tokens: level(40_000, 39_000, 60_000),
         input_tokens: level(30_000, 0, 0),
@@ -55,10 +55,10 @@ fn limits_of_openai_are_read() {
         ("x-ratelimit-reset-tokens", "6m0s"),
         ("x-ratelimit-remaining-tokens_usage_based", "5"),
     ]);
-    let expected = Report {
+    let expected = RateLimitReport {
         requests: level(60, 59, 1_000),
         tokens: level(150_000, 149_984, 360_000),
-        ..Report::default()
+        ..RateLimitReport::default()
     };
     assert_eq!(report, Some(expected));
 }
@@ -92,14 +92,14 @@ fn what_cannot_be_read_is_not_said() {
     let report =
         read(&[("x-ratelimit-remaining-requests", "3"), ("x-ratelimit-reset-requests", "?")]);
     let requests = Some(Level { remaining: 3, ..Level::default() });
-    assert_eq!(report, Some(Report { requests, ..Report::default() }));
+    assert_eq!(report, Some(RateLimitReport { requests, ..RateLimitReport::default() }));
 }
 
 /// Classes that a failure with this status may have, and what they mean for others.
 #[track_caller]
 fn check(
     (status, classes, retry_after_ms): (Option<u16>, &[FailureClass], Option<u64>),
-    outcome: Outcome,
+    outcome: CallOutcome,
 ) {
     for &class in classes {
         let (message, partial_text) = ("said".to_owned(), String::new());
@@ -113,22 +113,22 @@ fn check(
 fn class_of_a_failure_says_what_it_means_for_others() {
     use FailureClass::*;
     let quota = [Quota];
-    check((Some(429), &quota, None), Outcome::QuotaOver { for_ms: None });
-    check((Some(429), &quota, Some(700_000)), Outcome::QuotaOver { for_ms: Some(700_000) });
+    check((Some(429), &quota, None), CallOutcome::QuotaOver { for_ms: None });
+    check((Some(429), &quota, Some(700_000)), CallOutcome::QuotaOver { for_ms: Some(700_000) });
     let full = [RateLimit, Overloaded];
-    check((Some(429), &full, None), Outcome::Overloaded { retry_after_ms: None });
-    check((Some(529), &full, Some(3_000)), Outcome::Overloaded { retry_after_ms: Some(3_000) });
+    check((Some(429), &full, None), CallOutcome::Overloaded { retry_after_ms: None });
+    check((Some(529), &full, Some(3_000)), CallOutcome::Overloaded { retry_after_ms: Some(3_000) });
     let broken = [Unreachable, Network, Timeout, StreamBroken, BadAnswer];
-    check((Some(500), &broken, None), Outcome::Broken);
-    check((None, &broken, None), Outcome::Broken);
-    check((None, &[InvalidRequest], None), Outcome::Unclear);
+    check((Some(500), &broken, None), CallOutcome::Broken);
+    check((None, &broken, None), CallOutcome::Broken);
+    check((None, &[InvalidRequest], None), CallOutcome::Unclear);
     let unpaid = [Billing];
-    check((Some(402), &unpaid, None), Outcome::Unpaid { message: "said".into() });
-    check((None, &unpaid, None), Outcome::Unpaid { message: "said".into() });
+    check((Some(402), &unpaid, None), CallOutcome::Unpaid { message: "said".into() });
+    check((None, &unpaid, None), CallOutcome::Unpaid { message: "said".into() });
     let own: Vec<_> = FailureClass::ALL
         .into_iter()
         .filter(|it| ![&quota[..], &full, &broken, &unpaid].concat().contains(it))
         .collect();
     assert_eq!(own.len(), 9);
-    check((Some(400), &own, None), Outcome::Answered);
+    check((Some(400), &own, None), CallOutcome::Answered);
 }

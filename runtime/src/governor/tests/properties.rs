@@ -5,10 +5,10 @@ use std::{collections::BTreeMap, num::NonZeroU32};
 use proptest::prelude::*;
 
 use super::super::{
-    Ask, Governor, GovernorInput, GovernorOutput, Outcome, ParkReason, Ticket, bucket::Level,
-    headers::Report, limits::GovernorLimits,
+    Ask, CallOutcome, Governor, GovernorInput, GovernorOutput, ParkReason, Ticket, bucket::Level,
+    headers::RateLimitReport, limits::GovernorLimits,
 };
-use crate::entropy::Stream;
+use crate::entropy::EntropyStream;
 
 /// What happens next. Numbers choose among the calls there are.
 #[derive(Clone, Debug)]
@@ -19,22 +19,22 @@ enum Act {
         is_retry: bool,
         patience_ms: u64,
     },
-    Settle(usize, Outcome),
+    Settle(usize, CallOutcome),
     Abandon(usize),
     Hear(u64, u64),
     /// Milliseconds pass; `None`: until the governor wants to look.
     Wait(Option<u64>),
 }
 
-fn outcome() -> impl Strategy<Value = Outcome> {
+fn outcome() -> impl Strategy<Value = CallOutcome> {
     prop_oneof![
-        6 => Just(Outcome::Answered),
+        6 => Just(CallOutcome::Answered),
         2 => prop::option::of(1_u64..5_000)
-            .prop_map(|retry_after_ms| Outcome::Overloaded { retry_after_ms }),
-        2 => Just(Outcome::Broken),
-        1 => prop::option::of(1_u64..2_000_000).prop_map(|for_ms| Outcome::QuotaOver { for_ms }),
-        1 => Just(Outcome::Unpaid { message: "pay".into() }),
-        1 => Just(Outcome::Unclear),
+            .prop_map(|retry_after_ms| CallOutcome::Overloaded { retry_after_ms }),
+        2 => Just(CallOutcome::Broken),
+        1 => prop::option::of(1_u64..2_000_000).prop_map(|for_ms| CallOutcome::QuotaOver { for_ms }),
+        1 => Just(CallOutcome::Unpaid { message: "pay".into() }),
+        1 => Just(CallOutcome::Unclear),
     ]
 }
 
@@ -133,7 +133,8 @@ impl Bench {
             Act::Hear(remaining, reset) => {
                 let Some(ticket) = self.pick(&[Fate::Admitted], 0) else { return Ok(()) };
                 let level = Level { limit: Some(100), remaining, reset_in_ms: Some(reset) };
-                let report = Report { requests: Some(level), ..Report::default() };
+                let report =
+                    RateLimitReport { requests: Some(level), ..RateLimitReport::default() };
                 self.give(GovernorInput::LimitsReported { ticket, report })
             }
             Act::Wait(ms) => {
@@ -154,7 +155,7 @@ proptest! {
     ) {
         let concurrency = limit.and_then(NonZeroU32::new);
         let limits = GovernorLimits { concurrency, ..GovernorLimits::default() };
-        let governor = Governor::new(limits, Stream::from_seed(7));
+        let governor = Governor::new(limits, EntropyStream::from_seed(7));
         let mut bench = Bench { governor, limit, now: 0, fates: BTreeMap::new() };
         for act in acts {
             bench.act(act)?;
@@ -163,7 +164,7 @@ proptest! {
         for _ in 0..100_000 {
             if let Some(ticket) = bench.pick(&[Fate::Admitted], 0) {
                 bench.fates.insert(ticket, Fate::Over);
-                bench.give(GovernorInput::Ended { ticket, outcome: Outcome::Answered, used: None })?;
+                bench.give(GovernorInput::Ended { ticket, outcome: CallOutcome::Answered, used: None })?;
             } else if bench.governor.wake_at(bench.now).is_some() {
                 bench.act(Act::Wait(None))?;
             } else {

@@ -4,10 +4,10 @@
 use std::num::NonZeroU32;
 
 use super::super::{
-    Ask, Governor, GovernorInput, GovernorOutput, Outcome, Ticket, bucket::Level, headers::Report,
-    limits::GovernorLimits,
+    Ask, CallOutcome, Governor, GovernorInput, GovernorOutput, Ticket, bucket::Level,
+    headers::RateLimitReport, limits::GovernorLimits,
 };
-use crate::entropy::Stream;
+use crate::entropy::EntropyStream;
 
 /// A governor, driven by the test.
 struct Scenario {
@@ -18,7 +18,7 @@ struct Scenario {
 
 impl Scenario {
     fn new(limits: GovernorLimits) -> Self {
-        Self { governor: Governor::new(limits, Stream::from_seed(7)), now: 0, n_asked: 0 }
+        Self { governor: Governor::new(limits, EntropyStream::from_seed(7)), now: 0, n_asked: 0 }
     }
 
     fn with_slots(slots: u32) -> Self {
@@ -57,12 +57,12 @@ impl Scenario {
         self.ask_as("a", true, 600_000)
     }
 
-    fn end(&mut self, ticket: u64, outcome: Outcome) -> String {
+    fn end(&mut self, ticket: u64, outcome: CallOutcome) -> String {
         self.give(GovernorInput::Ended { ticket: Ticket(ticket), outcome, used: None })
     }
 
     fn answer(&mut self, ticket: u64) -> String {
-        self.end(ticket, Outcome::Answered)
+        self.end(ticket, CallOutcome::Answered)
     }
 
     fn at(&mut self, now: u64) -> String {
@@ -71,7 +71,7 @@ impl Scenario {
     }
 }
 
-const OVERLOADED: Outcome = Outcome::Overloaded { retry_after_ms: None };
+const OVERLOADED: CallOutcome = CallOutcome::Overloaded { retry_after_ms: None };
 
 // REQ: MDL-13
 #[test]
@@ -95,14 +95,14 @@ fn by_default_nobody_waits_until_the_provider_objects() {
 fn retry_after_holds_everybody_back_and_the_reset_too() {
     let mut story = Scenario::new(GovernorLimits::default());
     assert_eq!((story.ask("a"), story.ask("a")), ("0+".into(), "1+".into()));
-    assert_eq!(story.end(0, Outcome::Overloaded { retry_after_ms: Some(3_000) }), "");
+    assert_eq!(story.end(0, CallOutcome::Overloaded { retry_after_ms: Some(3_000) }), "");
     assert_eq!(story.answer(1), "");
     assert_eq!(story.ask("b"), "2 rate_limit");
     assert_eq!(story.governor.wake_at(0), Some(3_000));
     assert_eq!(story.at(2_999), "");
     assert_eq!(story.at(3_000), "2+");
     let empty = Level { limit: Some(60), remaining: 0, reset_in_ms: Some(60_000) };
-    let report = Report { requests: Some(empty), ..Report::default() };
+    let report = RateLimitReport { requests: Some(empty), ..RateLimitReport::default() };
     story.give(GovernorInput::LimitsReported { ticket: Ticket(2), report });
     assert_eq!(story.answer(2), "");
     assert_eq!(story.ask("a"), "3 rate_limit");
@@ -115,7 +115,7 @@ fn retry_after_holds_everybody_back_and_the_reset_too() {
 fn pause_of_a_day_holds_nobody_back_for_longer_than_ten_minutes() {
     let mut story = Scenario::new(GovernorLimits::default());
     story.ask("a");
-    story.end(0, Outcome::Overloaded { retry_after_ms: Some(86_400_000) });
+    story.end(0, CallOutcome::Overloaded { retry_after_ms: Some(86_400_000) });
     story.now = 1;
     assert_eq!(story.ask("a"), "1 rate_limit");
     assert_eq!(story.at(599_999), "");
@@ -128,7 +128,7 @@ fn open_bill_refuses_everybody_at_once_and_who_has_paid_goes_on_after_a_probe() 
     let mut story = Scenario::with_slots(2);
     assert_eq!((story.ask("a"), story.ask("a")), ("0+".into(), "1+".into()));
     assert_eq!(story.ask("a"), "2 concurrency");
-    let unpaid = Outcome::Unpaid { message: "pay".into() };
+    let unpaid = CallOutcome::Unpaid { message: "pay".into() };
     assert_eq!(story.end(0, unpaid.clone()), "2- billing");
     assert_eq!(
         (story.ask("b"), story.ask_as("b", true, 0)),
@@ -151,16 +151,16 @@ fn request_that_fails_by_itself_neither_opens_nor_closes_the_breaker() {
     let mut story = Scenario::new(GovernorLimits::default());
     for ticket in 0..100 {
         assert_eq!(story.ask("a"), format!("{ticket}+"));
-        assert_eq!(story.end(ticket, Outcome::Unclear), "");
+        assert_eq!(story.end(ticket, CallOutcome::Unclear), "");
     }
     story.ask("a");
-    story.end(100, Outcome::QuotaOver { for_ms: Some(1_000) });
+    story.end(100, CallOutcome::QuotaOver { for_ms: Some(1_000) });
     assert_eq!(
         (story.ask("a"), story.ask("a")),
         ("101 provider_quota".into(), "102 provider_quota".into())
     );
     assert_eq!(story.at(1_100), "101+");
-    assert_eq!(story.end(101, Outcome::Unclear), "102+");
+    assert_eq!(story.end(101, CallOutcome::Unclear), "102+");
 }
 
 // REQ: MDL-10, MDL-13
@@ -169,7 +169,7 @@ fn quota_stop_parks_everybody_and_one_probe_at_a_time_looks() {
     let mut story = Scenario::with_slots(2);
     assert_eq!((story.ask("a"), story.ask("a")), ("0+".into(), "1+".into()));
     assert_eq!(story.ask("a"), "2 concurrency");
-    let over = Outcome::QuotaOver { for_ms: None };
+    let over = CallOutcome::QuotaOver { for_ms: None };
     assert_eq!(story.end(0, over.clone()), "2 provider_quota");
     assert_eq!(story.ask("b"), "3 provider_quota");
     // Somebody who cannot wait is told at once.
@@ -193,7 +193,7 @@ fn quota_stop_parks_everybody_and_one_probe_at_a_time_looks() {
 fn probe_that_is_given_up_leaves_its_place_to_the_next() {
     let mut story = Scenario::new(GovernorLimits::default());
     story.ask("a");
-    story.end(0, Outcome::QuotaOver { for_ms: Some(1_000) });
+    story.end(0, CallOutcome::QuotaOver { for_ms: Some(1_000) });
     assert_eq!(story.ask("a"), "1 provider_quota");
     assert_eq!(story.ask("a"), "2 provider_quota");
     assert_eq!(story.at(1_100), "1+");
@@ -221,7 +221,7 @@ fn retries_wait_for_their_budget_and_new_calls_do_not() {
 fn retry_without_budget_can_be_the_probe_and_is_not_looked_at_before() {
     let mut story = Scenario::new(GovernorLimits::default());
     (0..100).for_each(|_| _ = story.retry());
-    assert_eq!(story.end(0, Outcome::QuotaOver { for_ms: Some(1_000) }), "");
+    assert_eq!(story.end(0, CallOutcome::QuotaOver { for_ms: Some(1_000) }), "");
     assert_eq!(story.retry(), "100 provider_quota");
     let wake = story.governor.wake_at(0).unwrap();
     assert!((1_000..=1_100).contains(&wake), "{wake}");

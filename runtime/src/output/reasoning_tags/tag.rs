@@ -13,7 +13,7 @@ pub(crate) const MAX_TAG: usize = 256;
 /// A tag that was read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Tag {
-    pub(super) kind: Kind,
+    pub(super) kind: TagKind,
     /// Whether it is a closing tag, `</…>`.
     pub(super) closes: bool,
     /// Whether it is an empty tag, `<…/>`.
@@ -22,14 +22,14 @@ pub(super) struct Tag {
 
 /// What it is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum TagKind {
     Reasoning,
     Final,
 }
 
 /// What a character makes of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Read {
+pub(super) enum TagScan {
     /// It may become a tag.
     More,
     /// The text is a whole tag.
@@ -39,15 +39,15 @@ pub(super) enum Read {
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Candidate {
+pub(super) struct TagCandidate {
     text: String,
     name: String,
     closes: bool,
-    part: Part,
+    part: TagPart,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Part {
+enum TagPart {
     /// Nothing yet, or blanks.
     #[default]
     Start,
@@ -56,7 +56,7 @@ enum Part {
     Attributes,
 }
 
-impl Candidate {
+impl TagCandidate {
     pub(super) fn is_begun(&self) -> bool {
         !self.text.is_empty()
     }
@@ -67,43 +67,43 @@ impl Candidate {
     }
 
     /// Takes a character, the first of which is `<`. The text of a tag is forgotten.
-    pub(super) fn push(&mut self, c: char) -> Read {
+    pub(super) fn push(&mut self, c: char) -> TagScan {
         if self.text.is_empty() {
             self.text.push(c);
-            return Read::More;
+            return TagScan::More;
         }
         let fits = match (self.part, c) {
             (_, '<' | '`' | '\n' | '\r') => false,
-            (Part::Start | Part::Slash, ' ' | '\t') => true,
-            (Part::Start, '/') => {
-                (self.part, self.closes) = (Part::Slash, true);
+            (TagPart::Start | TagPart::Slash, ' ' | '\t') => true,
+            (TagPart::Start, '/') => {
+                (self.part, self.closes) = (TagPart::Slash, true);
                 true
             }
-            (Part::Name | Part::Attributes, '>') => match kind_of(&self.name) {
+            (TagPart::Name | TagPart::Attributes, '>') => match kind_of(&self.name) {
                 Some(kind) => {
                     let is_empty = self.text.ends_with('/');
                     let tag = Tag { kind, closes: self.closes, is_empty };
                     *self = Self::default();
-                    return Read::Tag(tag);
+                    return TagScan::Tag(tag);
                 }
                 None => false,
             },
-            (Part::Name, ' ' | '\t' | '/') => {
-                self.part = Part::Attributes;
+            (TagPart::Name, ' ' | '\t' | '/') => {
+                self.part = TagPart::Attributes;
                 kind_of(&self.name).is_some()
             }
-            (Part::Attributes, _) => true,
-            (Part::Start | Part::Slash | Part::Name, _) => {
-                self.part = Part::Name;
+            (TagPart::Attributes, _) => true,
+            (TagPart::Start | TagPart::Slash | TagPart::Name, _) => {
+                self.part = TagPart::Name;
                 self.name.push(c.to_ascii_lowercase());
                 names().any(|it| it.starts_with(&self.name))
             }
         };
         if !fits || MAX_TAG <= self.text.len() {
-            return Read::NoTag;
+            return TagScan::NoTag;
         }
         self.text.push(c);
-        Read::More
+        TagScan::More
     }
 }
 
@@ -111,9 +111,9 @@ fn names() -> impl Iterator<Item = &'static str> {
     REASONING.into_iter().chain([FINAL])
 }
 
-fn kind_of(name: &str) -> Option<Kind> {
+fn kind_of(name: &str) -> Option<TagKind> {
     match name {
-        FINAL => Some(Kind::Final),
-        _ => REASONING.contains(&name).then_some(Kind::Reasoning),
+        FINAL => Some(TagKind::Final),
+        _ => REASONING.contains(&name).then_some(TagKind::Reasoning),
     }
 }

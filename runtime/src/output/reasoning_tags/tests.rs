@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 
-use super::{MAX_TAG, Segment, TagStripper};
+use super::{MAX_TAG, TagStripper, TaggedSegment};
 
 fn read<'a>(pieces: impl IntoIterator<Item = &'a str>) -> (String, String) {
     let (mut stripper, mut out) = (TagStripper::default(), Vec::new());
@@ -13,8 +13,8 @@ fn read<'a>(pieces: impl IntoIterator<Item = &'a str>) -> (String, String) {
     let (mut said, mut thought) = (String::new(), String::new());
     for segment in out {
         match segment {
-            Segment::Text(text) => said.push_str(&text),
-            Segment::Reasoning(text) => thought.push_str(&text),
+            TaggedSegment::Text(text) => said.push_str(&text),
+            TaggedSegment::Reasoning(text) => thought.push_str(&text),
         }
     }
     (said, thought)

@@ -19,14 +19,14 @@ const LENGTH: usize = 7;
 
 /// A turn so far: what was decided, and how its next call would be made.
 #[derive(Clone)]
-struct Walk<'a> {
-    ledger: Ledger,
+struct TurnWalk<'a> {
+    ledger: RecoveryLedger,
     situation: Situation<'a>,
     n_calls: usize,
 }
 
 #[derive(Default)]
-struct Seen {
+struct SequenceCounts {
     sequences: usize,
     ended_well: usize,
     ended_badly: usize,
@@ -35,7 +35,7 @@ struct Seen {
 
 /// Walks all continuations of a sequence. A turn that has ended is asked no more: sequences after
 /// its end are counted, and the ledger must have nothing else to say about them.
-fn walk(so_far: &Walk<'_>, length: usize, seen: &mut Seen) {
+fn walk(so_far: &TurnWalk<'_>, length: usize, seen: &mut SequenceCounts) {
     for outcome in OUTCOMES {
         seen.sequences += 1;
         let mut next = so_far.clone();
@@ -85,7 +85,7 @@ fn behind(length: usize) -> usize {
 }
 
 #[track_caller]
-fn check_caps(ledger: &Ledger, n_models: usize) {
+fn check_caps(ledger: &RecoveryLedger, n_models: usize) {
     let decided = ledger.decided();
     let count = |is: fn(&Remedy) -> bool| decided.iter().filter(|it| is(&it.remedy)).count();
     assert!(count(|it| matches!(it, EscalateOutput { .. })) <= MAX_ESCALATIONS as usize);
@@ -113,8 +113,8 @@ fn check_caps(ledger: &Ledger, n_models: usize) {
 fn after_every_sequence_of_seven_outcomes_all_counts_hold() {
     for providers in [&[0][..], &[0, 0], &[0, 1, 2, 2]] {
         let situation = Situation { providers, ..SITUATION };
-        let start = Walk { ledger: Ledger::new(), situation, n_calls: 0 };
-        let mut seen = Seen::default();
+        let start = TurnWalk { ledger: RecoveryLedger::new(), situation, n_calls: 0 };
+        let mut seen = SequenceCounts::default();
         walk(&start, 0, &mut seen);
         assert_eq!(seen.sequences, 335_922);
         assert!(seen.most_calls <= LENGTH && 0 < seen.ended_well && 0 < seen.ended_badly);
@@ -127,7 +127,7 @@ fn after_every_sequence_of_seven_outcomes_all_counts_hold() {
 fn a_turn_that_only_meets_these_outcomes_ends_after_at_most_sixteen_failures() {
     // Ten retries, three escalations, one collapse, one compaction, and the end.
     let mut longest = 0;
-    let mut open = vec![(Ledger::new(), SITUATION.max_tokens, 0usize)];
+    let mut open = vec![(RecoveryLedger::new(), SITUATION.max_tokens, 0usize)];
     let mut known = std::collections::BTreeSet::new();
     while let Some((ledger, max_tokens, n)) = open.pop() {
         for class in OUTCOMES.into_iter().flatten() {

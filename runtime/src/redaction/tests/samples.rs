@@ -1,18 +1,18 @@
 //! A secret of every shape, and what is just none.
 
 use super::*;
-use crate::redaction::table::{Part, Shape};
+use crate::redaction::table::{ByteRun, Shape};
 
 /// Characters of samples; of each class the first ones that belong to it.
 const CHARS: &[u8] = b"aB3dE5gH7jK9mN2pQ4rS6tU8:=@. -_/";
 
-fn run(part: &Part, n_bytes: usize) -> String {
+fn run(part: &ByteRun, n_bytes: usize) -> String {
     let chars = CHARS.iter().filter(|it| part.class.has(**it)).cycle();
     chars.take(n_bytes).map(|it| char::from(*it)).collect()
 }
 
 /// What follows the anchor, with `less` bytes fewer in the last secret run.
-fn body(rule: &Rule, less: usize) -> String {
+fn body(rule: &SecretRule, less: usize) -> String {
     let Shape::Parts(parts) = rule.shape else {
         let name = rule.anchors[1].replace("BEGIN", "END");
         return format!("\n{}\n{name}", "aB3/".repeat(10).split_at(40 - less).0);
@@ -30,8 +30,8 @@ fn body(rule: &Rule, less: usize) -> String {
 }
 
 /// A secret of every row and beginning, with what is around it.
-pub(super) fn all() -> Vec<(&'static Rule, String)> {
-    let of_rule = |rule: &'static Rule| {
+pub(super) fn all() -> Vec<(&'static SecretRule, String)> {
+    let of_rule = |rule: &'static SecretRule| {
         let sample = move |anchor: &&str| (rule, format!("{anchor}{}", body(rule, 0)));
         rule.anchors.iter().map(sample)
     };

@@ -78,13 +78,13 @@ pub(in crate::session) type Addressed = (Option<AgentId>, TreeAnswer);
 
 /// The totals of a tree, and the calls that wait for their share.
 #[derive(Debug)]
-pub(in crate::session) struct Totals {
+pub(in crate::session) struct TreeTotals {
     pub(in crate::session) tree: Tree,
     /// At most one of each agent, in the order of their questions.
     waiting: Vec<Debit>,
 }
 
-impl Totals {
+impl TreeTotals {
     pub(in crate::session) fn new(tree: Tree) -> Self {
         Self { tree, waiting: Vec::new() }
     }

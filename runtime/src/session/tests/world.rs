@@ -8,7 +8,7 @@ use std::{
 
 use crate::{
     digest::Digest,
-    entropy::Stream,
+    entropy::EntropyStream,
     ids::{AgentId, ToolUseId},
     lease::{MaxCost, Price},
     run::{
@@ -72,7 +72,7 @@ pub(super) struct World {
 impl World {
     pub(super) fn new() -> Self {
         let facts = Arc::new(facts(Handler::None));
-        let conversation = Conversation::new(facts, Stream::from_seed(7));
+        let conversation = Conversation::new(facts, EntropyStream::from_seed(7));
         Self {
             machine: Machine::new(conversation, TreePlace::Top, vec!["a notice".into()]),
             now: Now::default(),

@@ -23,7 +23,7 @@ use crate::{
 
 /// A prompt and what came of it.
 #[derive(Clone, Debug)]
-struct Run {
+struct PromptRun {
     prompt: usize,
     rounds: Vec<Round>,
     /// Whether it ends with an answer in words.
@@ -64,7 +64,7 @@ fn any_history() -> impl Strategy<Value = Messages> {
             is_apart,
         });
     let run = (size(), prop::collection::vec(round, 0..6), prop::option::of(size()), any::<bool>())
-        .prop_map(|(prompt, rounds, answer, has_reminder)| Run {
+        .prop_map(|(prompt, rounds, answer, has_reminder)| PromptRun {
             prompt,
             rounds,
             answer,
@@ -77,8 +77,13 @@ fn any_history() -> impl Strategy<Value = Messages> {
 }
 
 /// `open` is how many of its two calls the last answer already has results for.
-fn build(runs: &[Run], open: Option<usize>, has_summary: bool, has_equal_ids: bool) -> Messages {
-    let mut list = List { messages: Vec::new(), n_calls: 0, has_equal_ids };
+fn build(
+    runs: &[PromptRun],
+    open: Option<usize>,
+    has_summary: bool,
+    has_equal_ids: bool,
+) -> Messages {
+    let mut list = MessageList { messages: Vec::new(), n_calls: 0, has_equal_ids };
     if has_summary && !runs.is_empty() {
         list.user(MessageKind::CompactSummary, vec![text(90)]);
     }
@@ -103,13 +108,13 @@ fn build(runs: &[Run], open: Option<usize>, has_summary: bool, has_equal_ids: bo
     list.messages
 }
 
-struct List {
+struct MessageList {
     messages: Messages,
     n_calls: usize,
     has_equal_ids: bool,
 }
 
-impl List {
+impl MessageList {
     fn id(&self) -> EntryId {
         EntryId::new(format!("m{}", self.messages.len()))
     }

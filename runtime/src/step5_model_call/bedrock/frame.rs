@@ -23,14 +23,14 @@ pub(crate) struct Frames {
 
 /// One whole frame of an event stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Frame<'a> {
+pub struct EventFrame<'a> {
     /// Names and values of the headers that are texts, in order.
     pub headers: Vec<(&'a str, &'a str)>,
     /// Bytes that the frame carries.
     pub payload: &'a [u8],
 }
 
-impl Frame<'_> {
+impl EventFrame<'_> {
     /// The text of a header.
     pub fn header(&self, wanted: &str) -> Option<&str> {
         self.headers.iter().find(|(name, _)| *name == wanted).map(|(_, value)| *value)
@@ -64,7 +64,7 @@ impl Frames {
     pub(crate) fn push_chunk(
         &mut self,
         bytes: &[u8],
-        mut take: impl FnMut(Frame<'_>) -> Result<(), FrameError>,
+        mut take: impl FnMut(EventFrame<'_>) -> Result<(), FrameError>,
     ) -> Result<(), FrameError> {
         self.pending.extend_from_slice(bytes);
         let mut rest = &self.pending[..];
@@ -98,13 +98,13 @@ fn whole_length(bytes: &[u8]) -> Result<Option<usize>, FrameError> {
     Ok((length <= bytes.len()).then_some(length))
 }
 
-fn parse(frame: &[u8]) -> Result<Frame<'_>, FrameError> {
+fn parse(frame: &[u8]) -> Result<EventFrame<'_>, FrameError> {
     let (body, _) = frame.split_at_checked(frame.len() - TRAILER).ok_or(FrameError::Length)?;
     check(body, frame)?;
     let n_headers = number(frame, 4)?;
     let (headers, payload) =
         body[PRELUDE..].split_at_checked(n_headers).ok_or(FrameError::Length)?;
-    Ok(Frame { headers: read_headers(headers).ok_or(FrameError::Headers)?, payload })
+    Ok(EventFrame { headers: read_headers(headers).ok_or(FrameError::Headers)?, payload })
 }
 
 /// Whether `covered` has the checksum that is at the end of `with_sum`.

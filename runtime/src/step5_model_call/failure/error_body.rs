@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 use crate::step5_model_call::{
     bedrock,
     failure::header,
-    stream::wire::{ErrorBody, Text},
+    stream::wire::{ErrorBody, WireText},
 };
 
 /// Characters of a body that is not an error object which are shown to people.
@@ -28,13 +28,13 @@ pub(super) struct ProviderError {
 
 /// `{"error":{…},"request_id":…}` of the Messages API and of Vertex, `{"message":…}` of Bedrock.
 #[derive(Default, Deserialize)]
-struct Body<'a> {
+struct ErrorResponse<'a> {
     #[serde(borrow)]
     error: Option<ErrorBody<'a>>,
     #[serde(borrow, alias = "Message")]
-    message: Option<Text<'a>>,
+    message: Option<WireText<'a>>,
     #[serde(borrow)]
-    request_id: Option<Text<'a>>,
+    request_id: Option<WireText<'a>>,
 }
 
 impl ProviderError {
@@ -43,8 +43,10 @@ impl ProviderError {
         let header = |name: &str| header(headers, name);
         // Vertex puts the error of a stream into a list.
         let object = body.trim().strip_prefix('[').and_then(|it| it.strip_suffix(']'));
-        let body_of: Body<'_> = serde_json::from_str(object.unwrap_or(body)).unwrap_or_default();
-        let text = |text: Option<Text<'_>>| text.map(|it| it.0.into_owned()).unwrap_or_default();
+        let body_of: ErrorResponse<'_> =
+            serde_json::from_str(object.unwrap_or(body)).unwrap_or_default();
+        let text =
+            |text: Option<WireText<'_>>| text.map(|it| it.0.into_owned()).unwrap_or_default();
         let (mut kind, code, mut message) = match body_of.error {
             Some(error) => {
                 let code = error.code.map_or("", RawValue::get).trim_matches('"').to_owned();

@@ -9,8 +9,8 @@ use crate::{
     shared::SharedList,
     step5_model_call::{
         openai_shared::{
-            encode::{Part, UserMessage, join, joined, sent_id, system_text},
-            forms::Form,
+            encode::{UserMessage, UserPart, join, joined, sent_id, system_text},
+            forms::RequestForm,
         },
         request::{EncodedHead, EncodedRequest, PrefixChain, RequestHead},
         view::{Settled, ViewMessage},
@@ -35,7 +35,7 @@ pub(in super::super) fn encode(
     chain: &mut PrefixChain,
     writes: bool,
 ) -> EncodedRequest {
-    let form = Form { mark: MARK, parameters: parameters(head.head()), message };
+    let form = RequestForm { mark: MARK, parameters: parameters(head.head()), message };
     let stable = head.in_chat_form(stable);
     join(&form, head, stable, messages, chain, writes)
 }
@@ -128,13 +128,13 @@ fn user(message: &ViewMessage) -> String {
     joined(messages)
 }
 
-fn part(part: &Part<'_>) -> String {
+fn part(part: &UserPart<'_>) -> String {
     match part {
-        Part::Text(text) => format!(r#"{{"type":"text","text":{}}}"#, quote(text)),
-        Part::Image(url) => {
+        UserPart::Text(text) => format!(r#"{{"type":"text","text":{}}}"#, quote(text)),
+        UserPart::Image(url) => {
             format!(r#"{{"type":"image_url","image_url":{{"url":{}}}}}"#, quote(url))
         }
-        Part::File { name, data } => {
+        UserPart::File { name, data } => {
             let (name, data) = (quote(name), quote(data));
             format!(r#"{{"type":"file","file":{{"filename":{name},"file_data":{data}}}}}"#)
         }

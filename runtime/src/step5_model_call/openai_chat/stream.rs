@@ -13,19 +13,19 @@ use std::{
 
 use serde_json::Value;
 
-use super::wire::{Choice, Chunk, Fragment, Function};
+use super::wire::{ChatChoice, ChatChunk, Fragment, Function};
 use crate::{
     block::Block,
     digest::Digest,
     step5_model_call::{
         FailureClass, ModelAnswer, StopReason,
         openai_shared::{
-            call::{Ids, PartialCall},
+            call::{CallIds, PartialCall},
             failure,
-            reader::{Broken, Format, Progress},
+            reader::{Broken, Format, ReadProgress},
         },
         sse::SseEvent,
-        stream::{Batch, MAX_BLOCKS, StreamPhase, wire::Text},
+        stream::{DeltaBatch, MAX_BLOCKS, StreamPhase, wire::WireText},
     },
 };
 
@@ -36,18 +36,18 @@ pub(crate) struct Chat {
     model: Arc<str>,
     text: String,
     refuses: bool,
-    calls: Vec<Slot>,
+    calls: Vec<CallSlot>,
     /// The newest call of each index, and of each id that the server gave.
     by_index: BTreeMap<u64, usize>,
     by_id: BTreeMap<String, usize>,
-    ids: Ids,
+    ids: CallIds,
     finish_reason: Option<String>,
     /// Calls whose arguments grew since the last read.
     previews_due: BTreeSet<usize>,
 }
 
 #[derive(Clone, Debug)]
-struct Slot {
+struct CallSlot {
     /// As the server gave it; empty when it did not.
     said_id: String,
     call: PartialCall,
@@ -64,7 +64,7 @@ impl Chat {
             calls: Vec::new(),
             by_index: BTreeMap::new(),
             by_id: BTreeMap::new(),
-            ids: Ids::new(request),
+            ids: CallIds::new(request),
             finish_reason: None,
             previews_due: BTreeSet::new(),
         }
@@ -74,10 +74,10 @@ impl Chat {
     pub(super) fn read(
         &mut self,
         data: &str,
-        progress: &mut Progress,
-        out: &mut Batch<'_>,
+        progress: &mut ReadProgress,
+        out: &mut DeltaBatch<'_>,
     ) -> Result<(), Broken> {
-        let chunk: Chunk<'_> = serde_json::from_str(data)
+        let chunk: ChatChunk<'_> = serde_json::from_str(data)
             .map_err(|error| Broken::malformed(&format!("a chunk cannot be read: {error}")))?;
         if let Some(error) = chunk.error(data) {
             let error: Value = serde_json::from_str(error).unwrap_or_default();
@@ -86,8 +86,8 @@ impl Chat {
         if let Some(usage) = chunk.usage() {
             progress.take_usage(usage, out);
         }
-        let shared = |text: Option<Text<'_>>| text.map(|it| Arc::from(it.0.as_ref()));
-        let name = |known: &Arc<str>, said: Option<Text<'_>>| match known.is_empty() {
+        let shared = |text: Option<WireText<'_>>| text.map(|it| Arc::from(it.0.as_ref()));
+        let name = |known: &Arc<str>, said: Option<WireText<'_>>| match known.is_empty() {
             true => shared(said).unwrap_or_default(),
             false => Arc::clone(known),
         };
@@ -105,9 +105,9 @@ impl Chat {
 
     fn take_choice(
         &mut self,
-        mut choice: Choice<'_>,
-        progress: &mut Progress,
-        out: &mut Batch<'_>,
+        mut choice: ChatChoice<'_>,
+        progress: &mut ReadProgress,
+        out: &mut DeltaBatch<'_>,
     ) -> Result<(), Broken> {
         let delta = choice.delta();
         if let Some(text) = delta.reasoning() {
@@ -117,7 +117,7 @@ impl Chat {
             self.text.push_str(&text);
             progress.text(&text, out)?;
         }
-        if let Some(Text(text)) = delta.refusal.filter(|it| !it.0.is_empty()) {
+        if let Some(WireText(text)) = delta.refusal.filter(|it| !it.0.is_empty()) {
             self.refuses = true;
             self.text.push_str(&text);
             progress.text(&text, out)?;
@@ -129,7 +129,7 @@ impl Chat {
             let fragment = Fragment { function: Some(function), ..Fragment::default() };
             self.take_fragment(&fragment, progress)?;
         }
-        if let Some(Text(reason)) = choice.finish_reason.filter(|it| !it.0.is_empty()) {
+        if let Some(WireText(reason)) = choice.finish_reason.filter(|it| !it.0.is_empty()) {
             if let Some(broken) = failure_of(&reason) {
                 return Err(broken);
             }
@@ -141,9 +141,10 @@ impl Chat {
     fn take_fragment(
         &mut self,
         fragment: &Fragment<'_>,
-        progress: &mut Progress,
+        progress: &mut ReadProgress,
     ) -> Result<(), Broken> {
-        let word = |text: Option<&Text<'_>>| text.map(|it| it.0.to_string()).unwrap_or_default();
+        let word =
+            |text: Option<&WireText<'_>>| text.map(|it| it.0.to_string()).unwrap_or_default();
         let said_id = word(fragment.id.as_ref());
         let function = fragment.function.as_ref();
         let name = word(function.and_then(|it| it.name.as_ref()));
@@ -154,7 +155,7 @@ impl Chat {
             Some(at) => at,
             None => self.begin_call(fragment.index, said_id)?,
         };
-        if let Some(Slot { call, .. }) = self.calls.get_mut(at) {
+        if let Some(CallSlot { call, .. }) = self.calls.get_mut(at) {
             if call.name.is_empty() {
                 call.name = name;
             }
@@ -174,7 +175,7 @@ impl Chat {
             self.by_id.insert(said_id.clone(), at);
         }
         let call = PartialCall::new(self.ids.next(Some(&said_id)), "");
-        self.calls.push(Slot { said_id, call });
+        self.calls.push(CallSlot { said_id, call });
         Ok(at)
     }
 
@@ -221,8 +222,8 @@ impl Format for Chat {
     fn take(
         &mut self,
         event: &SseEvent<'_>,
-        progress: &mut Progress,
-        out: &mut Batch<'_>,
+        progress: &mut ReadProgress,
+        out: &mut DeltaBatch<'_>,
     ) -> Result<(), Broken> {
         let data = event.data.trim();
         if data == "[DONE]" {
@@ -243,7 +244,7 @@ impl Format for Chat {
         self.read(data, progress, out)
     }
 
-    fn show_previews(&mut self, out: &mut Batch<'_>) {
+    fn show_previews(&mut self, out: &mut DeltaBatch<'_>) {
         for at in std::mem::take(&mut self.previews_due) {
             self.calls.get_mut(at).into_iter().for_each(|it| it.call.show(out));
         }
@@ -253,7 +254,7 @@ impl Format for Chat {
         self.finish_reason.is_some()
     }
 
-    fn into_answer(self, progress: &Progress) -> ModelAnswer {
+    fn into_answer(self, progress: &ReadProgress) -> ModelAnswer {
         let mut invalid_inputs = Vec::new();
         let mut blocks = Vec::with_capacity(self.calls.len() + 1);
         if !self.text.is_empty() {

@@ -6,8 +6,8 @@ use crate::{
     digest::Digest,
     step5_model_call::{
         ModelAnswer, ModelFailure,
-        openai_shared::reader::{Broken, Format, Progress},
-        stream::{Batch, StreamPhase},
+        openai_shared::reader::{Broken, Format, ReadProgress},
+        stream::{DeltaBatch, StreamPhase},
     },
 };
 
@@ -25,12 +25,12 @@ pub fn read_whole(body: &[u8], request: Digest) -> Result<ModelAnswer, ModelFail
 }
 
 fn read(text: &str, request: Digest) -> Result<ModelAnswer, Broken> {
-    let (mut chat, mut progress) = (Chat::new(request), Progress::default());
+    let (mut chat, mut progress) = (Chat::new(request), ReadProgress::default());
     let mut shown = Vec::new();
     if !text.starts_with('{') {
         return Err(Broken::malformed("the answer is no object"));
     }
-    chat.read(text, &mut progress, &mut Batch::new(&mut shown))?;
+    chat.read(text, &mut progress, &mut DeltaBatch::new(&mut shown))?;
     if progress.phase == StreamPhase::Idle {
         return Err(Broken::malformed("the answer has no choice"));
     }

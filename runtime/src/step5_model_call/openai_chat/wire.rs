@@ -8,20 +8,20 @@ use serde_json::value::RawValue;
 
 use crate::step5_model_call::{
     openai_shared::reader::lenient,
-    stream::wire::{ReportedUsage, Text},
+    stream::wire::{ReportedUsage, WireText},
 };
 
 /// A chunk of a stream, or a whole answer.
 #[derive(Debug, Deserialize)]
-pub(super) struct Chunk<'a> {
+pub(super) struct ChatChunk<'a> {
     #[serde(borrow)]
-    pub(super) id: Option<Text<'a>>,
+    pub(super) id: Option<WireText<'a>>,
     #[serde(borrow)]
-    pub(super) object: Option<Text<'a>>,
+    pub(super) object: Option<WireText<'a>>,
     #[serde(borrow)]
-    pub(super) model: Option<Text<'a>>,
+    pub(super) model: Option<WireText<'a>>,
     #[serde(borrow)]
-    pub(super) choices: Option<Vec<Choice<'a>>>,
+    pub(super) choices: Option<Vec<ChatChoice<'a>>>,
     #[serde(borrow)]
     usage: Option<&'a RawValue>,
     #[serde(borrow)]
@@ -29,23 +29,23 @@ pub(super) struct Chunk<'a> {
 }
 
 #[derive(Debug, Deserialize)]
-pub(super) struct Choice<'a> {
+pub(super) struct ChatChoice<'a> {
     pub(super) index: Option<u64>,
     #[serde(borrow)]
-    delta: Option<Delta<'a>>,
+    delta: Option<ChatDelta<'a>>,
     #[serde(borrow)]
-    message: Option<Delta<'a>>,
+    message: Option<ChatDelta<'a>>,
     #[serde(borrow)]
-    pub(super) finish_reason: Option<Text<'a>>,
+    pub(super) finish_reason: Option<WireText<'a>>,
 }
 
 /// What is added to the message, or the whole of it.
 #[derive(Debug, Default, Deserialize)]
-pub(super) struct Delta<'a> {
+pub(super) struct ChatDelta<'a> {
     #[serde(borrow)]
     content: Option<&'a RawValue>,
     #[serde(borrow)]
-    pub(super) refusal: Option<Text<'a>>,
+    pub(super) refusal: Option<WireText<'a>>,
     #[serde(borrow)]
     reasoning_content: Option<&'a RawValue>,
     #[serde(borrow)]
@@ -62,7 +62,7 @@ pub(super) struct Delta<'a> {
 pub(super) struct Fragment<'a> {
     pub(super) index: Option<u64>,
     #[serde(borrow)]
-    pub(super) id: Option<Text<'a>>,
+    pub(super) id: Option<WireText<'a>>,
     #[serde(borrow)]
     pub(super) function: Option<Function<'a>>,
 }
@@ -70,7 +70,7 @@ pub(super) struct Fragment<'a> {
 #[derive(Debug, Default, Deserialize)]
 pub(super) struct Function<'a> {
     #[serde(borrow)]
-    pub(super) name: Option<Text<'a>>,
+    pub(super) name: Option<WireText<'a>>,
     #[serde(borrow)]
     arguments: Option<&'a RawValue>,
 }
@@ -79,7 +79,7 @@ pub(super) struct Function<'a> {
 #[derive(Debug, Deserialize)]
 struct ContentPart<'a> {
     #[serde(borrow)]
-    text: Option<Text<'a>>,
+    text: Option<WireText<'a>>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -96,7 +96,7 @@ struct PromptDetails {
     cached_tokens: Option<u64>,
 }
 
-impl<'a> Chunk<'a> {
+impl<'a> ChatChunk<'a> {
     /// The error object, if this is one: under `error`, or the chunk itself.
     pub(super) fn error(&self, whole: &'a str) -> Option<&'a str> {
         match self.error {
@@ -122,14 +122,14 @@ impl<'a> Chunk<'a> {
     }
 }
 
-impl<'a> Choice<'a> {
+impl<'a> ChatChoice<'a> {
     /// What is added; some servers send a whole message in a stream.
-    pub(super) fn delta(&mut self) -> Delta<'a> {
+    pub(super) fn delta(&mut self) -> ChatDelta<'a> {
         self.delta.take().or(self.message.take()).unwrap_or_default()
     }
 }
 
-impl<'a> Delta<'a> {
+impl<'a> ChatDelta<'a> {
     pub(super) fn content(&self) -> Option<Cow<'a, str>> {
         text_of(self.content)
     }
@@ -143,7 +143,7 @@ impl<'a> Function<'a> {
     /// The text of the arguments. Some servers send them as an object and not as a text.
     pub(super) fn arguments(&self) -> Cow<'a, str> {
         let raw = self.arguments.filter(|it| it.get() != "null");
-        let as_text = lenient(raw).map(|Text(text)| text);
+        let as_text = lenient(raw).map(|WireText(text)| text);
         as_text.or(raw.map(|it| Cow::Borrowed(it.get()))).unwrap_or_default()
     }
 }
@@ -154,5 +154,5 @@ fn text_of<'a>(raw: Option<&'a RawValue>) -> Option<Cow<'a, str>> {
         let parts: Vec<ContentPart<'_>> = lenient(raw)?;
         Some(parts.into_iter().filter_map(|it| it.text).map(|it| it.0).collect::<String>().into())
     };
-    lenient(raw).map(|Text(text)| text).or_else(as_parts)
+    lenient(raw).map(|WireText(text)| text).or_else(as_parts)
 }

@@ -2,7 +2,7 @@
 //!
 //! This module decides what of an answer is kept, and in which form.
 
-use super::wire::Item;
+use super::wire::OutputItem;
 use crate::{
     block::Block,
     ids::ToolUseId,
@@ -14,7 +14,7 @@ use crate::{
 
 /// An item, as far as it came.
 #[derive(Clone, Debug)]
-pub(super) struct Slot {
+pub(super) struct ItemSlot {
     pub(super) index: Option<u64>,
     pub(super) item_id: String,
     /// Text that was shown of it.
@@ -26,15 +26,15 @@ pub(super) struct Slot {
 
 /// Turns output items into content blocks.
 #[derive(Default)]
-pub(super) struct Content {
+pub(super) struct BlockCollector {
     pub(super) blocks: Vec<Block>,
     pub(super) invalid_inputs: Vec<(ToolUseId, InvalidInput)>,
     pub(super) refuses: bool,
 }
 
-impl Content {
+impl BlockCollector {
     /// Appends what an item says.
-    pub(super) fn add(&mut self, slot: Slot) {
+    pub(super) fn add(&mut self, slot: ItemSlot) {
         if let Some(call) = slot.call {
             // A call that was cut never runs.
             if slot.whole.is_some() {
@@ -48,7 +48,7 @@ impl Content {
             }
             return;
         };
-        let Some(item) = Item::read(&whole) else { return };
+        let Some(item) = OutputItem::read(&whole) else { return };
         match item.kind() {
             "message" => {
                 for part in item.parts() {

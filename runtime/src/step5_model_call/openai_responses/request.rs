@@ -12,8 +12,8 @@ use crate::{
     step5_model_call::{
         openai_shared::{
             call::MAX_ID_CHARS,
-            encode::{Part, UserMessage, join, joined, sent_id, system_text},
-            forms::Form,
+            encode::{UserMessage, UserPart, join, joined, sent_id, system_text},
+            forms::RequestForm,
         },
         request::{EncodedHead, EncodedRequest, PrefixChain, RequestHead},
         view::{Settled, ViewMessage},
@@ -37,7 +37,7 @@ pub(in super::super) fn encode(
     chain: &mut PrefixChain,
     writes: bool,
 ) -> EncodedRequest {
-    let form = Form { mark: MARK, parameters: parameters(head.head()), message };
+    let form = RequestForm { mark: MARK, parameters: parameters(head.head()), message };
     let stable = head.in_responses_form(stable);
     join(&form, head, stable, messages, chain, writes)
 }
@@ -136,11 +136,11 @@ fn user(message: &ViewMessage) -> String {
     joined(items)
 }
 
-fn part(part: &Part<'_>) -> String {
+fn part(part: &UserPart<'_>) -> String {
     match part {
-        Part::Text(text) => format!(r#"{{"type":"input_text","text":{}}}"#, quote(text)),
-        Part::Image(url) => format!(r#"{{"type":"input_image","image_url":{}}}"#, quote(url)),
-        Part::File { name, data } => {
+        UserPart::Text(text) => format!(r#"{{"type":"input_text","text":{}}}"#, quote(text)),
+        UserPart::Image(url) => format!(r#"{{"type":"input_image","image_url":{}}}"#, quote(url)),
+        UserPart::File { name, data } => {
             let (name, data) = (quote(name), quote(data));
             format!(r#"{{"type":"input_file","filename":{name},"file_data":{data}}}"#)
         }

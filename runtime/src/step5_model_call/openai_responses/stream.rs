@@ -14,20 +14,20 @@ use std::{
 use serde_json::Value;
 
 use super::{
-    items::{Content, Slot},
-    wire::{Event, Item, Response},
+    items::{BlockCollector, ItemSlot},
+    wire::{OutputItem, Response, ResponsesEvent},
 };
 use crate::{
     digest::Digest,
     step5_model_call::{
         ModelAnswer, StopReason,
         openai_shared::{
-            call::{Ids, PartialCall},
+            call::{CallIds, PartialCall},
             failure,
-            reader::{Broken, Format, Progress},
+            reader::{Broken, Format, ReadProgress},
         },
         sse::SseEvent,
-        stream::{Batch, MAX_BLOCKS, StreamPhase, block_builder::single_line, wire::Text},
+        stream::{DeltaBatch, MAX_BLOCKS, StreamPhase, block_builder::single_line, wire::WireText},
     },
 };
 
@@ -36,14 +36,14 @@ use crate::{
 pub(crate) struct Responses {
     id: Arc<str>,
     model: Arc<str>,
-    slots: Vec<Slot>,
+    slots: Vec<ItemSlot>,
     /// The newest item of each id, and of each index.
     by_id: BTreeMap<String, usize>,
     by_index: BTreeMap<u64, usize>,
     /// Items before this one are whole.
     first_open: usize,
     n_parts: usize,
-    ids: Ids,
+    ids: CallIds,
     last_number: u64,
     stop_reason: Option<StopReason>,
     /// Items whose arguments grew since the last read.
@@ -61,7 +61,7 @@ impl Responses {
             by_index: BTreeMap::new(),
             first_open: 0,
             n_parts: 0,
-            ids: Ids::new(request),
+            ids: CallIds::new(request),
             last_number: 0,
             stop_reason: None,
             previews_due: BTreeSet::new(),
@@ -69,14 +69,14 @@ impl Responses {
     }
 
     /// The newest item that an event means: by the id of the item, else by its index.
-    fn slot(&self, event: &Event<'_>) -> Option<usize> {
+    fn slot(&self, event: &ResponsesEvent<'_>) -> Option<usize> {
         let (id, index) = (event.item_id(), event.output_index());
         let by_id = id.and_then(|it| self.by_id.get(it.0.as_ref()));
         by_id.or_else(|| self.by_index.get(&index?)).copied()
     }
 
     /// The call that an event means.
-    fn call(&mut self, event: &Event<'_>) -> Option<&mut PartialCall> {
+    fn call(&mut self, event: &ResponsesEvent<'_>) -> Option<&mut PartialCall> {
         let at = self.slot(event)?;
         let call = self.slots.get_mut(at)?.call.as_mut()?;
         self.previews_due.insert(at);
@@ -88,8 +88,10 @@ impl Responses {
         if MAX_BLOCKS <= at {
             return Err(Broken::too_large("the answer has too many items"));
         }
-        let item = Item::read(raw).ok_or_else(|| Broken::malformed("an item cannot be read"))?;
-        let word = |text: Option<&Text<'_>>| text.map(|it| it.0.to_string()).unwrap_or_default();
+        let item =
+            OutputItem::read(raw).ok_or_else(|| Broken::malformed("an item cannot be read"))?;
+        let word =
+            |text: Option<&WireText<'_>>| text.map(|it| it.0.to_string()).unwrap_or_default();
         let call = (item.kind() == "function_call").then(|| {
             let id = self.ids.next(item.call_id.as_ref().map(|it| it.0.as_ref()));
             PartialCall::new(id, &word(item.name.as_ref()))
@@ -99,7 +101,7 @@ impl Responses {
         if !item_id.is_empty() {
             self.by_id.insert(item_id.clone(), at);
         }
-        self.slots.push(Slot { index, item_id, text: String::new(), call, whole: None });
+        self.slots.push(ItemSlot { index, item_id, text: String::new(), call, whole: None });
         Ok(at)
     }
 
@@ -108,13 +110,14 @@ impl Responses {
         &mut self,
         raw: &str,
         index: Option<u64>,
-        progress: &mut Progress,
-        out: &mut Batch<'_>,
+        progress: &mut ReadProgress,
+        out: &mut DeltaBatch<'_>,
     ) -> Result<(), Broken> {
-        let item = Item::read(raw).ok_or_else(|| Broken::malformed("an item cannot be read"))?;
+        let item =
+            OutputItem::read(raw).ok_or_else(|| Broken::malformed("an item cannot be read"))?;
         progress.count(raw.len())?;
         let id = item.id.as_ref().map_or("", |it| it.0.as_ref());
-        let is_same = |it: &Slot| {
+        let is_same = |it: &ItemSlot| {
             it.whole.is_none()
                 && match id.is_empty() || it.item_id.is_empty() {
                     true => it.index == index,
@@ -133,7 +136,7 @@ impl Responses {
         let Some(slot) = self.slots.get_mut(at) else { return Ok(()) };
         slot.whole = Some(single_line(raw).into_owned());
         if let Some(call) = &mut slot.call {
-            if let Some(Text(name)) = item.name {
+            if let Some(WireText(name)) = item.name {
                 call.name = name.into_owned();
             }
             call.arguments = item.arguments.map(|it| it.0.into_owned()).unwrap_or_default();
@@ -147,7 +150,7 @@ impl Responses {
                 progress.text(&text, out)?;
             }
         }
-        let is_whole = |it: &Slot| it.whole.is_some();
+        let is_whole = |it: &ItemSlot| it.whole.is_some();
         while self.slots.get(self.first_open).is_some_and(is_whole) {
             self.first_open += 1;
         }
@@ -159,8 +162,8 @@ impl Responses {
         &mut self,
         raw: &str,
         said: &str,
-        progress: &mut Progress,
-        out: &mut Batch<'_>,
+        progress: &mut ReadProgress,
+        out: &mut DeltaBatch<'_>,
     ) -> Result<(), Broken> {
         let response: Response<'_> = serde_json::from_str(raw)
             .map_err(|error| Broken::malformed(&format!("no response: {error}")))?;
@@ -193,7 +196,7 @@ impl Responses {
         let is_listed = response.output.as_ref().is_some_and(|it| !it.is_empty());
         for (at, item) in response.output.into_iter().flatten().enumerate() {
             let index = Some(at as u64);
-            let is_known = |it: &Slot| it.index == index && it.whole.is_some();
+            let is_known = |it: &ItemSlot| it.index == index && it.whole.is_some();
             if !self.slots.iter().any(is_known) {
                 self.finish_item(item.get(), index, progress, out)?;
             }
@@ -211,9 +214,9 @@ impl Responses {
         Ok(())
     }
 
-    fn begin(&mut self, response: &Response<'_>, progress: &mut Progress) {
+    fn begin(&mut self, response: &Response<'_>, progress: &mut ReadProgress) {
         progress.begin();
-        let shared = |text: &Text<'_>| Arc::from(text.0.as_ref());
+        let shared = |text: &WireText<'_>| Arc::from(text.0.as_ref());
         if let Some(id) = response.id.as_ref().map(shared) {
             self.id = id;
         }
@@ -225,9 +228,9 @@ impl Responses {
     fn take_event(
         &mut self,
         kind: &str,
-        event: &Event<'_>,
-        progress: &mut Progress,
-        out: &mut Batch<'_>,
+        event: &ResponsesEvent<'_>,
+        progress: &mut ReadProgress,
+        out: &mut DeltaBatch<'_>,
     ) -> Result<(), Broken> {
         let no_item = || Broken::malformed("the event has no item");
         match kind {
@@ -244,28 +247,28 @@ impl Responses {
                 self.finish_item(item, event.output_index(), progress, out)?;
             }
             "response.output_text.delta" | "response.refusal.delta" => {
-                let Text(text) = event.delta().ok_or_else(|| Broken::malformed("no delta"))?;
+                let WireText(text) = event.delta().ok_or_else(|| Broken::malformed("no delta"))?;
                 if let Some(slot) = self.slot(event).and_then(|it| self.slots.get_mut(it)) {
                     slot.text.push_str(&text);
                 }
                 progress.text(&text, out)?;
             }
             "response.function_call_arguments.delta" => {
-                let Text(text) = event.delta().ok_or_else(|| Broken::malformed("no delta"))?;
+                let WireText(text) = event.delta().ok_or_else(|| Broken::malformed("no delta"))?;
                 progress.arguments(text.len())?;
                 if let Some(call) = self.call(event) {
                     call.arguments.push_str(&text);
                 }
             }
             "response.function_call_arguments.done" => {
-                if let Some(Text(text)) = event.arguments()
+                if let Some(WireText(text)) = event.arguments()
                     && let Some(call) = self.call(event)
                 {
                     call.arguments = text.into_owned();
                 }
             }
             "response.reasoning_summary_text.delta" | "response.reasoning_text.delta" => {
-                let Text(text) = event.delta().ok_or_else(|| Broken::malformed("no delta"))?;
+                let WireText(text) = event.delta().ok_or_else(|| Broken::malformed("no delta"))?;
                 progress.reasoning(&text, out)?;
             }
             "response.reasoning_summary_part.added" if event.is_further_summary() => {
@@ -281,14 +284,14 @@ impl Format for Responses {
     fn take(
         &mut self,
         raw: &SseEvent<'_>,
-        progress: &mut Progress,
-        out: &mut Batch<'_>,
+        progress: &mut ReadProgress,
+        out: &mut DeltaBatch<'_>,
     ) -> Result<(), Broken> {
         let data = raw.data.trim();
         if data.is_empty() || data == "[DONE]" {
             return Ok(());
         }
-        let event: Event<'_> = match serde_json::from_str(data) {
+        let event: ResponsesEvent<'_> = match serde_json::from_str(data) {
             Ok(event) if data.starts_with('{') => event,
             _ if raw.event.is_empty()
                 || raw.event.starts_with("response.")
@@ -328,7 +331,7 @@ impl Format for Responses {
         }
     }
 
-    fn show_previews(&mut self, out: &mut Batch<'_>) {
+    fn show_previews(&mut self, out: &mut DeltaBatch<'_>) {
         for at in std::mem::take(&mut self.previews_due) {
             let call = self.slots.get_mut(at).and_then(|it| it.call.as_mut());
             call.into_iter().for_each(|it| it.show(out));
@@ -339,8 +342,8 @@ impl Format for Responses {
         false
     }
 
-    fn into_answer(self, progress: &Progress) -> ModelAnswer {
-        let mut content = Content::default();
+    fn into_answer(self, progress: &ReadProgress) -> ModelAnswer {
+        let mut content = BlockCollector::default();
         self.slots.into_iter().for_each(|it| content.add(it));
         let stop_reason = match self.stop_reason {
             Some(reason) => reason,

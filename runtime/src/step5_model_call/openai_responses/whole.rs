@@ -6,8 +6,8 @@ use crate::{
     digest::Digest,
     step5_model_call::{
         ModelAnswer, ModelFailure,
-        openai_shared::reader::{Broken, Format, Progress},
-        stream::Batch,
+        openai_shared::reader::{Broken, Format, ReadProgress},
+        stream::DeltaBatch,
     },
 };
 
@@ -25,11 +25,11 @@ pub fn read_whole(body: &[u8], request: Digest) -> Result<ModelAnswer, ModelFail
 }
 
 fn read(text: &str, request: Digest) -> Result<ModelAnswer, Broken> {
-    let (mut responses, mut progress) = (Responses::new(request), Progress::default());
+    let (mut responses, mut progress) = (Responses::new(request), ReadProgress::default());
     let mut shown = Vec::new();
     if !text.starts_with('{') {
         return Err(Broken::malformed("the answer is no object"));
     }
-    responses.conclude(text, "failed", &mut progress, &mut Batch::new(&mut shown))?;
+    responses.conclude(text, "failed", &mut progress, &mut DeltaBatch::new(&mut shown))?;
     Ok(responses.into_answer(&progress))
 }

@@ -6,13 +6,13 @@ use serde_json::value::RawValue;
 
 use crate::step5_model_call::{
     openai_shared::reader::lenient,
-    stream::wire::{ReportedUsage, Text},
+    stream::wire::{ReportedUsage, WireText},
 };
 
 #[derive(Debug, Deserialize)]
-pub(super) struct Event<'a> {
+pub(super) struct ResponsesEvent<'a> {
     #[serde(rename = "type", borrow)]
-    pub(super) kind: Option<Text<'a>>,
+    pub(super) kind: Option<WireText<'a>>,
     #[serde(borrow)]
     sequence_number: Option<&'a RawValue>,
     #[serde(borrow)]
@@ -31,7 +31,7 @@ pub(super) struct Event<'a> {
     pub(super) response: Option<&'a RawValue>,
 }
 
-impl<'a> Event<'a> {
+impl<'a> ResponsesEvent<'a> {
     /// Its number, if the server counts.
     pub(super) fn number(&self) -> Option<u64> {
         lenient(self.sequence_number)
@@ -45,15 +45,15 @@ impl<'a> Event<'a> {
         lenient::<u64>(self.summary_index).is_some_and(|it| 0 < it)
     }
 
-    pub(super) fn item_id(&self) -> Option<Text<'a>> {
+    pub(super) fn item_id(&self) -> Option<WireText<'a>> {
         lenient(self.item_id)
     }
 
-    pub(super) fn delta(&self) -> Option<Text<'a>> {
+    pub(super) fn delta(&self) -> Option<WireText<'a>> {
         lenient(self.delta)
     }
 
-    pub(super) fn arguments(&self) -> Option<Text<'a>> {
+    pub(super) fn arguments(&self) -> Option<WireText<'a>> {
         lenient(self.arguments)
     }
 }
@@ -62,11 +62,11 @@ impl<'a> Event<'a> {
 #[derive(Debug, Default, Deserialize)]
 pub(super) struct Response<'a> {
     #[serde(borrow)]
-    pub(super) id: Option<Text<'a>>,
+    pub(super) id: Option<WireText<'a>>,
     #[serde(borrow)]
-    pub(super) model: Option<Text<'a>>,
+    pub(super) model: Option<WireText<'a>>,
     #[serde(borrow)]
-    pub(super) status: Option<Text<'a>>,
+    pub(super) status: Option<WireText<'a>>,
     #[serde(borrow)]
     pub(super) output: Option<Vec<&'a RawValue>>,
     #[serde(borrow)]
@@ -80,7 +80,7 @@ pub(super) struct Response<'a> {
 #[derive(Debug, Deserialize)]
 struct Details<'a> {
     #[serde(borrow)]
-    reason: Option<Text<'a>>,
+    reason: Option<WireText<'a>>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -102,7 +102,7 @@ impl<'a> Response<'a> {
     }
 
     /// Why it is incomplete.
-    pub(super) fn reason(&self) -> Option<Text<'a>> {
+    pub(super) fn reason(&self) -> Option<WireText<'a>> {
         lenient::<Details<'_>>(self.incomplete_details)?.reason
     }
 
@@ -123,17 +123,17 @@ impl<'a> Response<'a> {
 }
 
 #[derive(Debug, Deserialize)]
-pub(super) struct Item<'a> {
+pub(super) struct OutputItem<'a> {
     #[serde(rename = "type", borrow)]
-    pub(super) kind: Option<Text<'a>>,
+    pub(super) kind: Option<WireText<'a>>,
     #[serde(borrow)]
-    pub(super) id: Option<Text<'a>>,
+    pub(super) id: Option<WireText<'a>>,
     #[serde(borrow)]
-    pub(super) call_id: Option<Text<'a>>,
+    pub(super) call_id: Option<WireText<'a>>,
     #[serde(borrow)]
-    pub(super) name: Option<Text<'a>>,
+    pub(super) name: Option<WireText<'a>>,
     #[serde(borrow)]
-    pub(super) arguments: Option<Text<'a>>,
+    pub(super) arguments: Option<WireText<'a>>,
     #[serde(borrow)]
     content: Option<&'a RawValue>,
     #[serde(borrow)]
@@ -142,14 +142,14 @@ pub(super) struct Item<'a> {
 
 /// A part of a message item.
 #[derive(Debug, Deserialize)]
-pub(super) struct Part<'a> {
+pub(super) struct MessagePart<'a> {
     #[serde(borrow)]
-    pub(super) text: Option<Text<'a>>,
+    pub(super) text: Option<WireText<'a>>,
     #[serde(borrow)]
-    pub(super) refusal: Option<Text<'a>>,
+    pub(super) refusal: Option<WireText<'a>>,
 }
 
-impl<'a> Item<'a> {
+impl<'a> OutputItem<'a> {
     pub(super) fn read(raw: &'a str) -> Option<Self> {
         serde_json::from_str(raw).ok().filter(|_| raw.trim_start().starts_with('{'))
     }
@@ -158,14 +158,14 @@ impl<'a> Item<'a> {
         self.kind.as_ref().map_or("", |it| it.0.as_ref())
     }
 
-    pub(super) fn parts(&self) -> Vec<Part<'a>> {
+    pub(super) fn parts(&self) -> Vec<MessagePart<'a>> {
         lenient(self.content).unwrap_or_default()
     }
 
     /// Whether reasoning holds something that a server can go on with; a summary alone it would
     /// look up by an id that it does not know.
     pub(super) fn can_go_back(&self) -> bool {
-        lenient::<Text<'_>>(self.encrypted_content).is_some_and(|it| !it.0.is_empty())
+        lenient::<WireText<'_>>(self.encrypted_content).is_some_and(|it| !it.0.is_empty())
             || !self.parts().is_empty()
     }
 }

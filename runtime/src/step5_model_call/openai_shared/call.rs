@@ -12,7 +12,7 @@ use crate::{
     step5_model_call::{
         InvalidInput,
         stream::{
-            Batch, Preview, StreamDelta,
+            DeltaBatch, Preview, StreamDelta,
             block_builder::{check_input, single_line},
         },
     },
@@ -87,7 +87,7 @@ impl PartialCall {
     }
 
     /// Shows the arguments, if there is more to show than last time.
-    pub(crate) fn show(&mut self, out: &mut Batch<'_>) {
+    pub(crate) fn show(&mut self, out: &mut DeltaBatch<'_>) {
         if self.name.is_empty() {
             return;
         }
@@ -126,13 +126,13 @@ impl PartialCall {
 /// the answer, holds characters that another provider refuses, or only counts (`call_0`, and `call_0`
 /// again in the next answer) is replaced by one made from the request and the place of the call.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Ids {
+pub(crate) struct CallIds {
     request: Digest,
     given: BTreeSet<String>,
     n: usize,
 }
 
-impl Ids {
+impl CallIds {
     pub(crate) fn new(request: Digest) -> Self {
         Self { request, given: BTreeSet::new(), n: 0 }
     }
@@ -162,7 +162,7 @@ mod tests {
     // REQ: MDL-8
     #[test]
     fn ids_that_may_come_again_are_replaced() {
-        let mut ids = Ids::new(Digest::of(b"request"));
+        let mut ids = CallIds::new(Digest::of(b"request"));
         let mut next = |said| ids.next(said).as_str().to_owned();
         assert_eq!(next(Some("call_a1B2c3")), "call_a1B2c3");
         let twice = next(Some("call_a1B2c3"));
@@ -170,9 +170,12 @@ mod tests {
         let all: BTreeSet<&String> = made.iter().chain([&twice]).collect();
         assert_eq!(all.len(), 6, "{all:?}");
         assert!(all.iter().all(|it| it.starts_with("call_") && it.len() == 29));
-        let mut again = Ids::new(Digest::of(b"request"));
-        assert_eq!(again.next(None).as_str(), Ids::new(Digest::of(b"request")).next(None).as_str());
-        assert_ne!(again.next(None), Ids::new(Digest::of(b"other")).next(None));
+        let mut again = CallIds::new(Digest::of(b"request"));
+        assert_eq!(
+            again.next(None).as_str(),
+            CallIds::new(Digest::of(b"request")).next(None).as_str()
+        );
+        assert_ne!(again.next(None), CallIds::new(Digest::of(b"other")).next(None));
     }
 
     // REQ: MDL-1

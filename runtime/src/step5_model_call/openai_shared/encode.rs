@@ -11,7 +11,7 @@ use std::{borrow::Cow, sync::Arc};
 
 use serde_json::Value;
 
-use super::forms::Form;
+use super::forms::RequestForm;
 use crate::{
     block::{Block, BlockKind, quote},
     digest::Digest,
@@ -28,7 +28,7 @@ const ERROR_PREFIX: &str = "Error: ";
 /// Joins parameters, what never changes up to the opened list of messages, and the messages. Where the
 /// body is not written, the request has an empty one, and nothing of the settled part is looked at.
 pub(crate) fn join(
-    form: &Form,
+    form: &RequestForm,
     head: &EncodedHead,
     stable: &str,
     (settled, rest): (&SharedList<Settled>, &[ViewMessage]),
@@ -69,7 +69,7 @@ pub(crate) fn system_text(segments: &[String]) -> Option<String> {
 
 /// A part of what the user says.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Part<'a> {
+pub(crate) enum UserPart<'a> {
     Text(Cow<'a, str>),
     /// The address of an image, or an image as a data URL.
     Image(String),
@@ -85,7 +85,7 @@ pub(crate) enum Part<'a> {
 pub(crate) struct UserMessage<'a> {
     /// Results in order: id of the call and text.
     pub(crate) results: Vec<(&'a str, Cow<'a, str>)>,
-    pub(crate) parts: Vec<Part<'a>>,
+    pub(crate) parts: Vec<UserPart<'a>>,
 }
 
 impl<'a> UserMessage<'a> {
@@ -102,11 +102,11 @@ impl<'a> UserMessage<'a> {
                     this.results.push((id.as_str(), text));
                     this.media_of_result(id.as_str(), block);
                 }
-                BlockKind::Text(text) => said.push(Part::Text(Cow::Borrowed(text))),
+                BlockKind::Text(text) => said.push(UserPart::Text(Cow::Borrowed(text))),
                 BlockKind::Opaque { kind } => {
                     let value = json_of(block);
                     let stub =
-                        || Part::Text(format!("[a block of type {kind} is left out]").into());
+                        || UserPart::Text(format!("[a block of type {kind} is left out]").into());
                     said.push(media(&value).unwrap_or_else(stub));
                 }
                 // Never in a message of the user.
@@ -130,19 +130,19 @@ impl<'a> UserMessage<'a> {
         }
         let value = json_of(block);
         let content = value["content"].as_array().map_or(&[][..], Vec::as_slice);
-        let media: Vec<Part<'a>> =
+        let media: Vec<UserPart<'a>> =
             content.iter().filter(|it| it["type"] != "text").filter_map(media).collect();
         if !media.is_empty() {
-            self.parts.push(Part::Text(format!("[from the result of call {call}]").into()));
+            self.parts.push(UserPart::Text(format!("[from the result of call {call}]").into()));
             self.parts.extend(media);
         }
     }
 
     /// All parts as one text, if they are texts.
     pub(crate) fn only_text(&self) -> Option<String> {
-        let text = |it: &Part<'a>| match it {
-            Part::Text(text) => Some(text.to_string()),
-            Part::Image(_) | Part::File { .. } => None,
+        let text = |it: &UserPart<'a>| match it {
+            UserPart::Text(text) => Some(text.to_string()),
+            UserPart::Image(_) | UserPart::File { .. } => None,
         };
         let texts: Option<Vec<String>> = self.parts.iter().map(text).collect();
         Some(texts?.join("\n\n"))
@@ -156,18 +156,20 @@ fn json_of(block: &Block) -> Value {
 }
 
 /// An image or a document; `None` when it is neither, or its source is kept at another provider.
-fn media(block: &Value) -> Option<Part<'static>> {
+fn media(block: &Value) -> Option<UserPart<'static>> {
     let source = &block["source"];
     let word = |name: &str| source[name].as_str();
     let data_url = || Some(format!("data:{};base64,{}", word("media_type")?, word("data")?));
     match (block["type"].as_str()?, word("type")?) {
-        ("image", "base64") => data_url().map(Part::Image),
-        ("image", "url") => word("url").map(|it| Part::Image(it.to_owned())),
-        ("document", "text") => word("data").map(|it| Part::Text(it.to_owned().into())),
-        ("document", "url") => Some(Part::Text(format!("[document at {}]", word("url")?).into())),
+        ("image", "base64") => data_url().map(UserPart::Image),
+        ("image", "url") => word("url").map(|it| UserPart::Image(it.to_owned())),
+        ("document", "text") => word("data").map(|it| UserPart::Text(it.to_owned().into())),
+        ("document", "url") => {
+            Some(UserPart::Text(format!("[document at {}]", word("url")?).into()))
+        }
         ("document", "base64") => {
             let name = block["title"].as_str().unwrap_or("document.pdf").to_owned();
-            Some(Part::File { name, data: data_url()? })
+            Some(UserPart::File { name, data: data_url()? })
         }
         _ => None,
     }

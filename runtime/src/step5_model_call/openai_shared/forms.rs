@@ -14,7 +14,7 @@ use crate::{
 };
 
 /// How a format joins a request.
-pub(crate) struct Form {
+pub(crate) struct RequestForm {
     /// Sets its texts and digests apart from those of other formats.
     pub(crate) mark: Digest,
     /// The members that change, from the opening brace on.
@@ -27,29 +27,29 @@ pub(crate) struct Form {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Forms {
     /// Texts of the settled messages.
-    settled: SharedList<Kept>,
+    settled: SharedList<SettledForm>,
     /// How much was settled when they were made.
     up_to: Extent,
     /// Texts of the messages after them.
-    rest: Vec<Text>,
+    rest: Vec<KeyedText>,
 }
 
 /// A text, and what it was made from: the format, the role and the blocks.
 #[derive(Clone, Debug)]
-struct Text {
+struct KeyedText {
     key: Digest,
     text: Arc<str>,
 }
 
 /// The text of a settled message.
 #[derive(Clone, Debug)]
-struct Kept {
-    text: Text,
+struct SettledForm {
+    text: KeyedText,
     /// Bytes of all texts up to and with it, each with a comma after it.
     n_bytes: usize,
 }
 
-impl Text {
+impl KeyedText {
     /// What is sent for it, with a comma: nothing for an empty text.
     fn n_bytes(&self) -> usize {
         if self.text.is_empty() { 0 } else { self.text.len() + 1 }
@@ -60,7 +60,7 @@ impl Forms {
     /// Takes up the messages of a request. Makes texts of those alone that it has none of.
     pub(super) fn follow(
         &mut self,
-        form: &Form,
+        form: &RequestForm,
         settled: &SharedList<Settled>,
         rest: &[ViewMessage],
     ) {
@@ -76,7 +76,7 @@ impl Forms {
             let key = key(form, message);
             if self.rest.get(n).is_none_or(|it| it.key != key) {
                 self.rest.truncate(n);
-                self.rest.push(Text { key, text: (form.message)(message).into() });
+                self.rest.push(KeyedText { key, text: (form.message)(message).into() });
             }
             n += 1;
         }
@@ -84,13 +84,13 @@ impl Forms {
         let mut n_bytes = self.n_settled();
         for text in self.rest.drain(..settled.len() - n_before) {
             n_bytes += text.n_bytes();
-            self.settled.push(Kept { text, n_bytes });
+            self.settled.push(SettledForm { text, n_bytes });
         }
         self.up_to = settled.last().map(|it| it.up_to).unwrap_or_default();
     }
 
     /// Whether the texts of the settled messages are those of the messages that are settled now.
-    fn holds(&self, form: &Form, settled: &SharedList<Settled>) -> bool {
+    fn holds(&self, form: &RequestForm, settled: &SharedList<Settled>) -> bool {
         let Some(at) = self.settled.len().checked_sub(1) else { return true };
         let is_of_form = || {
             let first = self.settled.get(0).zip(settled.get(0));
@@ -107,7 +107,7 @@ impl Forms {
 
     /// Bytes of all texts, each with a comma after it.
     pub(super) fn n_bytes(&self) -> usize {
-        self.n_settled() + self.rest.iter().map(Text::n_bytes).sum::<usize>()
+        self.n_settled() + self.rest.iter().map(KeyedText::n_bytes).sum::<usize>()
     }
 
     fn n_settled(&self) -> usize {
@@ -115,7 +115,7 @@ impl Forms {
     }
 }
 
-fn key(form: &Form, message: &ViewMessage) -> Digest {
+fn key(form: &RequestForm, message: &ViewMessage) -> Digest {
     let role = Digest::of(if message.role == Role::Assistant { b"a" } else { b"u" });
     let key = form.mark.chain(role);
     message.blocks.iter().fold(key, |key, block| key.chain(block.digest()))

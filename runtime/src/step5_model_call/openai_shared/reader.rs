@@ -14,8 +14,8 @@ use crate::step5_model_call::{
     failure::shown,
     sse::{SseEvent, SseParser},
     stream::{
-        Batch, MAX_ANSWER_BYTES, StreamDelta, StreamOutcome, StreamPhase, StreamReport, TOO_LARGE,
-        class_of_breach, wire::ReportedUsage,
+        DeltaBatch, MAX_ANSWER_BYTES, StreamDelta, StreamOutcome, StreamPhase, StreamReport,
+        TOO_LARGE, class_of_breach, wire::ReportedUsage,
     },
 };
 
@@ -83,16 +83,16 @@ impl From<Broken> for StreamOutcome {
 
 /// What any format keeps while it reads.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Progress {
+pub(crate) struct ReadProgress {
     pub(crate) phase: StreamPhase,
     pub(crate) usage: ReportedUsage,
     partial_text: String,
     n_bytes: usize,
 }
 
-impl Progress {
+impl ReadProgress {
     /// Text to be shown.
-    pub(crate) fn text(&mut self, text: &str, out: &mut Batch<'_>) -> Result<(), Broken> {
+    pub(crate) fn text(&mut self, text: &str, out: &mut DeltaBatch<'_>) -> Result<(), Broken> {
         self.phase = StreamPhase::Content;
         self.partial_text.push_str(text);
         out.text(text);
@@ -100,7 +100,7 @@ impl Progress {
     }
 
     /// Reasoning to be shown.
-    pub(crate) fn reasoning(&mut self, text: &str, out: &mut Batch<'_>) -> Result<(), Broken> {
+    pub(crate) fn reasoning(&mut self, text: &str, out: &mut DeltaBatch<'_>) -> Result<(), Broken> {
         self.phase = StreamPhase::Content;
         out.reasoning(text);
         self.count(text.len())
@@ -120,7 +120,7 @@ impl Progress {
     }
 
     /// Amounts replace those before.
-    pub(crate) fn take_usage(&mut self, usage: ReportedUsage, out: &mut Batch<'_>) {
+    pub(crate) fn take_usage(&mut self, usage: ReportedUsage, out: &mut DeltaBatch<'_>) {
         self.usage = usage;
         out.deltas.push(StreamDelta::Usage(usage.usage()));
     }
@@ -140,33 +140,33 @@ pub(crate) trait Format {
     fn take(
         &mut self,
         event: &SseEvent<'_>,
-        progress: &mut Progress,
-        out: &mut Batch<'_>,
+        progress: &mut ReadProgress,
+        out: &mut DeltaBatch<'_>,
     ) -> Result<(), Broken>;
 
     /// Shows the arguments of calls as far as they came; once per read.
-    fn show_previews(&mut self, out: &mut Batch<'_>);
+    fn show_previews(&mut self, out: &mut DeltaBatch<'_>);
 
     /// Whether there is a whole message, though the end mark has not come.
     fn is_whole(&self) -> bool;
 
     /// The message, once it is whole.
-    fn into_answer(self, progress: &Progress) -> ModelAnswer;
+    fn into_answer(self, progress: &ReadProgress) -> ModelAnswer;
 }
 
 /// Reads one stream of a format.
 #[derive(Clone, Debug)]
-pub(crate) struct Reader<F> {
+pub(crate) struct FormatReader<F> {
     sse: SseParser,
     format: F,
-    progress: Progress,
+    progress: ReadProgress,
     broken: Option<Broken>,
 }
 
-impl<F: Format> Reader<F> {
+impl<F: Format> FormatReader<F> {
     /// At the start of a stream.
     pub(crate) fn new(format: F) -> Self {
-        Self { sse: SseParser::new(), format, progress: Progress::default(), broken: None }
+        Self { sse: SseParser::new(), format, progress: ReadProgress::default(), broken: None }
     }
 
     /// Feeds bytes; pushes what can be shown to `out`.
@@ -175,7 +175,7 @@ impl<F: Format> Reader<F> {
             return;
         }
         let Self { sse, format, progress, broken } = self;
-        let mut batch = Batch::new(out);
+        let mut batch = DeltaBatch::new(out);
         let read = sse.push_chunk(bytes, |event| {
             if let Err(error) = format.take(&event, progress, &mut batch) {
                 *broken = Some(error);
@@ -203,7 +203,7 @@ impl<F: Format> Reader<F> {
         self.broken.is_some() || self.progress.phase == StreamPhase::Complete
     }
 
-    /// The connection has ended, or [`Reader::is_complete`].
+    /// The connection has ended, or [`FormatReader::is_complete`].
     pub(crate) fn finish(self) -> StreamReport {
         let Self { format, mut progress, broken, .. } = self;
         let outcome = match broken {

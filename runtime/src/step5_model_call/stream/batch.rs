@@ -3,12 +3,12 @@
 use super::StreamDelta;
 
 /// What one read makes visible. Texts that follow each other become one.
-pub(crate) struct Batch<'o> {
+pub(crate) struct DeltaBatch<'o> {
     pub(crate) deltas: &'o mut Vec<StreamDelta>,
     from: usize,
 }
 
-impl<'o> Batch<'o> {
+impl<'o> DeltaBatch<'o> {
     pub(crate) fn new(deltas: &'o mut Vec<StreamDelta>) -> Self {
         let from = deltas.len();
         Self { deltas, from }

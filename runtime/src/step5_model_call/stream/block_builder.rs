@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 
 use super::{
     preview::Preview,
-    wire::{Addition, BlockStart, Text},
+    wire::{Addition, BlockStart, WireText},
 };
 use crate::{
     block::{Block, quote},
@@ -66,7 +66,7 @@ impl BlockBuilder {
         let start: BlockStart<'_> =
             serde_json::from_str(&raw).map_err(|_| Malformed("the block is no object"))?;
         let kind = start.kind.ok_or(Malformed("the block has no type"))?.0;
-        let owned = |text: Option<Text<'_>>| text.map(|it| it.0.into_owned());
+        let owned = |text: Option<WireText<'_>>| text.map(|it| it.0.into_owned());
         Ok(Box::new(match kind.as_ref() {
             "text" => Self::Text {
                 text: owned(start.text).unwrap_or_default(),
@@ -239,7 +239,7 @@ pub(crate) fn single_line(json: &str) -> Cow<'_, str> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::wire::Delta;
+    use super::super::wire::MessagesDelta;
     use super::*;
 
     /// The wire text of a block made from a start and deltas.
@@ -247,7 +247,7 @@ mod tests {
     fn check(start: &str, deltas: &[&str], wire: &str, invalid: Option<InvalidInput>) {
         let mut builder = BlockBuilder::start(start).unwrap();
         for delta in deltas {
-            let delta: Delta<'_> = serde_json::from_str(delta).unwrap();
+            let delta: MessagesDelta<'_> = serde_json::from_str(delta).unwrap();
             builder.add(delta.addition()).unwrap();
         }
         let finished = builder.finish().unwrap();

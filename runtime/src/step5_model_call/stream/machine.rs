@@ -11,10 +11,10 @@ use std::{
 use serde_json::value::RawValue;
 
 use super::{
-    Batch, StreamDelta, StreamPhase,
+    DeltaBatch, StreamDelta, StreamPhase,
     block_builder::{Added, BlockBuilder, Finished, Malformed, ToolBuilder},
     plain::{self, Plain},
-    wire::{Addition, Event, KindOnly, OddDelta, ReportedUsage, Text, refusal_of},
+    wire::{Addition, KindOnly, MessagesEvent, OddDelta, ReportedUsage, WireText, refusal_of},
 };
 use crate::{
     ids::ToolUseId,
@@ -37,7 +37,7 @@ const BLOCK_DELTAS: [&str; 5] =
 
 /// What has been read of a message.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Machine {
+pub(super) struct StreamMachine {
     pub(super) phase: StreamPhase,
     pub(super) partial_text: String,
     pub(super) usage: ReportedUsage,
@@ -48,7 +48,7 @@ pub(super) struct Machine {
     stop_reason: Option<Arc<str>>,
     stop_sequence: Option<Arc<str>>,
     refusal: Option<Arc<str>>,
-    blocks: BTreeMap<u64, Slot>,
+    blocks: BTreeMap<u64, BlockSlot>,
     n_bytes: usize,
     /// Blocks whose input grew since the last read.
     previews_due: BTreeSet<u64>,
@@ -65,7 +65,7 @@ pub(super) struct StreamError {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Slot {
+enum BlockSlot {
     Open(Box<BlockBuilder>),
     Done(Finished),
 }
@@ -90,7 +90,7 @@ impl From<Malformed> for StreamError {
     }
 }
 
-impl Machine {
+impl StreamMachine {
     /// Bytes of content so far.
     pub(super) fn n_bytes(&self) -> usize {
         self.n_bytes
@@ -102,7 +102,11 @@ impl Machine {
     }
 
     /// Takes one event; breaks when the outcome is settled.
-    pub(super) fn handle(&mut self, event: &SseEvent<'_>, out: &mut Batch<'_>) -> ControlFlow<()> {
+    pub(super) fn handle(
+        &mut self,
+        event: &SseEvent<'_>,
+        out: &mut DeltaBatch<'_>,
+    ) -> ControlFlow<()> {
         if let Err(error) = self.read(event, out) {
             self.error = Some(error);
         }
@@ -113,7 +117,7 @@ impl Machine {
         }
     }
 
-    fn read(&mut self, raw: &SseEvent<'_>, out: &mut Batch<'_>) -> Handled {
+    fn read(&mut self, raw: &SseEvent<'_>, out: &mut DeltaBatch<'_>) -> Handled {
         match plain::event(&raw.data) {
             Some(Plain::Delta(index, addition)) => {
                 return self.add_to_block(Some(index), Some(addition), out);
@@ -131,11 +135,13 @@ impl Machine {
         // A struct would also be read from an array, so the shape is looked at first.
         let is_object = raw.data.trim_start().starts_with('{');
         if is_object {
-            if let Ok(event) = serde_json::from_str::<Event<'_>>(&raw.data) {
+            if let Ok(event) = serde_json::from_str::<MessagesEvent<'_>>(&raw.data) {
                 return self.take(event, &raw.event, out);
             }
             let mended = without_lone_halves(&raw.data);
-            if let Some(Ok(event)) = mended.as_deref().map(serde_json::from_str::<Event<'_>>) {
+            if let Some(Ok(event)) =
+                mended.as_deref().map(serde_json::from_str::<MessagesEvent<'_>>)
+            {
                 return self.take(event, &raw.event, out);
             }
         }
@@ -155,7 +161,7 @@ impl Machine {
         }
     }
 
-    fn take(&mut self, event: Event<'_>, name: &str, out: &mut Batch<'_>) -> Handled {
+    fn take(&mut self, event: MessagesEvent<'_>, name: &str, out: &mut DeltaBatch<'_>) -> Handled {
         let kind = event.kind.as_ref().map_or(name, |it| it.0.as_ref());
         match kind {
             "content_block_delta" => {
@@ -177,12 +183,12 @@ impl Machine {
         }
     }
 
-    fn start_message(&mut self, event: Event<'_>, out: &mut Batch<'_>) -> Handled {
+    fn start_message(&mut self, event: MessagesEvent<'_>, out: &mut DeltaBatch<'_>) -> Handled {
         if self.phase != StreamPhase::Idle {
             return Err(protocol("a second message begins"));
         }
         let message = *event.message.ok_or(Malformed("the start has no message"))?;
-        let shared = |text: Option<Text<'_>>| text.map(|it| Arc::from(it.0.as_ref()));
+        let shared = |text: Option<WireText<'_>>| text.map(|it| Arc::from(it.0.as_ref()));
         self.id = shared(message.id).unwrap_or_default();
         self.model = shared(message.model).unwrap_or_default();
         self.stop_reason = shared(message.stop_reason);
@@ -205,20 +211,20 @@ impl Machine {
         Ok(index)
     }
 
-    fn start_block(&mut self, index: u64, builder: Box<BlockBuilder>, out: &mut Batch<'_>) {
+    fn start_block(&mut self, index: u64, builder: Box<BlockBuilder>, out: &mut DeltaBatch<'_>) {
         self.phase = phase_of(&builder);
         self.show(index, builder.initial(), out);
-        self.blocks.insert(index, Slot::Open(builder));
+        self.blocks.insert(index, BlockSlot::Open(builder));
     }
 
     fn add_to_block(
         &mut self,
         index: Option<u64>,
         addition: Option<Addition<'_>>,
-        out: &mut Batch<'_>,
+        out: &mut DeltaBatch<'_>,
     ) -> Handled {
         let index = self.index(index)?;
-        let Some(Slot::Open(builder)) = self.blocks.get_mut(&index) else {
+        let Some(BlockSlot::Open(builder)) = self.blocks.get_mut(&index) else {
             return Err(protocol("a delta for a block that is not open"));
         };
         let addition = addition.ok_or(Malformed("the event has no delta"))?;
@@ -229,24 +235,24 @@ impl Machine {
         self.count(n_bytes)
     }
 
-    fn stop_block(&mut self, index: Option<u64>, out: &mut Batch<'_>) -> Handled {
+    fn stop_block(&mut self, index: Option<u64>, out: &mut DeltaBatch<'_>) -> Handled {
         let index = self.index(index)?;
-        let Some(Slot::Open(mut builder)) = self.blocks.remove(&index) else {
+        let Some(BlockSlot::Open(mut builder)) = self.blocks.remove(&index) else {
             return Err(protocol("the end of a block that is not open"));
         };
         self.previews_due.remove(&index);
         preview(&mut builder, ToolBuilder::last_preview, out);
-        self.blocks.insert(index, Slot::Done(builder.finish()?));
+        self.blocks.insert(index, BlockSlot::Done(builder.finish()?));
         self.phase = StreamPhase::Content;
         Ok(())
     }
 
-    fn add_to_message(&mut self, event: Event<'_>, out: &mut Batch<'_>) -> Handled {
+    fn add_to_message(&mut self, event: MessagesEvent<'_>, out: &mut DeltaBatch<'_>) -> Handled {
         if self.phase == StreamPhase::Idle {
             return Err(protocol("a delta before the message"));
         }
         if let Some(delta) = event.delta {
-            let shared = |text: Text<'_>| Arc::from(text.0.as_ref());
+            let shared = |text: WireText<'_>| Arc::from(text.0.as_ref());
             self.stop_reason = delta.stop_reason.map(shared).or(self.stop_reason.take());
             self.stop_sequence = delta.stop_sequence.map(shared).or(self.stop_sequence.take());
             let details = refusal_of(delta.stop_details);
@@ -260,7 +266,7 @@ impl Machine {
         if self.phase == StreamPhase::Idle {
             return Err(protocol("the end of a message that did not begin"));
         }
-        if self.blocks.values().any(|it| matches!(it, Slot::Open(_))) {
+        if self.blocks.values().any(|it| matches!(it, BlockSlot::Open(_))) {
             return Err(protocol("the message ends inside a block"));
         }
         if self.blocks.keys().copied().ne(0..self.blocks.len() as u64) {
@@ -271,9 +277,9 @@ impl Machine {
     }
 
     /// Shows the tool inputs that came on, once per read.
-    pub(super) fn show_previews(&mut self, out: &mut Batch<'_>) {
+    pub(super) fn show_previews(&mut self, out: &mut DeltaBatch<'_>) {
         for index in std::mem::take(&mut self.previews_due) {
-            if let Some(Slot::Open(builder)) = self.blocks.get_mut(&index) {
+            if let Some(BlockSlot::Open(builder)) = self.blocks.get_mut(&index) {
                 preview(builder, ToolBuilder::next_preview, out);
             }
         }
@@ -284,7 +290,7 @@ impl Machine {
         let mut blocks = Vec::with_capacity(self.blocks.len());
         let mut invalid_inputs: Vec<(ToolUseId, InvalidInput)> = Vec::new();
         for slot in self.blocks.into_values() {
-            if let Slot::Done(Finished { block, invalid }) = slot {
+            if let BlockSlot::Done(Finished { block, invalid }) = slot {
                 let call = block.as_tool_use().map(|(id, ..)| id.clone());
                 invalid_inputs.extend(call.zip(invalid));
                 blocks.push(block);
@@ -312,19 +318,19 @@ impl Machine {
     fn is_unknown_delta(&self, data: &str) -> bool {
         serde_json::from_str::<OddDelta<'_>>(data).is_ok_and(|it| {
             let kind = it.delta.kind.as_ref().map(|it| it.0.as_ref()).unwrap_or_default();
-            matches!(self.blocks.get(&it.index), Some(Slot::Open(_)))
+            matches!(self.blocks.get(&it.index), Some(BlockSlot::Open(_)))
                 && !BLOCK_DELTAS.contains(&kind)
         })
     }
 
-    fn take_usage(&mut self, usage: Option<ReportedUsage>, out: &mut Batch<'_>) {
+    fn take_usage(&mut self, usage: Option<ReportedUsage>, out: &mut DeltaBatch<'_>) {
         if let Some(usage) = usage {
             self.usage.replace_with(usage);
             out.deltas.push(StreamDelta::Usage(self.usage.usage()));
         }
     }
 
-    fn show(&mut self, index: u64, added: Added<'_>, out: &mut Batch<'_>) {
+    fn show(&mut self, index: u64, added: Added<'_>, out: &mut DeltaBatch<'_>) {
         match added {
             Added::Text(text) => {
                 self.partial_text.push_str(&text);
@@ -359,7 +365,7 @@ fn phase_of(builder: &BlockBuilder) -> StreamPhase {
 fn preview(
     builder: &mut BlockBuilder,
     take: impl FnOnce(&mut ToolBuilder) -> Option<String>,
-    out: &mut Batch<'_>,
+    out: &mut DeltaBatch<'_>,
 ) {
     if let BlockBuilder::Tool(tool) = builder
         && let Some(preview) = take(tool)
@@ -369,8 +375,8 @@ fn preview(
     }
 }
 
-fn reported_error(event: Event<'_>) -> StreamError {
-    let text = |text: Option<Text<'_>>| text.map(|it| it.0.into_owned()).unwrap_or_default();
+fn reported_error(event: MessagesEvent<'_>) -> StreamError {
+    let text = |text: Option<WireText<'_>>| text.map(|it| it.0.into_owned()).unwrap_or_default();
     let (kind, message) = event.error.map(|it| (it.kind, it.message)).unwrap_or_default();
     let kind = text(kind);
     let code = if kind.is_empty() { failure::UNNAMED_ERROR.to_owned() } else { kind };

@@ -100,14 +100,15 @@ fn string(json: &str) -> Option<Cow<'_, str>> {
 #[cfg(test)]
 mod tests {
     use super::{
-        super::wire::{Event, Text},
+        super::wire::{MessagesEvent, WireText},
         *,
     };
 
     /// What the short cut reads is what the parser reads. Whether it reads it at all.
     fn is_read(data: &str) -> bool {
         let Some(plain) = event(data) else { return false };
-        let mut parsed: Event<'_> = serde_json::from_str(data).unwrap_or_else(|_| panic!("{data}"));
+        let mut parsed: MessagesEvent<'_> =
+            serde_json::from_str(data).unwrap_or_else(|_| panic!("{data}"));
         let (name, index) = match plain {
             Plain::Delta(index, read) => {
                 let addition = parsed.delta.take().map(|it| it.addition());
@@ -124,7 +125,8 @@ mod tests {
             Plain::Ping => ("ping", None),
         };
         // Nothing else is in it.
-        let read = Event { kind: Some(Text(name.into())), index, ..Event::default() };
+        let read =
+            MessagesEvent { kind: Some(WireText(name.into())), index, ..MessagesEvent::default() };
         assert_eq!(format!("{read:?}"), format!("{parsed:?}"), "{data}");
         true
     }

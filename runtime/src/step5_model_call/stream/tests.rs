@@ -105,7 +105,7 @@ fn sampled_cuts(stream: &[u8]) -> BTreeSet<usize> {
         .filter(|at| *at < ENDS || stream.len() - ENDS < *at);
     let near: BTreeSet<usize> =
         borders.flat_map(|at| at.saturating_sub(NEAR)..=(at + NEAR).min(stream.len())).collect();
-    let seed = entropy::Stream::from_seed(5);
+    let seed = entropy::EntropyStream::from_seed(5);
     let drawn = (0..2_000).map(|n| (seed.draw("cut", n) % stream.len() as u128) as usize);
     near.into_iter().chain(drawn).collect()
 }

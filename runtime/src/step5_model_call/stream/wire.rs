@@ -16,21 +16,21 @@ use crate::tokens::Usage;
 /// A text that is borrowed when it holds no escapes. (`Option<Cow<str>>` alone always copies.)
 #[derive(Debug, Deserialize)]
 #[serde(transparent)]
-pub(crate) struct Text<'a>(#[serde(borrow)] pub(crate) Cow<'a, str>);
+pub(crate) struct WireText<'a>(#[serde(borrow)] pub(crate) Cow<'a, str>);
 
 /// Any event. Moved several times while it is read, so what only some events hold is boxed.
 #[derive(Debug, Deserialize)]
 #[cfg_attr(test, derive(Default))]
-pub(super) struct Event<'a> {
+pub(super) struct MessagesEvent<'a> {
     #[serde(rename = "type", borrow)]
-    pub(super) kind: Option<Text<'a>>,
+    pub(super) kind: Option<WireText<'a>>,
     pub(super) index: Option<u64>,
     #[serde(borrow)]
     pub(super) message: Option<Box<Start<'a>>>,
     #[serde(borrow)]
     pub(super) content_block: Option<&'a RawValue>,
     #[serde(borrow)]
-    pub(super) delta: Option<Box<Delta<'a>>>,
+    pub(super) delta: Option<Box<MessagesDelta<'a>>>,
     pub(super) usage: Option<ReportedUsage>,
     #[serde(borrow)]
     pub(super) error: Option<Box<ErrorBody<'a>>>,
@@ -40,39 +40,39 @@ pub(super) struct Event<'a> {
 #[derive(Debug, Deserialize)]
 pub(super) struct Start<'a> {
     #[serde(borrow)]
-    pub(super) id: Option<Text<'a>>,
+    pub(super) id: Option<WireText<'a>>,
     #[serde(borrow)]
-    pub(super) model: Option<Text<'a>>,
+    pub(super) model: Option<WireText<'a>>,
     #[serde(borrow)]
-    pub(super) stop_reason: Option<Text<'a>>,
+    pub(super) stop_reason: Option<WireText<'a>>,
     #[serde(borrow)]
-    pub(super) stop_sequence: Option<Text<'a>>,
+    pub(super) stop_sequence: Option<WireText<'a>>,
     pub(super) usage: Option<ReportedUsage>,
 }
 
 /// What is added to a block or to the message.
 #[derive(Debug, Default, Deserialize)]
-pub(super) struct Delta<'a> {
+pub(super) struct MessagesDelta<'a> {
     #[serde(rename = "type", borrow)]
-    pub(super) kind: Option<Text<'a>>,
+    pub(super) kind: Option<WireText<'a>>,
     #[serde(borrow)]
-    pub(super) text: Option<Text<'a>>,
+    pub(super) text: Option<WireText<'a>>,
     #[serde(borrow)]
-    pub(super) partial_json: Option<Text<'a>>,
+    pub(super) partial_json: Option<WireText<'a>>,
     #[serde(borrow)]
-    pub(super) thinking: Option<Text<'a>>,
+    pub(super) thinking: Option<WireText<'a>>,
     #[serde(borrow)]
-    pub(super) signature: Option<Text<'a>>,
+    pub(super) signature: Option<WireText<'a>>,
     #[serde(borrow)]
     pub(super) citation: Option<&'a RawValue>,
     #[serde(borrow)]
-    pub(super) stop_reason: Option<Text<'a>>,
+    pub(super) stop_reason: Option<WireText<'a>>,
     #[serde(borrow)]
-    pub(super) stop_sequence: Option<Text<'a>>,
+    pub(super) stop_sequence: Option<WireText<'a>>,
     #[serde(borrow)]
     pub(super) stop_details: Option<&'a RawValue>,
     #[serde(borrow)]
-    pub(super) content: Option<Text<'a>>,
+    pub(super) content: Option<WireText<'a>>,
 }
 
 /// What a delta adds to a block, by its kind. What the kind demands may be missing.
@@ -89,9 +89,9 @@ pub(super) enum Addition<'a> {
     Unknown,
 }
 
-impl<'a> Delta<'a> {
+impl<'a> MessagesDelta<'a> {
     pub(super) fn addition(self) -> Addition<'a> {
-        let text = |it: Option<Text<'a>>| it.map(|it| it.0);
+        let text = |it: Option<WireText<'a>>| it.map(|it| it.0);
         match self.kind.as_ref().map(|it| it.0.as_ref()).unwrap_or_default() {
             "text_delta" => Addition::Text(text(self.text)),
             "thinking_delta" => Addition::Thinking(text(self.thinking)),
@@ -130,18 +130,18 @@ pub(crate) fn refusal_of(details: Option<&RawValue>) -> Option<Arc<str>> {
 #[derive(Deserialize)]
 struct StopDetails<'a> {
     #[serde(borrow)]
-    category: Option<Text<'a>>,
+    category: Option<WireText<'a>>,
     #[serde(borrow)]
-    explanation: Option<Text<'a>>,
+    explanation: Option<WireText<'a>>,
 }
 
 /// The `error` of an error event or of a body.
 #[derive(Debug, Deserialize)]
 pub(crate) struct ErrorBody<'a> {
     #[serde(rename = "type", borrow)]
-    pub(crate) kind: Option<Text<'a>>,
+    pub(crate) kind: Option<WireText<'a>>,
     #[serde(borrow)]
-    pub(crate) message: Option<Text<'a>>,
+    pub(crate) message: Option<WireText<'a>>,
     /// Of servers that speak the other dialect; may be a number there.
     #[serde(borrow)]
     pub(crate) code: Option<&'a RawValue>,
@@ -252,7 +252,7 @@ impl ReportedUsage {
 #[derive(Debug, Deserialize)]
 pub(super) struct KindOnly<'a> {
     #[serde(rename = "type", borrow)]
-    pub(super) kind: Option<Text<'a>>,
+    pub(super) kind: Option<WireText<'a>>,
 }
 
 /// A block delta of which only the kind can be read.
@@ -267,12 +267,12 @@ pub(super) struct OddDelta<'a> {
 /// a comma before each.
 #[derive(Debug, Default)]
 pub(super) struct BlockStart<'a> {
-    pub(super) kind: Option<Text<'a>>,
-    pub(super) text: Option<Text<'a>>,
-    pub(super) thinking: Option<Text<'a>>,
-    pub(super) signature: Option<Text<'a>>,
-    pub(super) id: Option<Text<'a>>,
-    pub(super) name: Option<Text<'a>>,
+    pub(super) kind: Option<WireText<'a>>,
+    pub(super) text: Option<WireText<'a>>,
+    pub(super) thinking: Option<WireText<'a>>,
+    pub(super) signature: Option<WireText<'a>>,
+    pub(super) id: Option<WireText<'a>>,
+    pub(super) name: Option<WireText<'a>>,
     pub(super) input: Option<&'a RawValue>,
     pub(super) citations: Option<Vec<&'a RawValue>>,
     pub(super) rest: String,
@@ -295,7 +295,7 @@ impl<'de> Visitor<'de> for BlockStartVisitor {
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
         let mut start = BlockStart::default();
-        while let Some(Text(key)) = map.next_key()? {
+        while let Some(WireText(key)) = map.next_key()? {
             match key.as_ref() {
                 "type" => start.kind = map.next_value()?,
                 "text" => start.text = map.next_value()?,

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{Target, ViewMessage, server_tools::ServerBlock};
+use super::{ViewMessage, ViewTarget, server_tools::ServerBlock};
 use crate::{
     block::{Block, BlockKind},
     ids::ToolUseId,
@@ -39,7 +39,7 @@ pub(crate) fn is_acceptable(messages: &[ViewMessage]) -> bool {
 
 /// Whether this provider would accept them, for this model: what
 /// [`compile_for`](super::compile_for) promises.
-pub(crate) fn is_acceptable_for(target: Target<'_>, messages: &[ViewMessage]) -> bool {
+pub(crate) fn is_acceptable_for(target: ViewTarget<'_>, messages: &[ViewMessage]) -> bool {
     let features = target.format.features();
     let is_foreign = |block: &Block| match block.kind() {
         BlockKind::Thinking { signature, .. } => !features.signed_thinking || signature.is_none(),

@@ -8,7 +8,7 @@
 
 use std::sync::Arc;
 
-use super::{Compiler, MAX_VIEW_BYTES, Target, View, ViewMessage};
+use super::{Compiler, MAX_VIEW_BYTES, View, ViewMessage, ViewTarget};
 use crate::{
     block::Block,
     digest::Digest,
@@ -74,7 +74,7 @@ pub(in crate::step5_model_call) struct Extent {
 
 impl CarriedView {
     /// The view of a conversation for this reader; the next one goes on from it.
-    pub fn compile(&mut self, messages: &[Arc<Message>], target: Target<'_>) -> GrownView {
+    pub fn compile(&mut self, messages: &[Arc<Message>], target: ViewTarget<'_>) -> GrownView {
         let goes_on = self.format == target.format
             && self.model.as_deref() == target.model
             && self.sources.begins(messages, Arc::ptr_eq)
@@ -104,7 +104,7 @@ impl CarriedView {
     }
 
     /// Compiles what follows the settled part; nothing when that part does not hold any more.
-    fn go_on(&mut self, messages: &[Arc<Message>], target: Target<'_>) -> Option<GrownView> {
+    fn go_on(&mut self, messages: &[Arc<Message>], target: ViewTarget<'_>) -> Option<GrownView> {
         let new = messages.get(self.sources.len()..)?;
         self.looks += new.len() as u64;
         let is_settled = self.sources.len() != 0;

@@ -33,7 +33,7 @@ pub(super) enum ServerBlock {
 }
 
 #[derive(Deserialize)]
-struct Ids {
+struct ServerToolIds {
     id: Option<String>,
     tool_use_id: Option<String>,
 }
@@ -47,10 +47,12 @@ impl ServerBlock {
         }
         let mut wire = Vec::with_capacity(block.wire_open().len() + 1);
         block.push_wire(&mut wire);
-        let ids: Option<Ids> = serde_json::from_slice(&wire).ok();
+        let ids: Option<ServerToolIds> = serde_json::from_slice(&wire).ok();
         match (is_call, ids) {
-            (true, Some(Ids { id, .. })) => Self::Call(id.unwrap_or_default()),
-            (false, Some(Ids { tool_use_id, .. })) => Self::Result(tool_use_id.unwrap_or_default()),
+            (true, Some(ServerToolIds { id, .. })) => Self::Call(id.unwrap_or_default()),
+            (false, Some(ServerToolIds { tool_use_id, .. })) => {
+                Self::Result(tool_use_id.unwrap_or_default())
+            }
             (_, None) => Self::None,
         }
     }

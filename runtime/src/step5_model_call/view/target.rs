@@ -13,14 +13,14 @@ use crate::{
 
 /// The reader of a view.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Target<'a> {
+pub struct ViewTarget<'a> {
     /// The wire format of the model's provider.
     pub format: WireFormat,
     /// The model by its name there; `None`: whichever has answered so far.
     pub model: Option<&'a str>,
 }
 
-impl Target<'_> {
+impl ViewTarget<'_> {
     /// Whether reasoning that this model has signed goes back. Of an answer that does not say who
     /// gave it, it does.
     pub(super) fn reads_reasoning_of(self, model: Option<&str>) -> bool {

@@ -5,7 +5,7 @@
 //! none. Sources: GNU coreutils 9.1, GNU findutils 4.9, GNU tar 1.34, Info-ZIP 6.0, 7-Zip 23, git 2.39, rsync 3.2.
 
 use super::{
-    CommandContext, Part,
+    CommandContext, CommandPart,
     escapes::call,
     files::{Changes, Named, listed, named, shortened},
     options::{has_letter, is_long, operands},
@@ -111,7 +111,7 @@ fn finds_all(args: &[Word]) -> Option<bool> {
 pub(super) fn of_program(
     name: &str,
     args: &[Word],
-    part: &Part,
+    part: &CommandPart,
     around: &CommandContext,
     found: &mut Changes,
 ) {
@@ -223,7 +223,12 @@ fn unpacked_to(name: &str, args: &[Word]) -> Option<Word> {
 }
 
 /// Adds the directories of which the names come that a program is given on its input.
-pub(super) fn of_fed(words: &[Word], part: &Part, around: &CommandContext, found: &mut Changes) {
+pub(super) fn of_fed(
+    words: &[Word],
+    part: &CommandPart,
+    around: &CommandContext,
+    found: &mut Changes,
+) {
     let Some((name, args)) = words.split_first() else { return };
     let Some(piped) = part.piped.as_ref().filter(|it| it.lists_files()) else { return };
     if !may_change(base(&name.text), args) {

@@ -13,8 +13,8 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    CommandContext, Part, ShellCommand,
-    dirs::Target,
+    CommandContext, CommandPart, ShellCommand,
+    dirs::PathTarget,
     edits::is_device,
     escapes::{self, escapes},
     files::{Changes, Named, changes, named, shortened},
@@ -71,7 +71,7 @@ pub(crate) fn class(command: &ShellCommand) -> CommandClass {
     command.changes().map(|(part, it)| of_part(part, it, around)).max().unwrap_or(ReadOnly)
 }
 
-fn of_part(part: &Part, found: &Changes, around: &CommandContext) -> CommandClass {
+fn of_part(part: &CommandPart, found: &Changes, around: &CommandContext) -> CommandClass {
     let writes = found.writes.iter().map(|it| of_write(it, part, around));
     let sets = part.assignments.iter().any(|it| tables::is_run(&it.name));
     let sets = if sets { Dangerous } else { ReadOnly };
@@ -80,18 +80,23 @@ fn of_part(part: &Part, found: &Changes, around: &CommandContext) -> CommandClas
     writes.max().unwrap_or(ReadOnly).max(sets).max(runs)
 }
 
-fn of_write(file: &Named, part: &Part, around: &CommandContext) -> CommandClass {
+fn of_write(file: &Named, part: &CommandPart, around: &CommandContext) -> CommandClass {
     if is_device(file) {
         return ReadOnly;
     }
     let is_protected = file.paths.iter().any(|it| is_protected(it));
-    let is_glob = matches!(file.target, Target::Glob(_));
+    let is_glob = matches!(file.target, PathTarget::Glob(_));
     let is_inside = file.is_inside(&part.dirs, around)
         || is_glob && !part.dirs.is_unknown() && file.paths.iter().all(|it| around.hold(it));
     if is_inside && !is_protected { WorkspaceWrite } else { Dangerous }
 }
 
-fn of_words(words: &[Word], part: &Part, found: &Changes, around: &CommandContext) -> CommandClass {
+fn of_words(
+    words: &[Word],
+    part: &CommandPart,
+    found: &Changes,
+    around: &CommandContext,
+) -> CommandClass {
     let Some((name, args)) = words.split_first() else { return ReadOnly };
     let Some(name) = name.literal() else { return Dangerous };
     let texts: Vec<&str> = args.iter().map(|it| it.text.as_str()).collect();
@@ -157,7 +162,7 @@ fn of_words(words: &[Word], part: &Part, found: &Changes, around: &CommandContex
 
 /// Whether a program that changes files is given one that does not lie in the workspace. What comes after `--` is for
 /// the program that it runs.
-fn leads_out(name: &str, args: &[Word], part: &Part, around: &CommandContext) -> bool {
+fn leads_out(name: &str, args: &[Word], part: &CommandPart, around: &CommandContext) -> bool {
     let is_output = |option: &str| ["out", "dir", "target"].iter().any(|it| option.contains(it));
     args.iter().take_while(|it| it.text != "--").any(|arg| {
         let value = match arg.text.split_once('=') {
@@ -173,14 +178,14 @@ fn leads_out(name: &str, args: &[Word], part: &Part, around: &CommandContext) ->
 }
 
 /// Changes of known files.
-fn changed(found: &Changes, part: &Part, around: &CommandContext) -> CommandClass {
+fn changed(found: &Changes, part: &CommandPart, around: &CommandContext) -> CommandClass {
     if found.is_critical {
         return Dangerous;
     }
     found.altered().map(|it| of_write(it, part, around)).max().unwrap_or(ReadOnly)
 }
 
-fn of_find(args: &[Word], part: &Part, around: &CommandContext) -> CommandClass {
+fn of_find(args: &[Word], part: &CommandPart, around: &CommandContext) -> CommandClass {
     let acts = |it: &Word| {
         ["-delete", "-fprint", "-fls", "-ok"].iter().any(|action| it.text.starts_with(action))
             || !it.is_known()
@@ -207,11 +212,16 @@ fn decides(arg: &str) -> bool {
 }
 
 /// The class of a command that another one runs.
-fn of_inner(words: &[Word], is_fed: bool, outer: &Part, around: &CommandContext) -> CommandClass {
+fn of_inner(
+    words: &[Word],
+    is_fed: bool,
+    outer: &CommandPart,
+    around: &CommandContext,
+) -> CommandClass {
     if MAX_INNER <= outer.n_outer {
         return Dangerous;
     }
-    let mut inner = Part::new(Vec::new(), words.to_vec(), Vec::new(), outer.dirs.clone());
+    let mut inner = CommandPart::new(Vec::new(), words.to_vec(), Vec::new(), outer.dirs.clone());
     inner.n_outer = outer.n_outer + 1;
     inner.is_fed |= is_fed;
     inner.is_lost = outer.is_lost;
@@ -221,7 +231,7 @@ fn of_inner(words: &[Word], is_fed: bool, outer: &Part, around: &CommandContext)
     }
 }
 
-fn of_tar(args: &[Word], part: &Part, around: &CommandContext) -> CommandClass {
+fn of_tar(args: &[Word], part: &CommandPart, around: &CommandContext) -> CommandClass {
     if escapes(part) {
         return Dangerous;
     }

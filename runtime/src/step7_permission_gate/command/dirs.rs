@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, sync::Arc};
 use super::CommandContext;
 use crate::step7_permission_gate::{
     path_resolution::{by_text, joined},
-    shell::word::{Piece, Word},
+    shell::word::{PieceKind, Word},
 };
 
 /// Directories that are followed; more are as good as unknown. Each relative path is looked at from each of them.
@@ -185,7 +185,7 @@ fn is_own(whose: &str) -> bool {
 
 /// A path that a word represents, as far as that is known before the command runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Target {
+pub(crate) enum PathTarget {
     /// This text; from the current directory if it is relative.
     Known(String),
     /// A pattern of paths.
@@ -194,7 +194,7 @@ pub(crate) enum Target {
     Open(String),
 }
 
-impl Target {
+impl PathTarget {
     /// Returns the path as written, with a tilde replaced by its directory.
     pub(crate) fn text(&self) -> &str {
         let (Self::Known(text) | Self::Glob(text) | Self::Open(text)) = self;
@@ -204,32 +204,32 @@ impl Target {
 
 /// What a word represents as a path. `is_lost` says that the command may change what its home or
 /// its current directory is called.
-pub(crate) fn target(word: &Word, home: &str, is_lost: bool) -> Target {
+pub(crate) fn target(word: &Word, home: &str, is_lost: bool) -> PathTarget {
     if word.has_tilde() {
         let end = word.spans.first().map_or(word.text.len(), |it| it.start);
         let user = &word.text[1..end];
         let rest = &word.text[1..];
         let is_own = user.starts_with('/') || (user.is_empty() && end == word.text.len());
         return match (is_own && word.is_known(), word.has_glob()) {
-            _ if is_lost => Target::Open(word.text.clone()),
-            (true, false) => Target::Known(format!("{home}{rest}")),
-            (true, true) => Target::Glob(format!("{home}{rest}")),
-            (false, _) => Target::Open(word.text.clone()),
+            _ if is_lost => PathTarget::Open(word.text.clone()),
+            (true, false) => PathTarget::Known(format!("{home}{rest}")),
+            (true, true) => PathTarget::Glob(format!("{home}{rest}")),
+            (false, _) => PathTarget::Open(word.text.clone()),
         };
     }
-    let opens: Vec<_> = word.spans.iter().filter(|it| it.piece != Piece::Quoted).collect();
+    let opens: Vec<_> = word.spans.iter().filter(|it| it.piece != PieceKind::Quoted).collect();
     match opens[..] {
-        [] if word.has_glob() => Target::Glob(word.text.clone()),
-        [] => Target::Known(word.text.clone()),
+        [] if word.has_glob() => PathTarget::Glob(word.text.clone()),
+        [] => PathTarget::Known(word.text.clone()),
         [span] if span.start == 0 && !is_lost => {
             let rest = &word.text[span.end..];
             let is_whole = rest.is_empty() || rest.starts_with('/');
             match &word.text[..span.end] {
-                open if HERE.contains(&open) && is_whole => Target::Known(format!(".{rest}")),
-                "$HOME" | "${HOME}" if is_whole => Target::Known(format!("{home}{rest}")),
-                _ => Target::Open(word.text.clone()),
+                open if HERE.contains(&open) && is_whole => PathTarget::Known(format!(".{rest}")),
+                "$HOME" | "${HOME}" if is_whole => PathTarget::Known(format!("{home}{rest}")),
+                _ => PathTarget::Open(word.text.clone()),
             }
         }
-        _ => Target::Open(word.text.clone()),
+        _ => PathTarget::Open(word.text.clone()),
     }
 }

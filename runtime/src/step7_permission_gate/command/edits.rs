@@ -1,7 +1,7 @@
 //! Files that a command may change unasked in the mode `acceptEdits` (cases A8).
 
 use super::{
-    CommandContext, Part, escapes,
+    CommandContext, CommandPart, escapes,
     files::{Named, changes},
     options::{Table, is_long},
     read_only::has_harmless_assignments,
@@ -96,7 +96,7 @@ const OPTIONS: [Table; 7] = [
 ];
 
 /// Whether a part changes known files of the workspace and nothing else.
-pub(in super::super) fn is_accepted(part: &Part, around: &CommandContext) -> bool {
+pub(in super::super) fn is_accepted(part: &CommandPart, around: &CommandContext) -> bool {
     let name = part.name();
     let Some(table) = OPTIONS.iter().find(|it| it.name == name) else { return false };
     let args = part.args();
@@ -116,7 +116,7 @@ pub(in super::super) fn is_accepted(part: &Part, around: &CommandContext) -> boo
 }
 
 /// Whether a file is known, in the workspace and not protected.
-fn is_editable(file: &Named, part: &Part, around: &CommandContext) -> bool {
+fn is_editable(file: &Named, part: &CommandPart, around: &CommandContext) -> bool {
     file.is_inside(&part.dirs, around) && !file.paths.iter().any(|it| is_protected(it))
 }
 

@@ -14,7 +14,7 @@ pub(super) use git::{
 pub(super) use sed::{files as sed_files, scripts_are_harmless as runs_nothing};
 
 use super::{
-    Part,
+    CommandPart,
     names::{Glance, Names},
     options::{has_letter, is_long},
     part::base,
@@ -22,7 +22,7 @@ use super::{
 use crate::step7_permission_gate::shell::word::Word;
 
 /// Whether a part has such an argument.
-pub(crate) fn escapes(part: &Part) -> bool {
+pub(crate) fn escapes(part: &CommandPart) -> bool {
     let name = base(part.name());
     let args = part.args();
     if part.is_fed && (TABLES.iter().any(|it| it.name == name) || SPECIAL.contains(name)) {
@@ -33,7 +33,7 @@ pub(crate) fn escapes(part: &Part) -> bool {
 }
 
 /// Whether an argument may become such a one: what a pattern meets may be called like an option.
-pub(super) fn may_escape(part: &Part) -> bool {
+pub(super) fn may_escape(part: &CommandPart) -> bool {
     let name = base(part.name());
     let options = || part.args().iter().take_while(|it| it.text != "--");
     let has_options = || SPECIAL.contains(name) || TABLES.iter().any(|it| it.name == name);
@@ -181,7 +181,7 @@ fn runs_for_connection(name: &str, args: &[Word]) -> bool {
 /// Whether an argument may become an option before the program sees it: a file may be called so.
 fn may_be_option(arg: &Word) -> bool {
     let begins_open = arg.spans.first().is_some_and(|it| {
-        it.start == 0 && it.piece != crate::step7_permission_gate::shell::word::Piece::Quoted
+        it.start == 0 && it.piece != crate::step7_permission_gate::shell::word::PieceKind::Quoted
     });
     let is_plain = arg.spans.first().is_none_or(|it| it.start > 0);
     begins_open || is_plain && arg.text.starts_with(['*', '?', '['])

@@ -4,19 +4,19 @@
 //! `test -v 'a[$(rm x)]'`. So where a builtin takes a name, only plain ones pass, and what an expansion may put
 //! in such a place counts as one. Source: bash 5.2, "Bash Builtins" and "Shell Arithmetic".
 
-use super::Part;
+use super::CommandPart;
 use crate::step7_permission_gate::{
     rule::wildcard,
     shell::{
         arithmetic::{self, is_number},
-        tree::{Kind, List},
-        word::{Piece, Span, Word},
+        tree::{CommandKind, List},
+        word::{PieceKind, Word, WordSpan},
     },
 };
 
 /// What a part gives the shell to evaluate.
 #[derive(Debug, Default)]
-pub(super) struct Evaluated {
+pub(super) struct EvaluatedNames {
     /// Variables whose values are evaluated, or may become words of a test.
     pub(super) names: Vec<String>,
     /// There is more than names and numbers.
@@ -24,8 +24,8 @@ pub(super) struct Evaluated {
 }
 
 /// What a part gives the shell to evaluate.
-pub(super) fn evaluated(part: &Part) -> Evaluated {
-    let mut found = Evaluated::default();
+pub(super) fn evaluated(part: &CommandPart) -> EvaluatedNames {
+    let mut found = EvaluatedNames::default();
     let args = part.args();
     match part.name() {
         "let" => args.iter().for_each(|it| found.sum(it)),
@@ -90,14 +90,14 @@ pub(super) fn value(word: &Word) -> Value {
     let is_sum = |text: &str| {
         text.starts_with("$((") && text.ends_with("))") || is_number(text) || text.starts_with("$[")
     };
-    let is_whole = |it: &Span| it.start == 0 && it.end == word.text.len() && is_sum(&word.text);
+    let is_whole = |it: &WordSpan| it.start == 0 && it.end == word.text.len() && is_sum(&word.text);
     match &word.spans[..] {
         [span] if is_whole(span) || prints_number(word) => Value::Sum(Vec::new()),
         _ => Value::Open,
     }
 }
 
-impl Evaluated {
+impl EvaluatedNames {
     /// A word in the place of a name.
     fn name(&mut self, word: &Word) {
         match word.literal() {
@@ -141,7 +141,7 @@ impl Evaluated {
             let pattern = word.text[..begin].replace('?', "*") + rest;
             self.is_open |= ["-v", "-R", "-p"].iter().any(|it| wildcard(&pattern, it));
         }
-        for span in word.spans.iter().filter(|it| it.piece != Piece::Quoted) {
+        for span in word.spans.iter().filter(|it| it.piece != PieceKind::Quoted) {
             let text = &word.text[span.start..span.end];
             match variable(text) {
                 Some(name) => self.names.push(name),
@@ -197,12 +197,12 @@ impl Evaluated {
                 return;
             }
             let begins_open =
-                arg.spans.first().is_some_and(|it| it.start == 0 && it.piece != Piece::Quoted);
+                arg.spans.first().is_some_and(|it| it.start == 0 && it.piece != PieceKind::Quoted);
             if begins_open || arg.has_glob() {
                 self.expansion(arg);
             }
             // What may come to nothing leaves its place to the next word.
-            if arg.spans.iter().all(|it| it.piece != Piece::Open { quoted: false }) {
+            if arg.spans.iter().all(|it| it.piece != PieceKind::Open { quoted: false }) {
                 return;
             }
         }
@@ -223,9 +223,9 @@ impl Evaluated {
                 continue;
             }
             let is_one = !word.has_glob()
-                && word.spans.iter().all(|it| it.piece != Piece::Open { quoted: false });
+                && word.spans.iter().all(|it| it.piece != PieceKind::Open { quoted: false });
             let begins_plain =
-                word.spans.first().is_none_or(|it| it.start > 0 || it.piece == Piece::Quoted);
+                word.spans.first().is_none_or(|it| it.start > 0 || it.piece == PieceKind::Quoted);
             let is_operand = follows
                 || at(Some(i + 1)).is_some_and(|it| compares(it) || joins(it))
                 || before.is_some_and(is_unary)
@@ -249,7 +249,7 @@ impl Evaluated {
             let name = name.strip_suffix('+').unwrap_or(name);
             if has_subscripts {
                 match arg.spans.first() {
-                    Some(it) if it.start < name.len() && it.piece != Piece::Quoted => {
+                    Some(it) if it.start < name.len() && it.piece != PieceKind::Quoted => {
                         self.expansion(arg);
                     }
                     _ => self.name_as_written(name),
@@ -301,7 +301,7 @@ fn last_prints_number(list: &List) -> bool {
     let Some(last) = item.first.commands.last().filter(|_| item.rest.is_empty()) else {
         return false;
     };
-    let Kind::Simple(simple) = &last.kind else { return false };
+    let CommandKind::Simple(simple) = &last.kind else { return false };
     if !simple.assignments.is_empty() || !simple.words.iter().all(Word::is_literal) {
         return false;
     }

@@ -1,9 +1,9 @@
 //! Files that a part reads, changes and takes away, as far as its words say.
 
 use super::{
-    CommandContext, Part,
+    CommandContext, CommandPart,
     changed_below::{self, ChangedBelow},
-    dirs::{Dirs, Target, target, through_process},
+    dirs::{Dirs, PathTarget, target, through_process},
     links_below, lists,
     options::{has_letter, included, is_long, operands},
     part::base,
@@ -18,7 +18,7 @@ use crate::step7_permission_gate::{
     protected::is_protected,
     shell::{
         tree::Redirect,
-        word::{Piece, Word},
+        word::{PieceKind, Word},
     },
 };
 
@@ -26,7 +26,7 @@ use crate::step7_permission_gate::{
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Named {
     /// What the word represents.
-    pub(crate) target: Target,
+    pub(crate) target: PathTarget,
     /// Where it may be, by text; as written where the directory is not known.
     pub(crate) paths: Vec<String>,
 }
@@ -34,7 +34,7 @@ pub(crate) struct Named {
 impl Named {
     /// Whether it is known, and lies in the workspace wherever the shell is.
     pub(crate) fn is_inside(&self, dirs: &Dirs, around: &CommandContext) -> bool {
-        let is_known = matches!(self.target, Target::Known(_));
+        let is_known = matches!(self.target, PathTarget::Known(_));
         let is_placed = self.target.text().starts_with('/') || !dirs.is_unknown();
         is_known && is_placed && self.paths.iter().all(|it| around.hold(it))
     }
@@ -82,7 +82,7 @@ impl Changes {
 }
 
 /// What a part does to files.
-pub(crate) fn changes(part: &Part, around: &CommandContext) -> Changes {
+pub(crate) fn changes(part: &CommandPart, around: &CommandContext) -> Changes {
     let mut found = Changes::default();
     for (kind, word) in &part.redirections {
         match kind {
@@ -110,7 +110,9 @@ pub(crate) fn changes(part: &Part, around: &CommandContext) -> Changes {
             links_below::add(name, args, part, around, &mut found);
             changed_below::of_program(name, args, part, around, &mut found);
             if lists::names_files(name, args) {
-                found.reads.push(Named { target: Target::Open(String::new()), paths: Vec::new() });
+                found
+                    .reads
+                    .push(Named { target: PathTarget::Open(String::new()), paths: Vec::new() });
             }
             if start == program {
                 suspects::suspected(name, args, part, around, &mut found);
@@ -126,7 +128,7 @@ pub(crate) fn changes(part: &Part, around: &CommandContext) -> Changes {
 }
 
 /// What a program does to files whose names come from its input.
-fn fed(start: usize, part: &Part, around: &CommandContext, found: &mut Changes) {
+fn fed(start: usize, part: &CommandPart, around: &CommandContext, found: &mut Changes) {
     let Some((name, args)) = part.words[start..].split_first() else { return };
     let name = base(&name.text);
     let at = |word: &Word| named(word, part, around);
@@ -152,19 +154,19 @@ fn fed(start: usize, part: &Part, around: &CommandContext, found: &mut Changes) 
         found.trees.extend(files.iter().cloned());
         found.reads.extend(files);
     } else if reads {
-        found.reads.push(Named { target: Target::Open(String::new()), paths: Vec::new() });
+        found.reads.push(Named { target: PathTarget::Open(String::new()), paths: Vec::new() });
     }
 }
 
 /// The places of which the names come that a program in front of this part lists.
 pub(super) fn listed(
     piped: &Piped,
-    part: &Part,
+    part: &CommandPart,
     around: &CommandContext,
 ) -> impl Iterator<Item = Named> {
     // Patterns of names in quotes are those of `find`.
     let of = |word: &Word| match target(word, &around.home, part.is_lost) {
-        Target::Known(text) if text.contains(['*', '?', '[']) => Target::Glob(text),
+        PathTarget::Known(text) if text.contains(['*', '?', '[']) => PathTarget::Glob(text),
         other => other,
     };
     let words = &*piped.words;
@@ -175,16 +177,16 @@ pub(super) fn listed(
 }
 
 /// Where a word leads from every directory.
-pub(super) fn named(word: &Word, part: &Part, around: &CommandContext) -> Named {
+pub(super) fn named(word: &Word, part: &CommandPart, around: &CommandContext) -> Named {
     place_in(target(word, &around.home, part.is_lost), &part.dirs, around)
 }
 
 /// Where something leads from these directories.
-pub(super) fn place_in(target: Target, dirs: &Dirs, around: &CommandContext) -> Named {
+pub(super) fn place_in(target: PathTarget, dirs: &Dirs, around: &CommandContext) -> Named {
     let text = target.text();
     let written = match (through_process(text, dirs), dirs.all()) {
         (Some(paths), _) if paths.is_empty() => {
-            return Named { target: Target::Open(text.to_owned()), paths };
+            return Named { target: PathTarget::Open(text.to_owned()), paths };
         }
         (Some(paths), _) => paths,
         (None, _) if text.starts_with('/') => vec![text.to_owned()],
@@ -204,21 +206,21 @@ pub(super) fn place_in(target: Target, dirs: &Dirs, around: &CommandContext) -> 
     for path in written {
         add(by_text(&path));
         let places = match target {
-            Target::Glob(_) => around.places_of_pattern(&path),
-            Target::Known(_) | Target::Open(_) => around.places(&path),
+            PathTarget::Glob(_) => around.places_of_pattern(&path),
+            PathTarget::Known(_) | PathTarget::Open(_) => around.places(&path),
         };
         places.iter().cloned().for_each(&mut add);
         is_lost |= around.is_of_process(&path);
     }
     // Where its process will be is not known.
-    let target = if is_lost { Target::Open(target.text().to_owned()) } else { target };
+    let target = if is_lost { PathTarget::Open(target.text().to_owned()) } else { target };
     Named { target, paths }
 }
 
 fn operands_of(
     name: &str,
     args: &[Word],
-    part: &Part,
+    part: &CommandPart,
     around: &CommandContext,
     found: &mut Changes,
 ) {
@@ -297,7 +299,7 @@ fn of_awk(args: &[Word], at: impl Fn(&Word) -> Named, found: &mut Changes) {
     for arg in args.iter().filter(opens) {
         let texts = arg.text.split('"').skip(1).filter(|it| !it.is_empty());
         found.reads.extend(texts.map(|it| at(&Word::plain(it))));
-        found.reads.push(Named { target: Target::Open(String::new()), paths: Vec::new() });
+        found.reads.push(Named { target: PathTarget::Open(String::new()), paths: Vec::new() });
     }
 }
 
@@ -339,7 +341,7 @@ pub(super) fn shortened(word: &Word, value: &str) -> Word {
         true => Word::plain(value),
         false => {
             let mut short = Word::plain(value);
-            short.mark(0, Piece::Open { quoted: false });
+            short.mark(0, PieceKind::Open { quoted: false });
             short
         }
     }

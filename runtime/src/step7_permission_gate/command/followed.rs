@@ -18,10 +18,10 @@ use serde::{Deserialize, Serialize};
 use self::pattern::{first_pattern, name_pattern};
 use super::{
     dirs::ProcessWalk,
-    moved::{Choice, Moved},
+    moved::{MoveIndex, Moved},
 };
 use crate::step7_permission_gate::{
-    path_resolution::{Found, by_text, follow_noting},
+    path_resolution::{PathEntry, by_text, follow_noting},
     path_rule::lies_in,
     rule::wildcard,
 };
@@ -40,7 +40,7 @@ const MAX_MOVES: usize = 4_000;
 pub struct Look {
     /// What lies at an absolute path, its last link not followed; asked about paths without links in their
     /// parents.
-    pub at: fn(&str) -> Found,
+    pub at: fn(&str) -> PathEntry,
     /// What the directory at an absolute path holds, of which it reads as many entries as the number allows. `None`
     /// where there are more, or a link or directory has no name in UTF-8; empty where there is no
     /// directory that can be read.
@@ -59,7 +59,7 @@ pub struct Listing {
 impl Look {
     /// Finds nothing anywhere.
     pub fn nowhere() -> Self {
-        Self { at: |_| Found::Missing, list: |_, _| Some(Listing::default()) }
+        Self { at: |_| PathEntry::Missing, list: |_, _| Some(Listing::default()) }
     }
 }
 
@@ -85,13 +85,13 @@ impl LinksSeen {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Follower {
     look: Option<Look>,
-    seen: Rc<RefCell<Seen>>,
+    seen: Rc<RefCell<PathCache>>,
 }
 
 #[derive(Debug, Default)]
-struct Seen {
+struct PathCache {
     /// What lies at each path that was looked at.
-    paths: BTreeMap<String, Found>,
+    paths: BTreeMap<String, PathEntry>,
     /// Where whole paths lead besides.
     places: BTreeMap<String, Arc<[String]>>,
     /// Where patterns lead besides.
@@ -111,22 +111,23 @@ struct Seen {
 impl Follower {
     /// Looks at the world, at this many paths at most.
     pub(crate) fn looking(look: Look, n_looks: usize) -> Self {
-        let seen = Seen { n_left: n_looks, ..Seen::default() };
+        let seen = PathCache { n_left: n_looks, ..PathCache::default() };
         Self { look: Some(look), seen: Rc::new(RefCell::new(seen)) }
     }
 
     /// Knows these links and looks at nothing.
     pub(crate) fn remembering(seen: LinksSeen) -> Self {
-        let paths = seen.links.into_iter().map(|(path, text)| (path, Found::Link(text))).collect();
-        let seen = Seen { paths, is_cut: seen.is_cut, n_left: STEPS, ..Seen::default() };
+        let paths =
+            seen.links.into_iter().map(|(path, text)| (path, PathEntry::Link(text))).collect();
+        let seen = PathCache { paths, is_cut: seen.is_cut, n_left: STEPS, ..PathCache::default() };
         Self { look: None, seen: Rc::new(RefCell::new(seen)) }
     }
 
     /// The links on the way.
     pub(crate) fn links(&self) -> LinksSeen {
         let seen = self.seen.borrow();
-        let link = |(path, found): (&String, &Found)| match found {
-            Found::Link(text) => Some((path.clone(), text.clone())),
+        let link = |(path, found): (&String, &PathEntry)| match found {
+            PathEntry::Link(text) => Some((path.clone(), text.clone())),
             _ => None,
         };
         let links = seen.paths.iter().filter_map(link).collect();
@@ -168,7 +169,7 @@ impl Follower {
             let mut walk = ProcessWalk::default();
             let mut below =
                 |at: &str| match walk.enters(at) || homes.iter().any(|home| lies_in(home, at)) {
-                    true => Found::Directory,
+                    true => PathEntry::Directory,
                     false => seen.look(self.look, at, choice),
                 };
             let _end = follow_noting(path, &mut below, &mut |_| is_linked = true);
@@ -183,7 +184,7 @@ impl Follower {
             };
             let mut walk = ProcessWalk::default();
             let mut look = |at: &str| match walk.enters(at) {
-                true => Found::Directory,
+                true => PathEntry::Directory,
                 false => seen.look(self.look, at, choice),
             };
             let end = follow_noting(path, &mut look, &mut |it| note(by_text(&it)));
@@ -292,7 +293,7 @@ impl Follower {
     }
 }
 
-impl Seen {
+impl PathCache {
     /// Takes so much from what may still be looked at; false when there is not enough.
     fn takes(&mut self, n: usize) -> bool {
         let left = self.n_left.checked_sub(n);
@@ -346,31 +347,31 @@ impl Seen {
     }
 
     /// What lies at a path, or may lie there once everything is moved.
-    fn look(&mut self, look: Option<Look>, path: &str, choice: Choice) -> Found {
-        let mut best = Found::Missing;
+    fn look(&mut self, look: Option<Look>, path: &str, choice: MoveIndex) -> PathEntry {
+        let mut best = PathEntry::Missing;
         for source in self.moved.sources(path, choice) {
             match self.look_at(look, &source) {
-                link @ Found::Link(_) => return link,
-                Found::Missing => {}
+                link @ PathEntry::Link(_) => return link,
+                PathEntry::Missing => {}
                 found => best = found,
             }
         }
         match (self.look_at(look, path), best) {
-            (Found::Missing, best) => best,
+            (PathEntry::Missing, best) => best,
             (found, _) => found,
         }
     }
 
-    fn look_at(&mut self, look: Option<Look>, path: &str) -> Found {
+    fn look_at(&mut self, look: Option<Look>, path: &str) -> PathEntry {
         let entry = match self.paths.entry(path.to_owned()) {
             Entry::Occupied(known) => return known.get().clone(),
             Entry::Vacant(entry) => entry,
         };
         // Only links are remembered.
-        let Some(look) = look else { return Found::Directory };
+        let Some(look) = look else { return PathEntry::Directory };
         if self.n_left == 0 {
             self.is_cut = true;
-            return Found::Missing;
+            return PathEntry::Missing;
         }
         self.n_left -= 1;
         entry.insert((look.at)(path)).clone()

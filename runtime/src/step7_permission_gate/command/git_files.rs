@@ -3,8 +3,8 @@
 //! Sources: gitrevisions(7), and pathspec in gitglossary(7), git 2.39.
 
 use super::{
-    CommandContext, Part,
-    dirs::{Dirs, Target, target},
+    CommandContext, CommandPart,
+    dirs::{Dirs, PathTarget, target},
     escapes::{GitCall, call},
     files::{Changes, Named, has_pattern, place_in, shortened},
     names::Names,
@@ -46,7 +46,12 @@ static TAKE_MESSAGES: Names =
     Names::of(&["commit", "merge", "notes", "stash", "tag", "cherry-pick"]);
 
 /// Adds what a call of git reads; `args` are the words after `git`.
-pub(super) fn reads(args: &[Word], part: &Part, around: &CommandContext, found: &mut Changes) {
+pub(super) fn reads(
+    args: &[Word],
+    part: &CommandPart,
+    around: &CommandContext,
+    found: &mut Changes,
+) {
     let call = call(args);
     let dirs = directories(&call, part, around);
     // What a `-c key=value` names, `include.path` above all.
@@ -57,7 +62,7 @@ pub(super) fn reads(args: &[Word], part: &Part, around: &CommandContext, found: 
         // Repositories, and files of configuration.
         let operands = call.args.iter().flat_map(super::outputs::values);
         let here = |it: Word| place_in(target(&it, &around.home, part.is_lost), &dirs, around);
-        let places = operands.map(here).filter(|it| matches!(it.target, Target::Known(_)));
+        let places = operands.map(here).filter(|it| matches!(it.target, PathTarget::Known(_)));
         found.reads.extend(places);
     }
     if call.command == "mv" {
@@ -85,7 +90,7 @@ pub(super) fn reads(args: &[Word], part: &Part, around: &CommandContext, found: 
     };
     if call.args.iter().any(is_fed) {
         // Its input, or a file, names the objects.
-        found.reads.push(Named { target: Target::Open(String::new()), paths: Vec::new() });
+        found.reads.push(Named { target: PathTarget::Open(String::new()), paths: Vec::new() });
     }
     let is_grep = call.command == "grep";
     let mut n_skipped = usize::from(is_grep && has_pattern("grep", call.args));
@@ -128,25 +133,25 @@ pub(super) fn reads(args: &[Word], part: &Part, around: &CommandContext, found: 
         found.trees.extend(named.iter().cloned());
     }
     if is_grep || call.args.iter().any(|it| is_long(&it.text, "--relative")) {
-        found.trees.push(place_in(Target::Known(".".to_owned()), &dirs, around));
+        found.trees.push(place_in(PathTarget::Known(".".to_owned()), &dirs, around));
     }
     found.reads.extend(named);
 }
 
 /// The directories that it works in, `-C` and `--work-tree` followed.
-pub(super) fn directories(call: &GitCall<'_>, part: &Part, around: &CommandContext) -> Dirs {
+pub(super) fn directories(call: &GitCall<'_>, part: &CommandPart, around: &CommandContext) -> Dirs {
     let mut dirs = part.dirs.clone();
     let mut options = call.global.iter();
     while let Some(option) = options.next() {
         let attached = option.text.strip_prefix("--work-tree=");
         if let Some(to) = attached {
             dirs = match target(&shortened(option, to), &around.home, part.is_lost) {
-                Target::Known(to) => dirs.join(&to, around),
+                PathTarget::Known(to) => dirs.join(&to, around),
                 _ => Dirs::unknown(),
             };
         } else if matches!(&*option.text, "-C" | "--work-tree") {
             dirs = match options.next().map(|it| target(it, &around.home, part.is_lost)) {
-                Some(Target::Known(to)) => dirs.join(&to, around),
+                Some(PathTarget::Known(to)) => dirs.join(&to, around),
                 _ => Dirs::unknown(),
             };
         }
@@ -155,10 +160,10 @@ pub(super) fn directories(call: &GitCall<'_>, part: &Part, around: &CommandConte
 }
 
 /// Where an operand leads: as it is, and as the path of a revision or a pathspec.
-fn places(word: &Word, dirs: &Dirs, part: &Part, around: &CommandContext) -> Vec<Named> {
+fn places(word: &Word, dirs: &Dirs, part: &CommandPart, around: &CommandContext) -> Vec<Named> {
     let of = |word: &Word| match target(word, &around.home, part.is_lost) {
         // Git itself expands what is quoted.
-        Target::Known(text) if text.contains(['*', '?', '[']) => Target::Glob(text),
+        PathTarget::Known(text) if text.contains(['*', '?', '[']) => PathTarget::Glob(text),
         other => other,
     };
     let mut found = vec![place_in(of(word), dirs, around)];

@@ -4,8 +4,8 @@
 //! Sources: GNU coreutils 9.1, util-linux 2.38.
 
 use super::{
-    CommandContext, Part,
-    dirs::{Dirs, Target, target},
+    CommandContext, CommandPart,
+    dirs::{Dirs, PathTarget, target},
     files::{Changes, named, place_in},
     options::{has_letter, is_long, operands},
     outputs::values,
@@ -17,7 +17,7 @@ pub(super) fn renamed(
     name: &str,
     args: &[Word],
     (sources, to): (&[&Word], &[Word]),
-    part: &Part,
+    part: &CommandPart,
     around: &CommandContext,
     found: &mut Changes,
 ) {
@@ -62,7 +62,7 @@ pub(super) fn renamed(
 /// Adds what `mount` and `link` show under another name.
 pub(super) fn shown_elsewhere(
     args: &[Word],
-    part: &Part,
+    part: &CommandPart,
     around: &CommandContext,
     found: &mut Changes,
 ) {
@@ -79,11 +79,11 @@ pub(super) fn shown_elsewhere(
 }
 
 /// The directory that holds a path.
-fn above(path: &str, part: &Part, around: &CommandContext) -> Dirs {
+fn above(path: &str, part: &CommandPart, around: &CommandContext) -> Dirs {
     part.dirs.join(&format!("{path}/.."), around)
 }
 
 /// Whether a path climbs: after a link the target is not known.
-pub(super) fn climbs(target: &Target) -> bool {
+pub(super) fn climbs(target: &PathTarget) -> bool {
     target.text().split('/').any(|it| it == "..")
 }

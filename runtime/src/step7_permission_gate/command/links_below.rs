@@ -3,8 +3,8 @@
 //! The command does not name such a link, so no path of the command shows where it leads.
 
 use super::{
-    CommandContext, Part,
-    dirs::Target,
+    CommandContext, CommandPart,
+    dirs::PathTarget,
     escapes::call,
     files::{Changes, named, shortened},
     options::{has_letter, is_cluster, is_long},
@@ -120,7 +120,7 @@ const GIT_PLACES: [&str; 6] = [
 pub(super) fn add(
     name: &str,
     args: &[Word],
-    part: &Part,
+    part: &CommandPart,
     around: &CommandContext,
     found: &mut Changes,
 ) {
@@ -203,10 +203,10 @@ fn replaced(args: &[Word]) -> &str {
 
 /// Whether a call of git is for another repository or work tree than those of the workspace: what it shows
 /// then has other paths than those that rules name.
-fn works_elsewhere(args: &[Word], part: &Part, around: &CommandContext) -> bool {
+fn works_elsewhere(args: &[Word], part: &CommandPart, around: &CommandContext) -> bool {
     let is_own = |word: &Word| {
         let file = named(word, part, around);
-        let is_known = matches!(file.target, Target::Known(_)) && !file.paths.is_empty();
+        let is_known = matches!(file.target, PathTarget::Known(_)) && !file.paths.is_empty();
         is_known
             && file.paths.iter().all(|path| {
                 let tree = path.strip_suffix("/.git").unwrap_or(path);

@@ -6,9 +6,9 @@
 use std::collections::BTreeSet;
 
 use super::{
-    CommandContext, Part,
+    CommandContext, CommandPart,
     class::{READS, is_run},
-    dirs::{Dirs, Target, target},
+    dirs::{Dirs, PathTarget, target},
     escapes,
     file_url::file_url,
     files::{Named, has_pattern, place_in, shortened},
@@ -64,7 +64,7 @@ static MESSAGES: Names = Names::of(&[
 ]);
 
 /// The files that the words of parts name, each once.
-pub(super) fn mentioned(parts: &[Part], around: &CommandContext) -> Vec<Mention> {
+pub(super) fn mentioned(parts: &[CommandPart], around: &CommandContext) -> Vec<Mention> {
     let mut seen = BTreeSet::new();
     let mut found = Vec::new();
     let mut last = None;
@@ -75,8 +75,8 @@ pub(super) fn mentioned(parts: &[Part], around: &CommandContext) -> Vec<Mention>
             seen.clear();
         }
         let kinds = |it: &Word| (it.is_known(), it.has_glob(), it.has_tilde());
-        let mut add = |word: &Word, kind: Kind<'_>| {
-            let Kind { may_read, may_write, is_tree, .. } = kind;
+        let mut add = |word: &Word, kind: FileUse<'_>| {
+            let FileUse { may_read, may_write, is_tree, .. } = kind;
             let is_new = kind.dirs.is_some()
                 || seen.insert((word.text.clone(), kinds(word), may_read, may_write, is_tree));
             if word.text.is_empty() || !is_new {
@@ -86,9 +86,9 @@ pub(super) fn mentioned(parts: &[Part], around: &CommandContext) -> Vec<Mention>
             let dirs = kind.dirs.unwrap_or(&part.dirs);
             let is_path = is_tree && !word.text.starts_with('-');
             let leads = part.leads(&target, dirs);
-            let is_open = matches!(target, Target::Open(_));
+            let is_open = matches!(target, PathTarget::Open(_));
             let named = place_in(target, dirs, around);
-            let is_lost = !is_open && matches!(named.target, Target::Open(_));
+            let is_lost = !is_open && matches!(named.target, PathTarget::Open(_));
             let is_placed = !is_path || leads && !is_lost;
             found.push(Mention { named, may_read, may_write, is_tree, is_placed });
         };
@@ -99,7 +99,7 @@ pub(super) fn mentioned(parts: &[Part], around: &CommandContext) -> Vec<Mention>
 
 /// What becomes of the file that a word names.
 #[derive(Clone, Copy)]
-struct Kind<'a> {
+struct FileUse<'a> {
     may_read: bool,
     may_write: bool,
     is_tree: bool,
@@ -107,11 +107,14 @@ struct Kind<'a> {
     dirs: Option<&'a Dirs>,
 }
 
-const READ: Kind<'static> = Kind { may_read: true, may_write: false, is_tree: true, dirs: None };
-const WRITE: Kind<'static> = Kind { may_read: false, may_write: true, is_tree: true, dirs: None };
-const BOTH: Kind<'static> = Kind { may_read: true, may_write: true, is_tree: true, dirs: None };
+const READ: FileUse<'static> =
+    FileUse { may_read: true, may_write: false, is_tree: true, dirs: None };
+const WRITE: FileUse<'static> =
+    FileUse { may_read: false, may_write: true, is_tree: true, dirs: None };
+const BOTH: FileUse<'static> =
+    FileUse { may_read: true, may_write: true, is_tree: true, dirs: None };
 
-fn of_part(part: &Part, around: &CommandContext, add: &mut impl FnMut(&Word, Kind<'_>)) {
+fn of_part(part: &CommandPart, around: &CommandContext, add: &mut impl FnMut(&Word, FileUse<'_>)) {
     for it in part.assignments.iter().filter(|it| is_run(&it.name)) {
         each(&it.value, |word| add(word, BOTH));
     }
@@ -124,7 +127,7 @@ fn of_part(part: &Part, around: &CommandContext, add: &mut impl FnMut(&Word, Kin
     };
     // A program that is called by its path, and a file that is taken for one.
     if word.text.contains(['/', '.']) {
-        add(word, Kind { is_tree: false, ..READ });
+        add(word, FileUse { is_tree: false, ..READ });
     }
     let name = base(&word.text);
     if name == "git" {
@@ -133,7 +136,7 @@ fn of_part(part: &Part, around: &CommandContext, add: &mut impl FnMut(&Word, Kin
         // Before `--` it may be a branch.
         let is_tree = call.command != "checkout" || args.iter().any(|it| it.text == "--");
         for word in outputs::of_git(args) {
-            add(&word, Kind { is_tree, dirs: Some(&dirs), ..WRITE });
+            add(&word, FileUse { is_tree, dirs: Some(&dirs), ..WRITE });
         }
         return;
     }
@@ -176,12 +179,12 @@ fn of_part(part: &Part, around: &CommandContext, add: &mut impl FnMut(&Word, Kin
         let is_target = has_targets
             && !(follows && name.ends_with("make"))
             && !text.contains(['/', '.', '=', ':']);
-        each(arg, |word| add(word, Kind { is_tree: !is_target, ..kind }));
+        each(arg, |word| add(word, FileUse { is_tree: !is_target, ..kind }));
     }
 }
 
 /// Values that are joined to options of a program whose operands are looked at elsewhere.
-fn of_options(name: &str, args: &[Word], add: &mut impl FnMut(&Word, Kind<'_>)) {
+fn of_options(name: &str, args: &[Word], add: &mut impl FnMut(&Word, FileUse<'_>)) {
     if matches!(name, "find" | "chmod" | "chown" | "chgrp") || LISTERS.contains(name) {
         return;
     }

@@ -6,8 +6,8 @@
 use std::collections::BTreeMap;
 
 use super::{
-    CommandContext, Part,
-    dirs::{Target, target},
+    CommandContext, CommandPart,
+    dirs::{PathTarget, target},
     escapes,
     files::place_in,
     options::operands,
@@ -31,7 +31,7 @@ pub(super) struct Moved {
 }
 
 /// Which of the things that may lie at a path is looked at; `None` for what lies there before.
-pub(super) type Choice = Option<usize>;
+pub(super) type MoveIndex = Option<usize>;
 
 impl Moved {
     pub(super) fn is_empty(&self) -> bool {
@@ -56,7 +56,7 @@ impl Moved {
     }
 
     /// Returns all choices, one after the other.
-    pub(super) fn choices(&self) -> impl Iterator<Item = Choice> + use<> {
+    pub(super) fn choices(&self) -> impl Iterator<Item = MoveIndex> + use<> {
         [None].into_iter().chain((0..self.n_choices).map(Some))
     }
 
@@ -69,7 +69,7 @@ impl Moved {
     }
 
     /// Old paths of what may lie at this path, the latest first.
-    pub(super) fn sources(&self, path: &str, choice: Choice) -> Vec<String> {
+    pub(super) fn sources(&self, path: &str, choice: MoveIndex) -> Vec<String> {
         let mut found: Vec<String> = Vec::new();
         let Some(choice) = choice.filter(|_| !self.is_empty()) else { return found };
         let mut open = vec![path.to_owned()];
@@ -94,7 +94,7 @@ impl Moved {
 }
 
 /// Notes what a part moves or copies with the links in it.
-pub(super) fn note(part: &Part, around: &CommandContext) {
+pub(super) fn note(part: &CommandPart, around: &CommandContext) {
     for start in part.starts.iter().copied() {
         let Some((name, args)) = part.words.get(start..).and_then(|it| it.split_first()) else {
             continue;
@@ -112,7 +112,7 @@ pub(super) fn note(part: &Part, around: &CommandContext) {
     }
 }
 
-fn moves(args: &[Word], part: &Part, around: &CommandContext) {
+fn moves(args: &[Word], part: &CommandPart, around: &CommandContext) {
     let plain: Vec<&Word> = operands(args).collect();
     let into = writers::into(args);
     let here = Word::plain(".");
@@ -130,9 +130,9 @@ fn moves(args: &[Word], part: &Part, around: &CommandContext) {
         }
         let named = at(source);
         let paths = match named.target {
-            Target::Known(_) => named.paths,
-            Target::Glob(_) => named.paths.iter().flat_map(|it| around.links.met(it)).collect(),
-            Target::Open(_) => continue,
+            PathTarget::Known(_) => named.paths,
+            PathTarget::Glob(_) => named.paths.iter().flat_map(|it| around.links.met(it)).collect(),
+            PathTarget::Open(_) => continue,
         };
         // Its contents, where it is a directory; or it is the only one, and gets the name.
         let is_whole = sources.len() == 1 || source.text.ends_with(['/', '.']);

@@ -4,9 +4,9 @@
 //! more. Sources: the manual of each program; GNU findutils 4.9, GNU tar 1.34, git 2.39.
 
 use super::{
-    CommandContext, Part,
+    CommandContext, CommandPart,
     changed_below::changes_found,
-    dirs::{Target, target},
+    dirs::{PathTarget, target},
     escapes,
     file_url::file_url,
     files::{Changes, Named, named, place_in, shortened},
@@ -16,7 +16,7 @@ use super::{
 };
 use crate::step7_permission_gate::{
     protected::{is_protected, may_be_protected},
-    shell::word::{Piece, Word},
+    shell::word::{PieceKind, Word},
 };
 
 /// Programs whose every word may be a file that they write.
@@ -41,7 +41,7 @@ static GIT_WRITES: Names = Names::of(&[
 pub(super) fn outputs(
     name: &str,
     args: &[Word],
-    part: &Part,
+    part: &CommandPart,
     around: &CommandContext,
     found: &mut Changes,
 ) {
@@ -58,7 +58,7 @@ pub(super) fn outputs(
 
 /// Adds a file if it is protected.
 fn add(file: Named, found: &mut Changes) {
-    let is_open = !matches!(file.target, Target::Known(_));
+    let is_open = !matches!(file.target, PathTarget::Known(_));
     let is_one = |path: &String| {
         is_protected(path) || is_open && has_dotted_glob(path) && may_be_protected(path)
     };
@@ -122,9 +122,9 @@ pub(super) fn of_download(
     let long = if name == "curl" { "--output" } else { "--output-document" };
     for (i, arg) in args.iter().enumerate() {
         let url = file_url(&arg.text).map(|it| at(&shortened(arg, &it)));
-        found.reads.extend(url.filter(|it| matches!(it.target, Target::Open(_))));
-        if arg.spans.first().is_some_and(|it| it.start == 0 && it.piece != Piece::Quoted) {
-            found.reads.push(Named { target: Target::Open(String::new()), paths: Vec::new() });
+        found.reads.extend(url.filter(|it| matches!(it.target, PathTarget::Open(_))));
+        if arg.spans.first().is_some_and(|it| it.start == 0 && it.piece != PieceKind::Quoted) {
+            found.reads.push(Named { target: PathTarget::Open(String::new()), paths: Vec::new() });
         }
         if arg.text == letter || arg.text == long {
             found.changes.extend(args.get(i + 1).map(&at));

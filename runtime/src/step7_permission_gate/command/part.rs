@@ -1,6 +1,6 @@
 //! One simple command, with what is known of where it runs.
 
-use super::{Dirs, Target, piped::Piped, starts::starts, wrappers};
+use super::{Dirs, PathTarget, piped::Piped, starts::starts, wrappers};
 use crate::step7_permission_gate::shell::{
     Fault,
     tree::{Assignment, Redirect},
@@ -9,7 +9,7 @@ use crate::step7_permission_gate::shell::{
 
 /// One simple command of a script.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Part {
+pub(crate) struct CommandPart {
     /// Variables that are set for it, or by it when it has no words.
     pub(crate) assignments: Vec<Assignment>,
     /// Its words, braces expanded.
@@ -58,7 +58,7 @@ pub(crate) struct Part {
     pub(crate) text: String,
 }
 
-impl Part {
+impl CommandPart {
     pub(crate) fn new(
         assignments: Vec<Assignment>,
         words: Vec<Word>,
@@ -114,7 +114,7 @@ impl Part {
     }
 
     /// Whether it is known where a path leads from these directories, as far as it is written.
-    pub(crate) fn leads(&self, target: &Target, dirs: &Dirs) -> bool {
+    pub(crate) fn leads(&self, target: &PathTarget, dirs: &Dirs) -> bool {
         !self.is_displaced && (target.text().starts_with('/') || !dirs.is_unknown())
     }
 

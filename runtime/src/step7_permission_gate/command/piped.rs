@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::part::base;
 use crate::step7_permission_gate::shell::{
     braces,
-    tree::{Command, Kind, Redirect, Redirection, Simple},
+    tree::{Command, CommandKind, Redirect, Redirection, Simple},
     word::Word,
 };
 
@@ -57,14 +57,14 @@ impl Piped {
 
 fn words_of(command: &Command) -> &[Word] {
     match &command.kind {
-        Kind::Simple(simple) => &simple.words,
+        CommandKind::Simple(simple) => &simple.words,
         _ => &[],
     }
 }
 
 /// The text that a command prints, where its words say it.
 fn printed(command: &Command) -> Option<String> {
-    let Kind::Simple(simple) = &command.kind else { return None };
+    let CommandKind::Simple(simple) = &command.kind else { return None };
     let copies = |it: &Redirection| it.kind == Redirect::Copy;
     let is_plain = simple.redirections.iter().chain(&command.redirections).all(copies)
         && simple.assignments.is_empty();

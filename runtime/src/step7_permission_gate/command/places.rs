@@ -5,8 +5,8 @@
 //! judged from each directory that it may be in. Sources: the manual of each program, as of 2025.
 
 use super::{
-    CommandContext, Part,
-    dirs::{Dirs, Target, target},
+    CommandContext, CommandPart,
+    dirs::{Dirs, PathTarget, target},
     files::shortened,
     names::{Glance, Names},
     options::{has_letter, is_long, operands},
@@ -16,7 +16,7 @@ use crate::step7_permission_gate::shell::word::Word;
 
 /// What an option does to the place where the program runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Effect {
+pub(crate) enum OptionEffect {
     /// The program runs in the directory that is its value.
     Enters,
     /// The program runs in a directory that is not known.
@@ -26,14 +26,14 @@ pub(crate) enum Effect {
 }
 
 /// Options of some programs with one effect.
-pub(crate) struct Row {
+pub(crate) struct OptionRow {
     pub(crate) names: &'static [&'static str],
     /// Letters of the options.
     pub(crate) short: &'static str,
     /// Letters that take the rest of a cluster as value.
     pub(crate) valued: &'static str,
     pub(crate) long: &'static [&'static str],
-    pub(crate) effect: Effect,
+    pub(crate) effect: OptionEffect,
 }
 
 const fn row(
@@ -41,15 +41,15 @@ const fn row(
     short: &'static str,
     valued: &'static str,
     long: &'static [&'static str],
-    effect: Effect,
-) -> Row {
-    Row { names, short, valued, long, effect }
+    effect: OptionEffect,
+) -> OptionRow {
+    OptionRow { names, short, valued, long, effect }
 }
 
-use Effect::{Displaces, Enters, Strays};
+use OptionEffect::{Displaces, Enters, Strays};
 
 /// Programs that change what a path means, by the package that they come from.
-pub(crate) const ROWS: &[Row] = &[
+pub(crate) const ROWS: &[OptionRow] = &[
     // GNU coreutils 9.1, env(1); sudo 1.9, sudo(8); util-linux 2.38, su(1), runuser(1).
     row(&["env"], "C", "uS", &["--chdir"], Enters),
     row(&["sudo"], "D", "CghpRrTtUu", &["--chdir"], Enters),
@@ -100,7 +100,7 @@ pub(super) struct PartLocation {
 }
 
 /// Where a part runs that the shell starts in `from`.
-pub(super) fn of(part: &Part, from: &Dirs, around: &CommandContext) -> PartLocation {
+pub(super) fn of(part: &CommandPart, from: &Dirs, around: &CommandContext) -> PartLocation {
     let mut place = PartLocation { dirs: from.clone(), is_displaced: false };
     for start in part.starts.iter().copied() {
         let Some((name, args)) = part.words[start..].split_first() else { continue };
@@ -110,8 +110,8 @@ pub(super) fn of(part: &Part, from: &Dirs, around: &CommandContext) -> PartLocat
         }
         let mut enter = |word: &Word| {
             let to = match target(word, &around.home, part.is_lost) {
-                Target::Known(to) => place.dirs.join(&to, around),
-                Target::Glob(_) | Target::Open(_) => Dirs::unknown(),
+                PathTarget::Known(to) => place.dirs.join(&to, around),
+                PathTarget::Glob(_) | PathTarget::Open(_) => Dirs::unknown(),
             };
             place.dirs = place.dirs.or(&to);
         };
@@ -124,7 +124,7 @@ pub(super) fn of(part: &Part, from: &Dirs, around: &CommandContext) -> PartLocat
         if let Some(word) = operand(name, args) {
             enter(word);
         }
-        let holds = |effect: Effect| {
+        let holds = |effect: OptionEffect| {
             let mut rows = ROWS.iter().filter(|it| it.effect == effect && it.names.contains(&name));
             rows.any(|it| !it.values(name, args).is_empty())
         };
@@ -169,7 +169,7 @@ fn is_about(name: &str) -> bool {
         || MORE.contains(name)
 }
 
-impl Row {
+impl OptionRow {
     /// The values of its options; `None` for one without.
     fn values(&self, name: &str, args: &[Word]) -> Vec<Option<Word>> {
         let mut found = Vec::new();

@@ -1,8 +1,8 @@
 //! Commands that only read, and need no rule (cases A7).
 
 use super::{
-    CommandContext, Part,
-    dirs::{Target, target},
+    CommandContext, CommandPart,
+    dirs::{PathTarget, target},
     escapes::{self, call},
     files::{Named, named},
     options::{has_letter, operands},
@@ -15,7 +15,7 @@ use crate::step7_permission_gate::{
 };
 
 /// Whether a part only reads, and only in the workspace.
-pub(in super::super) fn reads_only(part: &Part, around: &CommandContext) -> bool {
+pub(in super::super) fn reads_only(part: &CommandPart, around: &CommandContext) -> bool {
     has_harmless_assignments(part)
         && part.fault.is_none()
         && !part.is_function
@@ -24,7 +24,7 @@ pub(in super::super) fn reads_only(part: &Part, around: &CommandContext) -> bool
 }
 
 /// Whether every variable that is set is harmless, and its value known.
-pub(super) fn has_harmless_assignments(part: &Part) -> bool {
+pub(super) fn has_harmless_assignments(part: &CommandPart) -> bool {
     part.assignments.iter().all(|it| {
         let is_known = it.value.is_known() && it.value.inner.is_empty();
         is_known && HARMLESS.contains(it.name.as_str())
@@ -32,7 +32,7 @@ pub(super) fn has_harmless_assignments(part: &Part) -> bool {
 }
 
 /// Whether what it is redirected from lies in the workspace.
-fn reads_inside(part: &Part, around: &CommandContext) -> bool {
+fn reads_inside(part: &CommandPart, around: &CommandContext) -> bool {
     part.redirections.iter().all(|(kind, word)| match kind {
         Redirect::Read | Redirect::ReadWrite => {
             is_device(&word.text) || named(word, part, around).is_inside(&part.dirs, around)
@@ -45,7 +45,7 @@ fn is_device(path: &str) -> bool {
     matches!(path, "/dev/null" | "/dev/stdin")
 }
 
-fn is_in_set(part: &Part, around: &CommandContext) -> bool {
+fn is_in_set(part: &CommandPart, around: &CommandContext) -> bool {
     let name = part.name();
     if escapes::escapes(part) || escapes::may_escape(part) {
         return false;
@@ -69,20 +69,20 @@ fn is_in_set(part: &Part, around: &CommandContext) -> bool {
 }
 
 /// `command -v` and `-V`.
-fn asks(part: &Part) -> bool {
+fn asks(part: &CommandPart) -> bool {
     part.args().first().is_some_and(|it| matches!(&*it.text, "-v" | "-V" | "-pv" | "-pV"))
 }
 
 /// Whether a `cd` stays in the workspace wherever it starts.
-pub(super) fn enters_workspace(part: &Part, around: &CommandContext) -> bool {
-    let Some(Target::Known(to)) = destination(part, &around.home) else { return false };
+pub(super) fn enters_workspace(part: &CommandPart, around: &CommandContext) -> bool {
+    let Some(PathTarget::Known(to)) = destination(part, &around.home) else { return false };
     let is_placed = to.starts_with('/') || !part.is_lost;
     let to = part.dirs.join(&to, around);
     is_placed && to.all().is_some_and(|mut all| all.all(|it| around.hold(it)))
 }
 
 /// Whether a word names nothing outside the workspace.
-fn is_inside(word: &Word, opens: bool, part: &Part, around: &CommandContext) -> bool {
+fn is_inside(word: &Word, opens: bool, part: &CommandPart, around: &CommandContext) -> bool {
     let text = word.text.as_str();
     if opens && !word.is_known() {
         return false;
@@ -101,10 +101,10 @@ fn is_inside(word: &Word, opens: bool, part: &Part, around: &CommandContext) -> 
     }
     let Named { target, paths } = named(word, part, around);
     match target {
-        Target::Open(_) if opens || word.has_tilde() => false,
-        Target::Open(text) => !leads_away(&text),
-        Target::Known(text) if is_device(&text) => true,
-        Target::Known(text) | Target::Glob(text) => {
+        PathTarget::Open(_) if opens || word.has_tilde() => false,
+        PathTarget::Open(text) => !leads_away(&text),
+        PathTarget::Known(text) if is_device(&text) => true,
+        PathTarget::Known(text) | PathTarget::Glob(text) => {
             let is_placed = text.starts_with('/') || !part.dirs.is_unknown();
             is_placed && !climbs_by_glob(&text) && paths.iter().all(|it| around.hold(it))
         }
@@ -135,13 +135,13 @@ fn leads_away(text: &str) -> bool {
         || text.starts_with("..")
 }
 
-fn holds(text: &str, part: &Part, around: &CommandContext) -> bool {
+fn holds(text: &str, part: &CommandPart, around: &CommandContext) -> bool {
     let word = Word::plain(text);
     match target(&word, &around.home, part.is_lost) {
-        Target::Known(text) if text.starts_with('/') => {
+        PathTarget::Known(text) if text.starts_with('/') => {
             is_device(&text) || around.hold(&by_text(&text))
         }
-        Target::Known(_) => named(&word, part, around).is_inside(&part.dirs, around),
+        PathTarget::Known(_) => named(&word, part, around).is_inside(&part.dirs, around),
         _ => false,
     }
 }
@@ -157,7 +157,7 @@ fn climbs_by_glob(text: &str) -> bool {
 }
 
 /// Commands of git that change nothing.
-fn reads_repository(part: &Part) -> bool {
+fn reads_repository(part: &CommandPart) -> bool {
     let call = call(part.args());
     // Another directory has another configuration, and that may run programs.
     let stays = call.global.iter().all(|it| matches!(&*it.text, "--no-pager" | "-P"))

@@ -3,7 +3,7 @@
 use std::cell::OnceCell;
 
 use super::{
-    CommandContext, Part, ShellCommand,
+    CommandContext, CommandPart, ShellCommand,
     escapes::{call, escapes},
     part::{base, canonical, places},
     read_only::{enters_workspace, has_harmless_assignments},
@@ -12,19 +12,19 @@ use super::{
 };
 use crate::step7_permission_gate::{
     rule::wildcard,
-    shell::{self, tree::Kind, word::Word},
+    shell::{self, tree::CommandKind, word::Word},
 };
 
 /// What is in the brackets of a rule.
 #[derive(Clone, Debug)]
-pub(in super::super) struct Pattern {
+pub(in super::super) struct CommandPattern {
     /// As written, one blank between words; and its words as the shell would read them, where that differs.
-    forms: Vec<Form>,
+    forms: Vec<PatternForm>,
 }
 
 /// One text of a pattern, read once: rules are compared with every part of every command.
 #[derive(Clone, Debug)]
-struct Form {
+struct PatternForm {
     text: String,
     /// Bytes in front of the first `*`; all of them if there is none.
     n_plain: usize,
@@ -32,7 +32,7 @@ struct Form {
     n_before_end: Option<usize>,
 }
 
-impl Form {
+impl PatternForm {
     fn of(text: String) -> Self {
         let n_before_end = text.strip_suffix(" *").map(str::len);
         let n_plain = text.bytes().position(|it| it == b'*').unwrap_or(text.len());
@@ -56,7 +56,7 @@ impl Form {
     }
 }
 
-impl Pattern {
+impl CommandPattern {
     pub(in super::super) fn read(text: &str) -> Self {
         let text = text.trim();
         let text = match text.strip_suffix(":*") {
@@ -69,7 +69,7 @@ impl Pattern {
             false => text.split_whitespace().collect::<Vec<_>>().join(" "),
         };
         let words = words.filter(|it| *it != text);
-        Self { forms: [text].into_iter().chain(words).map(Form::of).collect() }
+        Self { forms: [text].into_iter().chain(words).map(PatternForm::of).collect() }
     }
 
     /// Whether it names no program.
@@ -94,7 +94,7 @@ impl Pattern {
         is_unread || command.parts().iter().any(|it| self.names(it))
     }
 
-    fn names(&self, part: &Part) -> bool {
+    fn names(&self, part: &CommandPart) -> bool {
         part.called.iter().any(|it| self.covers(it))
             || part.ends.iter().any(|it| part.whole.get(*it..).is_some_and(|it| self.covers(it)))
     }
@@ -102,7 +102,7 @@ impl Pattern {
 
 /// Finds the texts by which deny and ask rules know a part: its words, without what is in front of them, and
 /// by the name of each program that it may run.
-pub(super) fn recognise(part: &mut Part) {
+pub(super) fn recognise(part: &mut CommandPart) {
     let mut called = Vec::new();
     if !part.assignments.is_empty() && !part.words.is_empty() {
         let mut with = String::new();
@@ -135,7 +135,7 @@ fn words(text: &str) -> Option<Vec<Word>> {
     let script = shell::read(text);
     let [item] = &script.list.0[..] else { return None };
     let [command] = &item.first.commands[..] else { return None };
-    let Kind::Simple(simple) = &command.kind else { return None };
+    let CommandKind::Simple(simple) = &command.kind else { return None };
     let is_whole = script.fault.is_none()
         && item.rest.is_empty()
         && !item.is_background
@@ -169,7 +169,7 @@ fn called_by_name(words: &[Word]) -> Option<String> {
 /// What allow rules look at in one part, found once for all of them.
 #[derive(Debug)]
 pub(in super::super) struct Ruled<'a> {
-    part: &'a Part,
+    part: &'a CommandPart,
     around: &'a CommandContext,
     /// Whether rules with words may cover it at all.
     is_fit: OnceCell<bool>,
@@ -180,13 +180,13 @@ pub(in super::super) struct Ruled<'a> {
 }
 
 impl<'a> Ruled<'a> {
-    pub(in super::super) fn of(part: &'a Part, around: &'a CommandContext) -> Self {
+    pub(in super::super) fn of(part: &'a CommandPart, around: &'a CommandContext) -> Self {
         let (is_fit, is_confined, git) = (OnceCell::new(), OnceCell::new(), OnceCell::new());
         Self { part, around, is_fit, is_confined, git }
     }
 
     /// Whether an allow rule with this pattern covers the part.
-    pub(in super::super) fn is_covered_by(&self, pattern: &Pattern) -> bool {
+    pub(in super::super) fn is_covered_by(&self, pattern: &CommandPattern) -> bool {
         let part = self.part;
         let is_equal = pattern.equals(&part.whole) || pattern.equals(&part.text);
         let is_named = is_equal
@@ -219,13 +219,13 @@ impl<'a> Ruled<'a> {
 }
 
 /// Whether only a rule for the whole tool, or one that is the part word for word, covers it.
-pub(in super::super) fn is_confined(part: &Part) -> bool {
+pub(in super::super) fn is_confined(part: &CommandPart) -> bool {
     let name = base(part.name());
     OPAQUE.contains(name) || is_interpreter(name, part.args()) || escapes(part)
 }
 
 /// A call of git without the options that change nothing about what runs.
-fn git_in_workspace(part: &Part, around: &CommandContext) -> Option<String> {
+fn git_in_workspace(part: &CommandPart, around: &CommandContext) -> Option<String> {
     let args = part.args();
     if part.name() != "git" {
         return None;
@@ -249,7 +249,7 @@ fn git_in_workspace(part: &Part, around: &CommandContext) -> Option<String> {
 }
 
 /// Rules that would cover a part, the narrowest first.
-pub(super) fn suggested(part: &Part) -> Vec<String> {
+pub(super) fn suggested(part: &CommandPart) -> Vec<String> {
     let words = part.inner();
     let is_nameable = part.fault.is_none() && !part.is_function;
     if words.is_empty() || !is_nameable || !has_harmless_assignments(part) {

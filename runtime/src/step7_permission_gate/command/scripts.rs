@@ -2,21 +2,21 @@
 //! code that is not in the text.
 
 use super::{
-    Part,
+    CommandPart,
     class::is_run,
     escapes::{self, git_runs_unseen},
     interpreters,
     options::{has_letter, is_long},
     part::base,
     programs::{RUNS_TEXT, SHELLS},
-    shells::{self, Program},
+    shells::{self, ShellInput},
     starts::{MAX_STARTS, fed_at, is_wrapper, starts_unknown},
 };
 use crate::step7_permission_gate::shell::word::Word;
 
 /// One text that is run.
 #[derive(Debug)]
-pub(super) struct Text {
+pub(super) struct ScriptText {
     pub(super) text: String,
     /// The shell itself runs it, so it may move the shell.
     pub(super) is_own: bool,
@@ -26,7 +26,7 @@ pub(super) struct Text {
     pub(super) is_elsewhere: bool,
 }
 
-impl Text {
+impl ScriptText {
     /// A text that runs once, where the part runs.
     fn here(text: String, is_own: bool) -> Self {
         Self { text, is_own, is_later: false, is_elsewhere: false }
@@ -35,15 +35,15 @@ impl Text {
 
 /// What a part runs besides the program that it names.
 #[derive(Debug, Default)]
-pub(super) struct Runs {
-    pub(super) texts: Vec<Text>,
+pub(super) struct NestedScripts {
+    pub(super) texts: Vec<ScriptText>,
     /// There is more of it than is written here, or it cannot be read.
     pub(super) is_unseen: bool,
 }
 
-impl Runs {
+impl NestedScripts {
     fn text(&mut self, text: &str) {
-        self.texts.push(Text::here(text.to_owned(), false));
+        self.texts.push(ScriptText::here(text.to_owned(), false));
     }
 
     /// What git runs, it runs at the top of a repository.
@@ -59,8 +59,8 @@ impl Runs {
 }
 
 /// What a part runs.
-pub(super) fn runs(part: &Part) -> Runs {
-    let mut found = Runs::default();
+pub(super) fn runs(part: &CommandPart) -> NestedScripts {
+    let mut found = NestedScripts::default();
     of_variables(part, &mut found);
     let Some(name) = part.inner().first() else { return found };
     let name = base(&name.text);
@@ -107,7 +107,7 @@ fn chooses(name: &str, args: &[Word]) -> bool {
 }
 
 /// Variables that decide what runs, and the programs in them.
-fn of_variables(part: &Part, found: &mut Runs) {
+fn of_variables(part: &CommandPart, found: &mut NestedScripts) {
     let mut add = |name: &str, value: &Word, text: &str| {
         if is_run(name) {
             found.is_unseen = true;
@@ -127,18 +127,24 @@ fn of_variables(part: &Part, found: &mut Runs) {
     }
 }
 
-fn texts_of(name: &str, args: &[Word], part: &Part, is_first: bool, found: &mut Runs) {
-    let from_input = |found: &mut Runs, is_own: bool| {
+fn texts_of(
+    name: &str,
+    args: &[Word],
+    part: &CommandPart,
+    is_first: bool,
+    found: &mut NestedScripts,
+) {
+    let from_input = |found: &mut NestedScripts, is_own: bool| {
         let (texts, is_unseen) = shells::input(part);
-        found.texts.extend(texts.into_iter().map(|text| Text::here(text, is_own)));
+        found.texts.extend(texts.into_iter().map(|text| ScriptText::here(text, is_own)));
         found.is_unseen |= is_unseen;
     };
     match name {
         _ if SHELLS.contains(name) => match shells::program(args) {
-            Program::Text(script) => found.word(&script.text, script),
-            Program::Input => from_input(found, false),
-            Program::File => found.is_unseen = true,
-            Program::Nothing => {}
+            ShellInput::Text(script) => found.word(&script.text, script),
+            ShellInput::Input => from_input(found, false),
+            ShellInput::File => found.is_unseen = true,
+            ShellInput::Nothing => {}
         },
         "source" | "." => match args.first() {
             Some(file) if shells::is_input(&file.text) => from_input(found, is_first),
@@ -147,7 +153,7 @@ fn texts_of(name: &str, args: &[Word], part: &Part, is_first: bool, found: &mut 
         "eval" => {
             let is_end = args.first().is_some_and(|it| it.text == "--");
             let text = joined(&args[usize::from(is_end)..]);
-            found.texts.push(Text::here(text, is_first));
+            found.texts.push(ScriptText::here(text, is_first));
             found.is_unseen |= !args.iter().all(Word::is_literal);
         }
         "trap" => {
@@ -156,7 +162,7 @@ fn texts_of(name: &str, args: &[Word], part: &Part, is_first: bool, found: &mut 
                 let text = action.text.clone();
                 // At its end a shell moves for nobody else.
                 let is_later = !words.all(|it| matches!(&*it.text, "EXIT" | "0"));
-                found.texts.push(Text { text, is_own: false, is_later, is_elsewhere: true });
+                found.texts.push(ScriptText { text, is_own: false, is_later, is_elsewhere: true });
                 found.is_unseen |= !action.is_known();
             }
         }
@@ -265,7 +271,7 @@ fn joined(words: &[Word]) -> String {
 }
 
 /// Variables of `make` hold programs, and `-f -` is its input.
-fn of_make(args: &[Word], found: &mut Runs) {
+fn of_make(args: &[Word], found: &mut NestedScripts) {
     for (i, arg) in args.iter().enumerate() {
         if let Some((name, value)) = arg.text.split_once('=').filter(|it| !it.0.starts_with('-')) {
             found.is_unseen |= is_run(name);
@@ -283,7 +289,7 @@ fn of_make(args: &[Word], found: &mut Runs) {
     }
 }
 
-fn of_git(args: &[Word], found: &mut Runs) {
+fn of_git(args: &[Word], found: &mut NestedScripts) {
     let escapes = escapes::git_escapes(args);
     for arg in args {
         // `-c alias.x='!rm'`, and what `--exec` and its like are given.
@@ -314,7 +320,7 @@ fn of_git(args: &[Word], found: &mut Runs) {
     }
 }
 
-fn add_values(args: &[Word], short: char, long: &str, found: &mut Runs) {
+fn add_values(args: &[Word], short: char, long: &str, found: &mut NestedScripts) {
     for text in values(args, short, long) {
         found.text(text);
     }

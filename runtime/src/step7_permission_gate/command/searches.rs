@@ -1,7 +1,7 @@
 //! Searches: which programs go down into directories, and which look where they run when no word names a place.
 
 use super::{
-    Part,
+    CommandPart,
     options::{has_letter, is_long, operands},
     part::base,
 };
@@ -17,7 +17,7 @@ const RECURSE: [&str; 12] = [
 ];
 
 /// Whether a program of a part reads what is in the directories below those that it names.
-pub(super) fn goes_down(part: &Part) -> bool {
+pub(super) fn goes_down(part: &CommandPart) -> bool {
     part.starts.iter().filter_map(|it| part.words.get(*it..)?.split_first()).any(|(name, args)| {
         let name = base(&name.text);
         let is_one = |it: &Word| {
@@ -218,12 +218,12 @@ fn is_leading(word: &str) -> bool {
 }
 
 /// Whether a search leaves out anything.
-pub(super) fn leaves_some_out(part: &Part) -> bool {
+pub(super) fn leaves_some_out(part: &CommandPart) -> bool {
     part.args().iter().any(|it| it.text.starts_with("--exclude"))
 }
 
 /// Whether a search leaves out files or directories of this name.
-pub(super) fn leaves_out(part: &Part, name: &str, is_directory: bool) -> bool {
+pub(super) fn leaves_out(part: &CommandPart, name: &str, is_directory: bool) -> bool {
     let option = if is_directory { "--exclude-dir=" } else { "--exclude=" };
     matches!(base(part.name()), "grep" | "egrep" | "fgrep")
         && part.args().iter().take_while(|it| it.text != "--").any(|it| {

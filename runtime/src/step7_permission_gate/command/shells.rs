@@ -1,11 +1,11 @@
 //! Where a shell reads its program from.
 
-use super::Part;
+use super::CommandPart;
 use crate::step7_permission_gate::shell::{tree::Redirect, word::Word};
 
 /// What a shell runs.
 #[derive(Debug)]
-pub(super) enum Program<'a> {
+pub(super) enum ShellInput<'a> {
     /// The text after `-c`.
     Text(&'a Word),
     /// The shell runs what it reads from standard input.
@@ -17,7 +17,7 @@ pub(super) enum Program<'a> {
 }
 
 /// The program of a shell with these arguments.
-pub(super) fn program(args: &[Word]) -> Program<'_> {
+pub(super) fn program(args: &[Word]) -> ShellInput<'_> {
     let (mut has_text, mut has_input) = (false, false);
     let mut at = 0;
     while let Some(arg) = args.get(at) {
@@ -30,9 +30,9 @@ pub(super) fn program(args: &[Word]) -> Program<'_> {
             break;
         }
         match text {
-            "--version" | "--help" => return Program::Nothing,
+            "--version" | "--help" => return ShellInput::Nothing,
             // A file that an interactive shell runs first.
-            "--rcfile" | "--init-file" => return Program::File,
+            "--rcfile" | "--init-file" => return ShellInput::File,
             _ if text.starts_with("--") => {}
             _ => {
                 has_text |= text.starts_with('-') && text.contains('c');
@@ -43,10 +43,10 @@ pub(super) fn program(args: &[Word]) -> Program<'_> {
         at += 1;
     }
     match args.get(at) {
-        Some(text) if has_text => Program::Text(text),
-        None if has_text => Program::Nothing,
-        Some(file) if !has_input && !is_input(&file.text) => Program::File,
-        _ => Program::Input,
+        Some(text) if has_text => ShellInput::Text(text),
+        None if has_text => ShellInput::Nothing,
+        Some(file) if !has_input && !is_input(&file.text) => ShellInput::File,
+        _ => ShellInput::Input,
     }
 }
 
@@ -56,7 +56,7 @@ pub(super) fn is_input(path: &str) -> bool {
 }
 
 /// The texts that a part gets as its input, and whether there may be more in it.
-pub(super) fn input(part: &Part) -> (Vec<String>, bool) {
+pub(super) fn input(part: &CommandPart) -> (Vec<String>, bool) {
     let mut texts = Vec::new();
     let mut is_unseen = false;
     let mut is_given = false;

@@ -1,13 +1,13 @@
 //! Where commands begin in a part: at its start, and where something runs another one.
 
 use super::{
-    Part,
+    CommandPart,
     names::Names,
     options::is_long,
     part::base,
     runners::{LOOKED_THROUGH, OPAQUE, has_runner},
 };
-use crate::step7_permission_gate::shell::word::{Piece, Word};
+use crate::step7_permission_gate::shell::word::{PieceKind, Word};
 
 /// Words after a program that runs others at which the inner command may begin. A longer line is cut
 /// there; without a limit the work would grow with the square of its length.
@@ -50,7 +50,7 @@ pub(super) fn is_wrapper(name: &str) -> bool {
 }
 
 /// Where the command begins that gets more arguments from the input.
-pub(super) fn fed_at(part: &Part) -> Option<usize> {
+pub(super) fn fed_at(part: &CommandPart) -> Option<usize> {
     if part.is_fed {
         return Some(part.start);
     }
@@ -60,7 +60,7 @@ pub(super) fn fed_at(part: &Part) -> Option<usize> {
 }
 
 /// Where the program begins that does the work, as far as that is plain: after `sudo`, `env` and so on.
-pub(super) fn program_at(part: &Part) -> usize {
+pub(super) fn program_at(part: &CommandPart) -> usize {
     let mut at = part.start;
     for _ in 0..MAX_STARTS {
         let Some(name) = part.words.get(at).map(|it| base(&it.text)) else { break };
@@ -111,7 +111,7 @@ pub(super) fn starts_unknown(name: &str, args: &[Word]) -> bool {
         "xargs" => is_open(xargs_command(args).and_then(|it| args.get(it))),
         _ if is_wrapper(name) => {
             let is_one =
-                |it: &Word| it.spans.iter().all(|it| it.piece != Piece::Open { quoted: false });
+                |it: &Word| it.spans.iter().all(|it| it.piece != PieceKind::Open { quoted: false });
             let is_own = |it: &&Word| {
                 it.is_literal() && it.text.starts_with(|c: char| c == '-' || c.is_ascii_digit())
                     || is_one(it) && it.text.contains('=')

@@ -5,7 +5,7 @@
 //! told by an argument than a list can hold. A path that is read after all costs a question and nothing more.
 
 use super::{
-    CommandContext, Part,
+    CommandContext, CommandPart,
     class::READS,
     files::{Changes, named, shortened},
     interpreters::is_interpreter,
@@ -53,7 +53,7 @@ pub(crate) static WRITING_WRAPPERS: Names = Names::of(&[
 pub(super) fn suspected(
     name: &str,
     args: &[Word],
-    part: &Part,
+    part: &CommandPart,
     around: &CommandContext,
     found: &mut Changes,
 ) {
@@ -115,7 +115,7 @@ pub(super) fn suspected(
 /// Adds the protected paths among the words in front of the program: `flock FILE`, `strace -o FILE`.
 pub(super) fn of_wrappers(
     program: usize,
-    part: &Part,
+    part: &CommandPart,
     around: &CommandContext,
     found: &mut Changes,
 ) {

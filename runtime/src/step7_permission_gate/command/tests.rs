@@ -20,14 +20,14 @@ fn command(raw: &str) -> ShellCommand {
 }
 
 /// What the shell itself runs.
-fn visible(command: &ShellCommand) -> impl Iterator<Item = &Part> {
+fn visible(command: &ShellCommand) -> impl Iterator<Item = &CommandPart> {
     command.parts().iter().filter(|it| !it.is_hidden)
 }
 
 /// Whether a rule covers every part of a command.
 fn is_allowed(pattern: &str, raw: &str) -> bool {
     let command = command(raw);
-    let pattern = Pattern::read(pattern);
+    let pattern = CommandPattern::read(pattern);
     command.fault().is_none()
         && visible(&command).all(|it| Ruled::of(it, command.around()).is_covered_by(&pattern))
 }
@@ -40,7 +40,7 @@ fn check_allowed(pattern: &str, raw: &str, expected: bool) {
 #[track_caller]
 fn check_named(pattern: &str, raw: &str, expected: bool) {
     let command = command(raw);
-    let found = Pattern::read(pattern).is_about(&command);
+    let found = CommandPattern::read(pattern).is_about(&command);
     assert_eq!(found, expected, "{pattern} on {raw}: {:#?}", command.parts());
 }
 

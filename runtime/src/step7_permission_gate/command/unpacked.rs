@@ -3,7 +3,9 @@
 //!
 //! Programs that a command starts may make links as well; those are not seen.
 
-use super::{CommandContext, Part, Target, files::named, part::base, unpackers::is_unpacker};
+use super::{
+    CommandContext, CommandPart, PathTarget, files::named, part::base, unpackers::is_unpacker,
+};
 use crate::step7_permission_gate::{path_rule::lies_in, shell::word::Word};
 
 /// Directories of one command that are followed; with more of them every path counts as below one.
@@ -22,7 +24,7 @@ pub(super) struct Unpacked {
 
 impl Unpacked {
     /// What these parts put somewhere.
-    pub(super) fn of(parts: &[Part], around: &CommandContext) -> Self {
+    pub(super) fn of(parts: &[CommandPart], around: &CommandContext) -> Self {
         let mut found = Self::default();
         for (i, part) in parts.iter().enumerate() {
             for start in part.starts.iter().copied() {
@@ -38,13 +40,13 @@ impl Unpacked {
         found
     }
 
-    fn add(&mut self, at: usize, args: &[Word], part: &Part, around: &CommandContext) {
+    fn add(&mut self, at: usize, args: &[Word], part: &CommandPart, around: &CommandContext) {
         // Which word is the directory depends on the program; one too many costs a question.
         let here = Word::plain(".");
         let values = args.iter().flat_map(super::outputs::values);
         for word in values.chain([here]) {
             let place = named(&word, part, around);
-            self.is_cut |= matches!(place.target, Target::Open(_));
+            self.is_cut |= matches!(place.target, PathTarget::Open(_));
             for path in place.paths {
                 if self.into.len() == MAX_DIRECTORIES {
                     self.is_cut = true;
@@ -64,7 +66,7 @@ impl Unpacked {
     }
 
     /// Whether a path of this part may lead through what another part put there before.
-    pub(super) fn may_hold(&self, path: &str, part: &Part, at: usize) -> bool {
+    pub(super) fn may_hold(&self, path: &str, part: &CommandPart, at: usize) -> bool {
         self.is_cut
             || self.into.iter().any(|(by, is_any_time, directory)| {
                 let is_before = *by < at || *by != at && (*is_any_time || part.at_any_time);
@@ -74,7 +76,7 @@ impl Unpacked {
 }
 
 /// Whether what begins there moves or copies, and something in front of it says what.
-fn moves_what_is_found(part: &Part, start: usize) -> bool {
+fn moves_what_is_found(part: &CommandPart, start: usize) -> bool {
     let name = part.words.get(start).map_or("", |it| base(&it.text));
     let before = part.words.get(..start).unwrap_or_default();
     matches!(name, "mv" | "cp" | "ln" | "rsync" | "install")

@@ -15,13 +15,14 @@ pub(crate) use follow::destination;
 use sums::Sums;
 
 use super::{
-    CommandContext, Part, class::is_run, dirs::Dirs, moved, piped::Piped, places,
+    CommandContext, CommandPart, class::is_run, dirs::Dirs, moved, piped::Piped, places,
     programs::is_ordinary, scripts,
 };
 use crate::step7_permission_gate::shell::{
     self, Fault, Script, braces,
     tree::{
-        Assignment, Command, Connector, Item, Kind, List, Pipeline, Redirect, Redirection, Simple,
+        Assignment, Command, CommandKind, Connector, List, ListItem, Pipeline, Redirect,
+        Redirection, Simple,
     },
     word::Word,
 };
@@ -36,10 +37,10 @@ const MAX_TEXTS: usize = 8;
 const MAX_TEXT_BYTES: usize = 256 * 1024;
 
 /// The parts of a command, or why the gate cannot read it.
-pub(super) fn parts(raw: &str, around: &CommandContext) -> (Vec<Part>, Option<Fault>) {
+pub(super) fn parts(raw: &str, around: &CommandContext) -> (Vec<CommandPart>, Option<Fault>) {
     let script = shell::read(raw);
     let start = Dirs::one(&around.cwd, around);
-    let mut walk = Walk {
+    let mut walk = ScriptWalk {
         around,
         start: start.clone(),
         documents: Vec::new(),
@@ -69,11 +70,11 @@ pub(super) fn parts(raw: &str, around: &CommandContext) -> (Vec<Part>, Option<Fa
     (walk.parts, fault)
 }
 
-struct Walk<'a> {
+struct ScriptWalk<'a> {
     around: &'a CommandContext,
     start: Dirs,
     documents: Vec<Word>,
-    parts: Vec<Part>,
+    parts: Vec<CommandPart>,
     functions: BTreeMap<String, Arc<Command>>,
     /// Functions that are being looked at.
     calls: Vec<String>,
@@ -107,7 +108,7 @@ impl Ends {
     }
 }
 
-impl Walk<'_> {
+impl ScriptWalk<'_> {
     fn fail(&mut self, fault: Fault) {
         match self.is_hidden {
             true => self.is_unseen = true,
@@ -137,7 +138,7 @@ impl Walk<'_> {
     fn assigned(&mut self, name: String, from: &Dirs) {
         let is_run = is_run(&name);
         let assignment = Assignment { name, value: Word::default() };
-        let mut part = Part::new(vec![assignment], Vec::new(), Vec::new(), from.clone());
+        let mut part = CommandPart::new(vec![assignment], Vec::new(), Vec::new(), from.clone());
         part.is_unseen = is_run;
         self.push(part);
     }
@@ -163,7 +164,7 @@ impl Walk<'_> {
         Ends::at(from)
     }
 
-    fn item(&mut self, item: &Item, from: &Dirs) -> Ends {
+    fn item(&mut self, item: &ListItem, from: &Dirs) -> Ends {
         let mut ends = self.pipeline(&item.first, from);
         for (joint, pipeline) in &item.rest {
             ends = match joint {
@@ -187,7 +188,7 @@ impl Walk<'_> {
                 for (i, command) in commands.iter().enumerate() {
                     // Which part of a compound reads the input first is not known.
                     self.piped = match &command.kind {
-                        Kind::Simple(it) => Piped::from(&commands[..i], it),
+                        CommandKind::Simple(it) => Piped::from(&commands[..i], it),
                         _ => None,
                     };
                     self.with_isolation(from, |walk| walk.command(command, from));
@@ -202,32 +203,34 @@ impl Walk<'_> {
     }
 
     fn command(&mut self, command: &Command, from: &Dirs) -> Ends {
-        if let Kind::Simple(simple) = &command.kind {
+        if let CommandKind::Simple(simple) = &command.kind {
             return self.simple(simple, &command.redirections, from);
         }
         if !command.redirections.is_empty() {
             let redirections = self.redirections(&command.redirections, from);
-            self.push(Part::new(Vec::new(), Vec::new(), redirections, from.clone()));
+            self.push(CommandPart::new(Vec::new(), Vec::new(), redirections, from.clone()));
         }
         match &command.kind {
-            Kind::Simple(_) => Ends::at(from),
-            Kind::Group(list) => self.list(list, from),
-            Kind::Subshell(list) => self.with_isolation(from, |walk| walk.list(list, from)),
-            Kind::Coprocess(body) => self.with_isolation(from, |walk| walk.command(body, from)),
-            Kind::If(arms, otherwise) => self.choice(arms, otherwise, from),
-            Kind::While(condition, body) => self.repeated(from, |walk, from| {
+            CommandKind::Simple(_) => Ends::at(from),
+            CommandKind::Group(list) => self.list(list, from),
+            CommandKind::Subshell(list) => self.with_isolation(from, |walk| walk.list(list, from)),
+            CommandKind::Coprocess(body) => {
+                self.with_isolation(from, |walk| walk.command(body, from))
+            }
+            CommandKind::If(arms, otherwise) => self.choice(arms, otherwise, from),
+            CommandKind::While(condition, body) => self.repeated(from, |walk, from| {
                 let ends = walk.list(condition, from);
                 walk.list(body, &ends.any)
             }),
-            Kind::For(_, values, body) => {
+            CommandKind::For(_, values, body) => {
                 values.iter().flatten().for_each(|it| self.inside(it, from));
                 self.repeated(from, |walk, from| walk.list(body, from))
             }
-            Kind::Count(sums, body) => {
+            CommandKind::Count(sums, body) => {
                 self.inside(sums, from);
                 self.repeated(from, |walk, from| walk.list(body, from))
             }
-            Kind::Case(word, arms) => {
+            CommandKind::Case(word, arms) => {
                 self.inside(word, from);
                 let mut any = from.clone();
                 let mut start = from.clone();
@@ -239,7 +242,7 @@ impl Walk<'_> {
                 }
                 Ends::at(&any)
             }
-            Kind::Function(name, body) => {
+            CommandKind::Function(name, body) => {
                 // Whatever its name meant, it means this from now on.
                 self.is_lost |= matches!(&**name, "cd" | "pushd" | "popd" | "command" | "builtin");
                 let body = Arc::new(Command::clone(body));
@@ -249,13 +252,13 @@ impl Walk<'_> {
                 self.calls.pop();
                 Ends::at(from)
             }
-            Kind::Arithmetic(word) => {
+            CommandKind::Arithmetic(word) => {
                 self.inside(word, from);
                 Ends::at(from)
             }
-            Kind::Test(words) => {
+            CommandKind::Test(words) => {
                 words.iter().for_each(|it| self.inside(it, from));
-                self.push(Part::new(Vec::new(), words.clone(), Vec::new(), from.clone()));
+                self.push(CommandPart::new(Vec::new(), words.clone(), Vec::new(), from.clone()));
                 Ends::at(from)
             }
         }
@@ -313,7 +316,8 @@ impl Walk<'_> {
         }
         let mut redirections = self.redirections(&simple.redirections, from);
         redirections.extend(self.redirections(more, from));
-        let mut part = Part::new(simple.assignments.clone(), words, redirections, from.clone());
+        let mut part =
+            CommandPart::new(simple.assignments.clone(), words, redirections, from.clone());
         part.is_lost = self.is_lost;
         part.at_any_time = self.at_any_time;
         part.piped = piped;
@@ -359,7 +363,7 @@ impl Walk<'_> {
                 Ends::at(&Dirs::unknown())
             }
             Some(body) => {
-                self.sums.gives(self.parts.get(at).map_or(&[], Part::args));
+                self.sums.gives(self.parts.get(at).map_or(&[], CommandPart::args));
                 self.calls.push(name);
                 let after = self.command(&body, from);
                 self.calls.pop();
@@ -369,7 +373,7 @@ impl Walk<'_> {
         }
     }
 
-    fn push(&mut self, mut part: Part) {
+    fn push(&mut self, mut part: CommandPart) {
         part.is_hidden = self.is_hidden;
         part.is_lost = self.is_lost;
         part.has_moved = part.dirs != self.start;

@@ -1,8 +1,8 @@
 //! What programs do to files whose trade it is to change them: `cp`, `dd`, `rm` and their like.
 
 use super::{
-    CommandContext, Part,
-    dirs::Target,
+    CommandContext, CommandPart,
+    dirs::PathTarget,
     escapes::sed_files,
     files::{Changes, Named, has_pattern, named, place_in, shortened},
     options::{has_letter, is_long, operands},
@@ -11,7 +11,7 @@ use super::{
 use crate::step7_permission_gate::{
     path_rule::lies_in,
     protected::is_protected,
-    shell::word::{Piece, Word},
+    shell::word::{PieceKind, Word},
 };
 
 /// Directories of `-t` that are looked at. `cp` refuses a second one; with more of them it is not known where it
@@ -22,7 +22,7 @@ const MAX_INTO: usize = 4;
 pub(super) fn writer(
     name: &str,
     args: &[Word],
-    part: &Part,
+    part: &CommandPart,
     around: &CommandContext,
     found: &mut Changes,
 ) {
@@ -31,7 +31,7 @@ pub(super) fn writer(
     let mut into = into(args);
     if into.len() > MAX_INTO {
         into.clear();
-        found.changes.push(Named { target: Target::Open(String::new()), paths: Vec::new() });
+        found.changes.push(Named { target: PathTarget::Open(String::new()), paths: Vec::new() });
     }
     match name {
         "cp" | "mv" | "install" | "ln" => {
@@ -54,10 +54,10 @@ pub(super) fn writer(
                     // If it is a directory, the file gets its name in there.
                     let name = base(source.text.trim_end_matches('/'));
                     let below = match &to.target {
-                        Target::Known(text) if source.is_literal() => {
-                            Target::Known(format!("{text}/{name}"))
+                        PathTarget::Known(text) if source.is_literal() => {
+                            PathTarget::Known(format!("{text}/{name}"))
                         }
-                        other => Target::Open(format!("{}/{name}", other.text())),
+                        other => PathTarget::Open(format!("{}/{name}", other.text())),
                     };
                     let below = place_in(below, &part.dirs, around);
                     if below.paths.iter().any(|it| is_protected(it)) {
@@ -155,17 +155,17 @@ pub(super) fn edits_in_place(option: &str) -> bool {
 pub(super) fn is_critical(
     word: &Word,
     named: &Named,
-    part: &Part,
+    part: &CommandPart,
     around: &CommandContext,
 ) -> bool {
     let text = word.text.as_str();
     let follows_open = word.spans.iter().any(|it| {
-        it.start == 0 && it.piece != Piece::Quoted && text[it.end..].starts_with(['/', '*'])
+        it.start == 0 && it.piece != PieceKind::Quoted && text[it.end..].starts_with(['/', '*'])
     });
     if follows_open || is_home_of_somebody(word) {
         return true;
     }
-    let is_bare_expansion = matches!(named.target, Target::Open(_));
+    let is_bare_expansion = matches!(named.target, PathTarget::Open(_));
     if is_bare_expansion || part.dirs.is_unknown() && !named.target.text().starts_with('/') {
         return false;
     }
@@ -180,6 +180,6 @@ pub(super) fn is_critical(
 /// Whether a word is `~name`, `~+` or `~-`: a home directory, or one that the shell works or worked in.
 fn is_home_of_somebody(word: &Word) -> bool {
     let name = word.text.strip_prefix('~').map(|it| it.trim_end_matches(['/', '*', '.']));
-    let is_quoted = word.spans.iter().any(|it| it.start == 0 && it.piece == Piece::Quoted);
+    let is_quoted = word.spans.iter().any(|it| it.start == 0 && it.piece == PieceKind::Quoted);
     !is_quoted && name.is_some_and(|it| !it.contains('/'))
 }

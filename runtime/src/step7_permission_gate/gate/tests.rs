@@ -11,7 +11,7 @@ use crate::{
     step1_settings_resolution::Settings,
     step7_permission_gate::{
         Handler, Listing, Look, PathKind, Places, offered,
-        path_resolution::{Found, resolve},
+        path_resolution::{PathEntry, resolve},
     },
     tool::Concurrency,
 };
@@ -105,11 +105,11 @@ fn call(spec: &ToolSpec, input: &str) -> ToolCall {
     ToolCall { id: "t1".into(), name: spec.name.clone(), input: input.into() }
 }
 
-fn look(path: &str) -> Found {
+fn look(path: &str) -> PathEntry {
     match path {
-        "/w" => Found::Directory,
-        "/w/zero" => Found::Special,
-        _ => Found::Missing,
+        "/w" => PathEntry::Directory,
+        "/w/zero" => PathEntry::Special,
+        _ => PathEntry::Missing,
     }
 }
 

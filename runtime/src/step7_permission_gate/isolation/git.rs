@@ -2,7 +2,7 @@
 //!
 //! It knows options and variables of programs, and nothing of the shell.
 
-use crate::step7_permission_gate::shell::word::{Piece, Word};
+use crate::step7_permission_gate::shell::word::{PieceKind, Word};
 
 /// Variables that point git to a repository, an index or files.
 pub(super) const VARIABLES: [&str; 4] =
@@ -78,7 +78,7 @@ fn part_of(word: &Word, text: &str) -> Word {
 
 fn open(text: &str) -> Word {
     let mut word = Word::plain(text);
-    word.mark(0, Piece::Open { quoted: false });
+    word.mark(0, PieceKind::Open { quoted: false });
     word
 }
 

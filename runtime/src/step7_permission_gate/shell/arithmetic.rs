@@ -3,9 +3,9 @@
 //! Bash evaluates the values of names again, subscripts included, and a subscript may hold commands.
 //! So only numbers, operators and plain names pass; which names, is noted.
 
-use super::{Fault, reader::Reader, word::Word};
+use super::{Fault, reader::ShellReader, word::Word};
 
-impl Reader<'_> {
+impl ShellReader<'_> {
     /// Up to the byte that ends it, which is read, too.
     pub(super) fn arithmetic(&mut self, word: &mut Word, end: u8) {
         if !self.enter() {
@@ -137,7 +137,7 @@ pub(crate) fn is_number(expansion: &str) -> bool {
 pub(crate) fn names(word: &Word) -> Option<Vec<String>> {
     let only = |c: char| c.is_ascii_alphanumeric() || "_ \t+-*/%<>=!&|^~?:,()#".contains(c);
     let is_open = |text: &str| !is_number(text);
-    let opens = word.spans.iter().filter(|it| it.piece != super::word::Piece::Quoted);
+    let opens = word.spans.iter().filter(|it| it.piece != super::word::PieceKind::Quoted);
     if opens.clone().any(|it| is_open(&word.text[it.start..it.end])) {
         return None;
     }

@@ -1,6 +1,6 @@
 //! Brace expansion: `{a,b}` and `{1..3}` make several words of one, before anything else.
 
-use super::word::{Piece, Word};
+use super::word::{PieceKind, Word};
 
 /// Words that are made of one.
 const MAX_WORDS: usize = 256;
@@ -146,7 +146,7 @@ fn joined(pieces: &[&Word]) -> Word {
     }
     // Nothing that is quoted is still a word.
     if found.text.is_empty() && found.spans.is_empty() {
-        found.mark(0, Piece::Quoted);
+        found.mark(0, PieceKind::Quoted);
     }
     found
 }

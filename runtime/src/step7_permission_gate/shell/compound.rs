@@ -2,23 +2,23 @@
 
 use super::{
     Fault, arithmetic,
-    reader::Reader,
-    tree::{Kind, List},
+    reader::ShellReader,
+    tree::{CommandKind, List},
     word::Word,
 };
 
 /// Operators of `[[` whose operands are arithmetic.
 const COMPARISONS: [&str; 6] = ["-eq", "-ne", "-lt", "-le", "-gt", "-ge"];
 
-impl Reader<'_> {
+impl ShellReader<'_> {
     /// A compound command; `None` where none begins.
-    pub(super) fn compound(&mut self) -> Option<Kind> {
+    pub(super) fn compound(&mut self) -> Option<CommandKind> {
         let kind = match self.peek()? {
             b'(' => return Some(self.bracket()),
             b'{' if self.eat_word("{") => {
                 let list = self.list();
                 self.expect_word("}");
-                Kind::Group(list)
+                CommandKind::Group(list)
             }
             b'[' if self.eat_word("[[") => self.test(),
             b'i' if self.eat_word("if") => self.choice(),
@@ -50,44 +50,44 @@ impl Reader<'_> {
     }
 
     /// The brackets after the name of a function, and its body.
-    pub(super) fn function_after_name(&mut self, name: String) -> Kind {
+    pub(super) fn function_after_name(&mut self, name: String) -> CommandKind {
         self.eat("(");
         self.close();
         self.function(name)
     }
 
-    fn function(&mut self, name: String) -> Kind {
+    fn function(&mut self, name: String) -> CommandKind {
         self.skip_lines();
         match self.command() {
             Some(body) => {
-                if matches!(body.kind, Kind::Simple(_)) {
+                if matches!(body.kind, CommandKind::Simple(_)) {
                     self.fail(Fault::Syntax);
                 }
-                Kind::Function(name, Box::new(body))
+                CommandKind::Function(name, Box::new(body))
             }
             None => {
                 self.fail(Fault::Syntax);
-                Kind::Group(List::default())
+                CommandKind::Group(List::default())
             }
         }
     }
 
-    fn bracket(&mut self) -> Kind {
+    fn bracket(&mut self) -> CommandKind {
         if self.sees("((") && self.sum_ends() {
             self.eat("((");
             let mut word = Word::default();
             self.arithmetic(&mut word, b')');
             self.eat(")");
-            return Kind::Arithmetic(word);
+            return CommandKind::Arithmetic(word);
         }
         self.eat("(");
         let list = self.list();
         self.skip_lines();
         self.close();
-        Kind::Subshell(list)
+        CommandKind::Subshell(list)
     }
 
-    fn choice(&mut self) -> Kind {
+    fn choice(&mut self) -> CommandKind {
         let (mut arms, mut otherwise) = (Vec::new(), List::default());
         loop {
             let condition = self.list();
@@ -101,13 +101,13 @@ impl Reader<'_> {
                 otherwise = self.list();
             }
             self.expect_word("fi");
-            return Kind::If(arms, otherwise);
+            return CommandKind::If(arms, otherwise);
         }
     }
 
-    fn repetition(&mut self) -> Kind {
+    fn repetition(&mut self) -> CommandKind {
         let condition = self.list();
-        Kind::While(condition, self.body())
+        CommandKind::While(condition, self.body())
     }
 
     fn body(&mut self) -> List {
@@ -123,7 +123,7 @@ impl Reader<'_> {
         list
     }
 
-    fn each(&mut self) -> Kind {
+    fn each(&mut self) -> CommandKind {
         self.skip_blanks();
         if self.eat("((") {
             let mut word = Word::default();
@@ -135,7 +135,7 @@ impl Reader<'_> {
             }
             self.skip_blanks();
             self.eat(";");
-            return Kind::Count(word, self.body());
+            return CommandKind::Count(word, self.body());
         }
         let name = self.word();
         if name.text.is_empty() || !name.is_bare() {
@@ -162,10 +162,10 @@ impl Reader<'_> {
             self.unknown.push(name.text.clone());
         }
         self.set.push(name.text.clone());
-        Kind::For(name.text, values, self.body())
+        CommandKind::For(name.text, values, self.body())
     }
 
-    fn case(&mut self) -> Kind {
+    fn case(&mut self) -> CommandKind {
         self.skip_blanks();
         let word = self.word();
         let mut arms = Vec::new();
@@ -199,10 +199,10 @@ impl Reader<'_> {
                 break;
             }
         }
-        Kind::Case(word, arms)
+        CommandKind::Case(word, arms)
     }
 
-    fn coprocess(&mut self) -> Kind {
+    fn coprocess(&mut self) -> CommandKind {
         self.skip_blanks();
         let before = self.at;
         // A name may be in front of a compound command only.
@@ -215,16 +215,16 @@ impl Reader<'_> {
             self.at = before;
         }
         match self.command() {
-            Some(body) => Kind::Coprocess(Box::new(body)),
+            Some(body) => CommandKind::Coprocess(Box::new(body)),
             None => {
                 self.fail(Fault::Syntax);
-                Kind::Group(List::default())
+                CommandKind::Group(List::default())
             }
         }
     }
 
     /// Reads the rest of a test, after its `[[`.
-    fn test(&mut self) -> Kind {
+    fn test(&mut self) -> CommandKind {
         let mut words = vec![Word::plain("[[")];
         loop {
             self.skip_lines();
@@ -244,13 +244,13 @@ impl Reader<'_> {
             let word = if is_pattern { self.pattern() } else { self.word() };
             if word.text.is_empty() && word.is_bare() {
                 self.fail(Fault::Syntax);
-                return Kind::Test(words);
+                return CommandKind::Test(words);
             }
             words.push(word);
         }
         words.push(Word::plain("]]"));
         self.check_test(&words);
-        Kind::Test(words)
+        CommandKind::Test(words)
     }
 
     /// Arithmetic in a test, and names with subscripts.

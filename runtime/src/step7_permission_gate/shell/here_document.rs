@@ -2,8 +2,8 @@
 
 use super::{
     Fault,
-    reader::Reader,
-    word::{Piece, Word},
+    reader::ShellReader,
+    word::{PieceKind, Word},
 };
 
 /// A here-document whose text is still to come.
@@ -17,12 +17,12 @@ pub(super) struct Announced {
     is_indented: bool,
 }
 
-impl Reader<'_> {
+impl ShellReader<'_> {
     /// Notes one, and gives its number.
     pub(super) fn announce(&mut self, end: &Word, is_indented: bool) -> usize {
         let number = self.documents.len();
         self.documents.push(Word::default());
-        let is_quoted = end.spans.iter().any(|it| it.piece == Piece::Quoted);
+        let is_quoted = end.spans.iter().any(|it| it.piece == PieceKind::Quoted);
         let end = end.text.clone();
         self.announced.push(Announced { number, end, is_quoted, is_indented });
         number
@@ -34,7 +34,7 @@ impl Reader<'_> {
             let body = self.document(&announced);
             self.documents[announced.number] = if announced.is_quoted {
                 let mut word = Word { text: body, ..Word::default() };
-                word.mark(0, Piece::Quoted);
+                word.mark(0, PieceKind::Quoted);
                 word
             } else {
                 self.expanded(&body)
@@ -76,7 +76,7 @@ impl Reader<'_> {
     /// A text in which the shell expands, but which has no quotes.
     fn expanded(&mut self, body: &str) -> Word {
         let documents = std::mem::take(&mut self.documents);
-        let mut inner = Reader::within(body, self.depth(), documents);
+        let mut inner = ShellReader::within(body, self.depth(), documents);
         let mut word = Word::default();
         if inner.enter() {
             inner.double_quoted(&mut word, None);

@@ -2,7 +2,7 @@
 
 use super::{
     read,
-    tree::{Command, Kind},
+    tree::{Command, CommandKind},
 };
 
 /// One command of a list or pipeline.
@@ -39,7 +39,7 @@ pub fn outline(text: &str) -> Option<Vec<Outlined>> {
 }
 
 fn outlined(command: &Command) -> Outlined {
-    let Kind::Simple(simple) = &command.kind else { return Outlined::default() };
+    let CommandKind::Simple(simple) = &command.kind else { return Outlined::default() };
     let is_plain = simple.assignments.is_empty()
         && simple.redirections.is_empty()
         && command.redirections.is_empty()

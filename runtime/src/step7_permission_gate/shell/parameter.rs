@@ -1,8 +1,8 @@
 //! `${…}`: what is read of an expansion, and the words in it.
 
-use super::{Fault, reader::Reader, word::Word};
+use super::{Fault, reader::ShellReader, word::Word};
 
-impl Reader<'_> {
+impl ShellReader<'_> {
     /// Up to the brace; `${` is read.
     pub(super) fn parameter(&mut self, word: &mut Word, quoted: bool) {
         if !self.enter() {

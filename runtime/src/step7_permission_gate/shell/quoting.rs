@@ -2,11 +2,11 @@
 
 use super::{
     Fault, ansi_c, is_invisible,
-    reader::{Reader, is_meta},
-    word::{Piece, Word},
+    reader::{ShellReader, is_meta},
+    word::{PieceKind, Word},
 };
 
-impl Reader<'_> {
+impl ShellReader<'_> {
     /// One word. Empty where none begins.
     pub(super) fn word(&mut self) -> Word {
         let mut word = Word::default();
@@ -46,7 +46,7 @@ impl Reader<'_> {
                     Some(c) => word.text.push(c),
                     None => word.text.push('\\'),
                 }
-                word.mark(start, Piece::Quoted);
+                word.mark(start, PieceKind::Quoted);
             }
             b'$' => self.dollar(word, false),
             b'`' => self.backticks(word, false),
@@ -86,7 +86,7 @@ impl Reader<'_> {
         if end.is_none() {
             self.fail(Fault::Syntax);
         }
-        word.mark(start, Piece::Quoted);
+        word.mark(start, PieceKind::Quoted);
     }
 
     /// What is in double quotes, the first of which is read; without an end, up to that of the text.
@@ -118,7 +118,7 @@ impl Reader<'_> {
                 }
                 b'$' | b'`' => {
                     if word.text.len() > start {
-                        word.mark(start, Piece::Quoted);
+                        word.mark(start, PieceKind::Quoted);
                     }
                     match byte {
                         b'$' => self.dollar(word, true),
@@ -136,7 +136,7 @@ impl Reader<'_> {
             }
         }
         if word.text.len() > start || word.text.len() == opened {
-            word.mark(start, Piece::Quoted);
+            word.mark(start, PieceKind::Quoted);
         }
     }
 
@@ -188,7 +188,7 @@ impl Reader<'_> {
             _ => {
                 word.text.push('$');
                 if quoted {
-                    word.mark(start, Piece::Quoted);
+                    word.mark(start, PieceKind::Quoted);
                 }
                 return;
             }
@@ -201,7 +201,7 @@ impl Reader<'_> {
         word.text.truncate(start);
         word.spans.retain(|it| it.start < start);
         word.text.push_str(&self.text[source..self.at]);
-        word.mark(start, Piece::Open { quoted });
+        word.mark(start, PieceKind::Open { quoted });
     }
 
     /// The commands of `$(`, which is read, up to the bracket.
@@ -258,7 +258,7 @@ impl Reader<'_> {
             }
         }
         let documents = std::mem::take(&mut self.documents);
-        let mut inner = Reader::within(&text, self.depth(), documents);
+        let mut inner = ShellReader::within(&text, self.depth(), documents);
         if inner.enter() {
             let list = inner.script();
             word.inner.push(list);
@@ -286,6 +286,6 @@ impl Reader<'_> {
                 word.text.push_str(inside);
             }
         }
-        word.mark(start, Piece::Quoted);
+        word.mark(start, PieceKind::Quoted);
     }
 }

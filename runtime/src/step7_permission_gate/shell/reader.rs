@@ -3,7 +3,7 @@
 use super::{
     Fault, MAX_DEPTH,
     here_document::Announced,
-    tree::{Command, Connector, Item, Kind, List, Pipeline, Redirect, Redirection},
+    tree::{Command, CommandKind, Connector, List, ListItem, Pipeline, Redirect, Redirection},
     word::Word,
 };
 
@@ -11,7 +11,7 @@ use super::{
 const CLOSERS: [&str; 8] = ["then", "elif", "else", "fi", "do", "done", "esac", "}"];
 
 /// Reads one text. Backslashes in front of a line end are passed over wherever bash does.
-pub(super) struct Reader<'a> {
+pub(super) struct ShellReader<'a> {
     pub(super) text: &'a str,
     pub(super) at: usize,
     depth: usize,
@@ -26,7 +26,7 @@ pub(super) struct Reader<'a> {
     pub(super) unknown: Vec<String>,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> ShellReader<'a> {
     pub(super) fn new(text: &'a str) -> Self {
         Self::within(text, 0, Vec::new())
     }
@@ -56,7 +56,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Takes over what a reader of a text in this one found next to the commands.
-    pub(super) fn absorb(&mut self, inner: Reader<'_>) {
+    pub(super) fn absorb(&mut self, inner: ShellReader<'_>) {
         if let Some(fault) = inner.fault {
             self.fail(fault);
         }
@@ -231,7 +231,7 @@ impl<'a> Reader<'a> {
         list
     }
 
-    fn item(&mut self) -> Item {
+    fn item(&mut self) -> ListItem {
         let first = self.pipeline();
         let mut rest = Vec::new();
         loop {
@@ -241,7 +241,7 @@ impl<'a> Reader<'a> {
             } else if self.eat("||") {
                 Connector::Or
             } else {
-                return Item { first, rest, is_background: false };
+                return ListItem { first, rest, is_background: false };
             };
             self.skip_lines();
             rest.push((joint, self.pipeline()));
@@ -275,7 +275,7 @@ impl<'a> Reader<'a> {
                 self.fail(Fault::Syntax);
                 break;
             };
-            if let Kind::Simple(simple) = &mut command.kind
+            if let CommandKind::Simple(simple) = &mut command.kind
                 && !timed.is_empty()
                 && !simple.words.is_empty()
             {

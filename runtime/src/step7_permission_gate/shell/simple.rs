@@ -2,8 +2,8 @@
 
 use super::{
     Fault,
-    reader::Reader,
-    tree::{Assignment, Command, Kind, Redirect, Redirection, Simple},
+    reader::ShellReader,
+    tree::{Assignment, Command, CommandKind, Redirect, Redirection, Simple},
     word::Word,
 };
 
@@ -22,7 +22,7 @@ const OPERATORS: [(&str, Redirect); 11] = [
     ("&>", Redirect::Write),
 ];
 
-impl Reader<'_> {
+impl ShellReader<'_> {
     /// A simple command, or a function that is defined; `None` where neither begins.
     pub(super) fn simple(&mut self) -> Option<Command> {
         let mut simple = Simple::default();
@@ -68,7 +68,7 @@ impl Reader<'_> {
         let is_empty = simple.words.is_empty()
             && simple.assignments.is_empty()
             && simple.redirections.is_empty();
-        let kind = Kind::Simple(simple);
+        let kind = CommandKind::Simple(simple);
         (!is_empty).then_some(Command { kind, redirections: Vec::new() })
     }
 

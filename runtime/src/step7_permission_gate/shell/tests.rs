@@ -3,7 +3,7 @@
 //! Built under `#[cfg(test)]` only.
 
 use super::{
-    tree::{Command, Item, Kind, Pipeline, Simple},
+    tree::{Command, CommandKind, ListItem, Pipeline, Simple},
     *,
 };
 
@@ -15,7 +15,7 @@ fn words(text: &str) -> Vec<Vec<String>> {
 }
 
 fn list(all: &List, found: &mut Vec<Vec<String>>) {
-    for Item { first, rest, .. } in &all.0 {
+    for ListItem { first, rest, .. } in &all.0 {
         for Pipeline { commands, .. } in [first].into_iter().chain(rest.iter().map(|it| &it.1)) {
             commands.iter().for_each(|it| command(it, found));
         }
@@ -24,30 +24,32 @@ fn list(all: &List, found: &mut Vec<Vec<String>>) {
 
 fn command(one: &Command, found: &mut Vec<Vec<String>>) {
     match &one.kind {
-        Kind::Simple(Simple { words, assignments, redirections }) => {
+        CommandKind::Simple(Simple { words, assignments, redirections }) => {
             found.push(words.iter().map(|it| it.text.clone()).collect());
             let values = assignments.iter().map(|it| &it.value);
             let targets = redirections.iter().map(|it| &it.target);
             let inner = words.iter().chain(values).chain(targets).flat_map(|it| &it.inner);
             inner.for_each(|it| list(it, found));
         }
-        Kind::Group(body) | Kind::Subshell(body) => list(body, found),
-        Kind::If(arms, otherwise) => {
+        CommandKind::Group(body) | CommandKind::Subshell(body) => list(body, found),
+        CommandKind::If(arms, otherwise) => {
             for (condition, body) in arms {
                 list(condition, found);
                 list(body, found);
             }
             list(otherwise, found);
         }
-        Kind::While(condition, body) => {
+        CommandKind::While(condition, body) => {
             list(condition, found);
             list(body, found);
         }
-        Kind::For(_, _, body) | Kind::Count(_, body) => list(body, found),
-        Kind::Case(_, arms) => arms.iter().for_each(|(_, body, _)| list(body, found)),
-        Kind::Function(_, body) | Kind::Coprocess(body) => command(body, found),
-        Kind::Arithmetic(word) => word.inner.iter().for_each(|it| list(it, found)),
-        Kind::Test(words) => words.iter().flat_map(|it| &it.inner).for_each(|it| list(it, found)),
+        CommandKind::For(_, _, body) | CommandKind::Count(_, body) => list(body, found),
+        CommandKind::Case(_, arms) => arms.iter().for_each(|(_, body, _)| list(body, found)),
+        CommandKind::Function(_, body) | CommandKind::Coprocess(body) => command(body, found),
+        CommandKind::Arithmetic(word) => word.inner.iter().for_each(|it| list(it, found)),
+        CommandKind::Test(words) => {
+            words.iter().flat_map(|it| &it.inner).for_each(|it| list(it, found))
+        }
     }
 }
 
@@ -209,7 +211,9 @@ fn braces_make_several_words() {
     ] {
         let script = read(&format!("x {text}"));
         let mut found = Vec::new();
-        let Kind::Simple(simple) = &script.list.0[0].first.commands[0].kind else { panic!() };
+        let CommandKind::Simple(simple) = &script.list.0[0].first.commands[0].kind else {
+            panic!()
+        };
         for word in braces::expanded(&simple.words[1]).unwrap() {
             found.push(word.text);
         }
@@ -217,6 +221,6 @@ fn braces_make_several_words() {
     }
     let many = "{1,2}".repeat(20);
     let script = read(&many);
-    let Kind::Simple(simple) = &script.list.0[0].first.commands[0].kind else { panic!() };
+    let CommandKind::Simple(simple) = &script.list.0[0].first.commands[0].kind else { panic!() };
     assert_eq!(braces::expanded(&simple.words[0]), None);
 }

@@ -4,11 +4,11 @@ use super::word::Word;
 
 /// Commands one after another.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct List(pub(crate) Vec<Item>);
+pub(crate) struct List(pub(crate) Vec<ListItem>);
 
 /// One member of a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Item {
+pub(crate) struct ListItem {
     pub(crate) first: Pipeline,
     /// Pipelines after `&&` and `||`.
     pub(crate) rest: Vec<(Connector, Pipeline)>,
@@ -34,14 +34,14 @@ pub(crate) struct Pipeline {
 /// One command of a pipeline, with the redirections after it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Command {
-    pub(crate) kind: Kind,
+    pub(crate) kind: CommandKind,
     /// Those of a compound; a simple command has its own.
     pub(crate) redirections: Vec<Redirection>,
 }
 
 /// The kinds of commands that a script consists of.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum CommandKind {
     Simple(Simple),
     Group(List),
     Subshell(List),

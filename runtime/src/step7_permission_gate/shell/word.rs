@@ -7,7 +7,7 @@ use super::tree::List;
 pub(crate) struct Word {
     pub(crate) text: String,
     /// Where the text is not plain; in order, none empty but quotes around nothing.
-    pub(crate) spans: Vec<Span>,
+    pub(crate) spans: Vec<WordSpan>,
     /// The commands of its substitutions.
     pub(crate) inner: Vec<List>,
     /// Expanding it sets a variable.
@@ -16,15 +16,15 @@ pub(crate) struct Word {
 
 /// A piece of a word, in bytes of its text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Span {
+pub(crate) struct WordSpan {
     pub(crate) start: usize,
     pub(crate) end: usize,
-    pub(crate) piece: Piece,
+    pub(crate) piece: PieceKind,
 }
 
 /// What a piece of a word is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Piece {
+pub(crate) enum PieceKind {
     /// As written, without any other meaning.
     Quoted,
     /// An expansion; in double quotes it stays one word.
@@ -38,19 +38,21 @@ impl Word {
     }
 
     /// Takes a piece that began at `start`.
-    pub(crate) fn mark(&mut self, start: usize, piece: Piece) {
+    pub(crate) fn mark(&mut self, start: usize, piece: PieceKind) {
         let end = self.text.len();
         match self.spans.last_mut() {
-            Some(last) if last.end == start && last.piece == piece && piece == Piece::Quoted => {
+            Some(last)
+                if last.end == start && last.piece == piece && piece == PieceKind::Quoted =>
+            {
                 last.end = end;
             }
-            _ => self.spans.push(Span { start, end, piece }),
+            _ => self.spans.push(WordSpan { start, end, piece }),
         }
     }
 
     /// Whether the shell has nothing to expand but globs, braces and a tilde.
     pub(crate) fn is_known(&self) -> bool {
-        self.spans.iter().all(|it| it.piece == Piece::Quoted)
+        self.spans.iter().all(|it| it.piece == PieceKind::Quoted)
     }
 
     /// Whether no part of it is quoted or expanded.
@@ -110,9 +112,9 @@ impl Word {
             out.push_str(&self.text[at..span.start]);
             let text = &self.text[span.start..span.end];
             match span.piece {
-                Piece::Quoted => write_quoted(text, out),
-                Piece::Open { quoted: false } => out.push_str(text),
-                Piece::Open { quoted: true } => {
+                PieceKind::Quoted => write_quoted(text, out),
+                PieceKind::Open { quoted: false } => out.push_str(text),
+                PieceKind::Open { quoted: true } => {
                     out.push('"');
                     out.push_str(text);
                     out.push('"');

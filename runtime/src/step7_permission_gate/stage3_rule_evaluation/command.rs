@@ -1,7 +1,7 @@
 //! Shell commands: what rules and the mode say about the parts (cases A10).
 
 use super::{
-    Evaluated, Facts, PLANNED, RuleVerdict,
+    CallFacts, PLANNED, RuleOutcome, RuleVerdict,
     coverage::{Coverage, Uncovered},
     plain, ruled,
 };
@@ -10,7 +10,7 @@ use crate::{
     sandbox::{SandboxNetwork, is_excluded},
     step7_permission_gate::{
         GateSetup,
-        command::{Changes, ShellCommand, Target},
+        command::{Changes, PathTarget, ShellCommand},
         protected::{is_protected, may_be_protected},
         rule_book::Subject,
         shell::Fault,
@@ -26,10 +26,10 @@ const UNSEEN: &str = "it runs what cannot be seen, and rules deny or ask about c
 
 /// The answer for a command that no rule denies.
 pub(super) fn evaluate(
-    facts: &Facts<'_>,
+    facts: &CallFacts<'_>,
     coverage: &Coverage<'_>,
     subject: &Subject<'_>,
-) -> Evaluated {
+) -> RuleOutcome {
     let Coverage { command, setup, .. } = *coverage;
     let book = setup.book();
     if command.changes().any(|(_, it)| it.is_critical) {
@@ -100,13 +100,13 @@ pub(super) fn evaluate(
         _ => {
             let wants_rule = coverage.lacks_one();
             let reason = uncovered.words(coverage);
-            Evaluated { wants_rule, ..plain(RuleVerdict::Ask, &reason) }
+            RuleOutcome { wants_rule, ..plain(RuleVerdict::Ask, &reason) }
         }
     }
 }
 
 /// Whether the sandbox holds what no rule allows. Code that is not in the text may still not do what rules are about.
-fn is_confined(facts: &Facts<'_>, command: &ShellCommand, setup: &GateSetup) -> bool {
+fn is_confined(facts: &CallFacts<'_>, command: &ShellCommand, setup: &GateSetup) -> bool {
     let sandbox = &setup.settings().sandbox;
     let book = setup.book();
     let is_ruled = book.restricts(facts.tool) || book.denies_paths();
@@ -143,7 +143,7 @@ fn writes_protected(command: &ShellCommand, setup: &GateSetup) -> bool {
     let transcripts = setup.transcripts();
     let is_one = |changes: &Changes| {
         changes.altered().chain(&changes.links).chain(&changes.suspected).any(|it| {
-            let is_open = it.target != Target::Known(it.target.text().to_owned());
+            let is_open = it.target != PathTarget::Known(it.target.text().to_owned());
             it.paths.iter().any(|path| {
                 is_protected(path) || transcripts.hold(path) || is_open && may_be_protected(path)
             })

@@ -6,7 +6,7 @@ use crate::{
     permission::PermissionMode,
     step7_permission_gate::{
         GateSetup, RuleRef,
-        command::{Changes, Named, Part, ShellCommand, Target, edits, reads_only},
+        command::{Changes, CommandPart, Named, PathTarget, ShellCommand, edits, reads_only},
         path_rule::escape,
     },
 };
@@ -57,7 +57,7 @@ impl From<Option<RuleRef>> for Covering {
 
 /// What no rule covers.
 pub(super) enum Uncovered<'a> {
-    Part(&'a Part),
+    Part(&'a CommandPart),
     Write(&'a Named),
 }
 
@@ -126,28 +126,28 @@ impl<'a> Coverage<'a> {
     }
 
     /// What the shell itself runs, by its number.
-    fn visible(&self) -> impl Iterator<Item = (usize, &'a Part, &'a Changes)> {
+    fn visible(&self) -> impl Iterator<Item = (usize, &'a CommandPart, &'a Changes)> {
         let all = self.command.changes().enumerate().map(|(i, (part, changes))| (i, part, changes));
         all.filter(|it| !it.1.is_hidden)
     }
 
-    fn uncovered(&self) -> impl Iterator<Item = &'a Part> {
+    fn uncovered(&self) -> impl Iterator<Item = &'a CommandPart> {
         self.visible().filter(|it| self.of_part(it.0, it.1).is_none()).map(|it| it.1)
     }
 
     /// The files that it writes and nothing accepts.
-    fn refused(&self) -> impl Iterator<Item = (&'a Part, &'a Named)> {
+    fn refused(&self) -> impl Iterator<Item = (&'a CommandPart, &'a Named)> {
         let writes =
             self.visible().flat_map(|(_, part, it)| it.writes.iter().map(move |it| (part, it)));
         writes.filter(|(part, it)| self.of_write(it, part).is_none())
     }
 
-    fn of_part(&self, i: usize, part: &Part) -> &Covering {
+    fn of_part(&self, i: usize, part: &CommandPart) -> &Covering {
         self.parts[i].get_or_init(|| covering(self.tool, part, self.command, self.setup))
     }
 
     /// What accepts a file that is written.
-    fn of_write(&self, file: &Named, part: &Part) -> Covering {
+    fn of_write(&self, file: &Named, part: &CommandPart) -> Covering {
         let (book, mode) = (self.setup.book(), self.setup.mode());
         if edits::is_device(file) {
             return Covering::Free;
@@ -176,7 +176,7 @@ impl<'a> Coverage<'a> {
 }
 
 /// What covers a part.
-fn covering(tool: &str, part: &Part, command: &ShellCommand, setup: &GateSetup) -> Covering {
+fn covering(tool: &str, part: &CommandPart, command: &ShellCommand, setup: &GateSetup) -> Covering {
     let around = command.around();
     // What is written by `tee` is judged as a write.
     let only_writes = part.name() == "tee"
@@ -198,8 +198,8 @@ fn covering(tool: &str, part: &Part, command: &ShellCommand, setup: &GateSetup) 
 }
 
 /// Whether a rule may accept a file: it is known where it is, and is not a peer.
-fn is_acceptable(file: &Named, part: &Part) -> bool {
-    let is_known = matches!(file.target, Target::Known(_));
+fn is_acceptable(file: &Named, part: &CommandPart) -> bool {
+    let is_known = matches!(file.target, PathTarget::Known(_));
     let is_placed = file.target.text().starts_with('/') || !part.dirs.is_unknown();
     let is_net = |it: &String| it.starts_with("/dev/tcp/") || it.starts_with("/dev/udp/");
     is_known && is_placed && !file.paths.iter().any(is_net)

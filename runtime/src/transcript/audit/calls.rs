@@ -16,14 +16,14 @@ use crate::{
 /// The calls of one turn.
 #[derive(Default)]
 pub(super) struct Calls {
-    calls: Vec<OpenCall>,
+    calls: Vec<TrackedCall>,
     /// The first call of each id.
     by_id: BTreeMap<ToolUseId, usize>,
     /// Calls at the front that have their results.
     n_done: usize,
 }
 
-struct OpenCall {
+struct TrackedCall {
     id: ToolUseId,
     tool: ToolName,
     input: String,
@@ -37,7 +37,7 @@ impl Calls {
     pub(super) fn ask(&mut self, answer: &Message) {
         for (id, tool, input) in answer.tool_uses() {
             self.by_id.entry(id.clone()).or_insert(self.calls.len());
-            self.calls.push(OpenCall {
+            self.calls.push(TrackedCall {
                 id: id.clone(),
                 tool: current_name(tool),
                 input: input.to_owned(),
@@ -70,7 +70,7 @@ impl Calls {
         self.count(|call| call.result == Some(true))
     }
 
-    fn count(&self, holds: impl Fn(&OpenCall) -> bool) -> u64 {
+    fn count(&self, holds: impl Fn(&TrackedCall) -> bool) -> u64 {
         self.calls.iter().filter(|call| holds(call)).count() as u64
     }
 
@@ -84,7 +84,7 @@ impl Calls {
         self.calls.get(self.n_done).map(|call| &call.id)
     }
 
-    fn find(&mut self, id: &ToolUseId) -> Result<&mut OpenCall, ViolationKind> {
+    fn find(&mut self, id: &ToolUseId) -> Result<&mut TrackedCall, ViolationKind> {
         let call = self.by_id.get(id).and_then(|at| self.calls.get_mut(*at));
         call.ok_or_else(|| ViolationKind::UnknownCall { call: id.clone() })
     }

@@ -11,7 +11,7 @@ use crate::{
         lines::FileLines,
         load::BYTE_ORDER_MARK,
         read::Entry,
-        seal::{Head, Link, Proof, Seal, hashed_part, seal_of},
+        seal::{Head, Proof, Seal, SealLink, hashed_part, seal_of},
     },
 };
 
@@ -38,7 +38,7 @@ pub(super) struct Sealed<'a> {
 #[derive(Default)]
 struct Chain<'a> {
     head: Head,
-    link: Option<Link>,
+    link: Option<SealLink>,
     /// Lines since the last hash, each with its number.
     open: Vec<(u64, &'a [u8])>,
 }
@@ -54,7 +54,7 @@ impl<'a> Chain<'a> {
         if seal.seq != expected {
             return Err(wrong(ViolationKind::OutOfSequence { expected, found: seal.seq }));
         }
-        let last = self.link.unwrap_or(Link::to_hash(self.head.hash));
+        let last = self.link.unwrap_or(SealLink::to_hash(self.head.hash));
         let is_linked = match seal.proof {
             Proof::Line { prev, .. } => prev == self.head.hash && self.open.is_empty(),
             Proof::Open | Proof::Lines { .. } => seal.prev == last,

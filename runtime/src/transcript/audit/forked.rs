@@ -50,12 +50,12 @@ impl Before {
 #[serde(rename_all = "camelCase")]
 struct Copy {
     session_id: String,
-    forked_from: Origin,
+    forked_from: ForkOrigin,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Origin {
+struct ForkOrigin {
     session_id: String,
     /// Demanded, and not looked at: the line that it names is in another file.
     #[serde(rename = "messageUuid")]

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Evidence, ViolationKind, calls::text, turn::Turn};
+use super::{Evidence, ViolationKind, calls::text, turn::TurnCheck};
 use crate::{
     digest::Digest,
     ids::RunId,
@@ -12,14 +12,14 @@ use crate::{
 };
 
 /// A run that has no end yet.
-pub(super) struct Run {
+pub(super) struct RunCheck {
     pub(super) id: Option<RunId>,
     pub(super) max_tokens: Option<u64>,
     pub(super) used: u64,
     /// Whether a tool was asked for, which may have started sub-agents.
     pub(super) has_called: bool,
     pub(super) turns: u32,
-    pub(super) turn: Option<Turn>,
+    pub(super) turn: Option<TurnCheck>,
     /// How the last turn ended.
     pub(super) last: Last,
     pub(super) seen: SeenSources,
@@ -66,7 +66,7 @@ impl SeenSources {
     }
 }
 
-impl Run {
+impl RunCheck {
     /// The run goes on in another process: the turn under way is given up at its gate, and the next one
     /// decides about the calls of its answer, of which none has run.
     pub(super) fn resumed(&mut self, answer: Option<Arc<Message>>) -> Result<(), ViolationKind> {

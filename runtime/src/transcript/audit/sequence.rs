@@ -10,8 +10,8 @@ use super::{
     calls::text,
     chain::Sealed,
     forked::Before,
-    run::{Last, Run, SeenSources, stop},
-    turn::Turn,
+    run::{Last, RunCheck, SeenSources, stop},
+    turn::TurnCheck,
 };
 use crate::{
     block::Block,
@@ -33,7 +33,7 @@ struct SequenceChecker<'a> {
     has_said: bool,
     /// The lines so far; who speaks, if it is a message.
     ids: BTreeMap<EntryId, Option<Role>>,
-    run: Option<Run>,
+    run: Option<RunCheck>,
     /// Calls without a result in the lines of another program.
     open_before: BTreeSet<ToolUseId>,
     /// The last answer of the model.
@@ -206,7 +206,7 @@ impl SequenceChecker<'_> {
                 return Err(ViolationKind::OutOfPlace);
             }
             run.turns += 1;
-            run.turn = Some(Turn::carrying(run.carried.as_deref()));
+            run.turn = Some(TurnCheck::carrying(run.carried.as_deref()));
             self.turns += 1;
         }
         let (turns, used) = (run.turns, &mut run.used);
@@ -295,7 +295,7 @@ impl SequenceChecker<'_> {
             return Err(ViolationKind::NoPrompt);
         }
         self.runs += 1;
-        self.run = Some(Run {
+        self.run = Some(RunCheck {
             id: record.run.clone(),
             max_tokens: (self.evidence.run_budget)(&setup),
             used: 0,

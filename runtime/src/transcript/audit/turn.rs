@@ -14,7 +14,7 @@ const SHAPERS: [&str; 5] =
 
 /// A turn that has no end yet.
 #[derive(Default)]
-pub(super) struct Turn {
+pub(super) struct TurnCheck {
     /// The last step on record, 1 to 8.
     pub(super) step: u8,
     attempts: u32,
@@ -28,7 +28,7 @@ pub(super) struct Turn {
     pub(super) calls: Calls,
 }
 
-impl Turn {
+impl TurnCheck {
     /// A turn that goes on with the calls of an earlier answer, if there is one.
     pub(super) fn carrying(answer: Option<&Message>) -> Self {
         let mut turn = Self::default();

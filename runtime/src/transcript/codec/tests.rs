@@ -17,7 +17,7 @@ use crate::{
     transcript::{
         entry::{AnswerFields, PassedStage, RecordKind, StepDetail, Stored, ToolResultFields},
         read::read_line,
-        seal::{Head, LineBatch, Link},
+        seal::{Head, LineBatch, SealLink},
     },
 };
 
@@ -184,7 +184,7 @@ fn check_round_trip(line: &Line, agent: bool) {
     assert!(!text.contains('\n'));
     let read = read_line(text).unwrap();
     let place = read.seal.unwrap();
-    let before = Link::to_hash(Digest::of(b"before"));
+    let before = SealLink::to_hash(Digest::of(b"before"));
     assert_eq!((place.seq, place.prev, place.intact), (41, before, true));
     let again = read.entry.into_line().unwrap();
     assert_eq!(&again, line);

@@ -22,13 +22,13 @@ use crate::{
 /// The lines that can be linked to, in the order of the file.
 #[derive(Default)]
 pub(super) struct Nodes {
-    nodes: Vec<Node>,
+    nodes: Vec<ChainNode>,
     by_id: BTreeMap<EntryId, usize>,
     /// Places of those that a user or the model says.
     messages: Vec<usize>,
 }
 
-struct Node {
+struct ChainNode {
     id: EntryId,
     line: u64,
     parent: Option<EntryId>,
@@ -49,7 +49,7 @@ struct Compaction {
     summary: usize,
 }
 
-impl Node {
+impl ChainNode {
     fn message(&self) -> Option<&Arc<Message>> {
         match &self.what {
             ChainLink::Message(message) => Some(message),
@@ -96,12 +96,12 @@ impl Nodes {
             Some(boundary) => ChainLink::Boundary { preserved: boundary.preserved.clone() },
             None => ChainLink::Message(message),
         };
-        self.add(Node { id, line, parent: said.parent.clone(), lost_link, what });
+        self.add(ChainNode { id, line, parent: said.parent.clone(), lost_link, what });
     }
 
     pub(super) fn add_other(&mut self, id: EntryId, parent: Option<EntryId>) {
         if !self.by_id.contains_key(&id) {
-            self.add(Node { id, line: 0, parent, lost_link: false, what: ChainLink::Other });
+            self.add(ChainNode { id, line: 0, parent, lost_link: false, what: ChainLink::Other });
         }
     }
 
@@ -112,7 +112,7 @@ impl Nodes {
         self.messages.retain(|it| *it != at);
     }
 
-    fn add(&mut self, node: Node) {
+    fn add(&mut self, node: ChainNode) {
         self.by_id.insert(node.id.clone(), self.nodes.len());
         if node.is_message() {
             self.messages.push(self.nodes.len());
@@ -135,7 +135,7 @@ impl Nodes {
     fn follow(&self, report: &mut Vec<Report>) -> (Messages, BTreeSet<usize>) {
         let Some(leaf) = self.messages.last().copied() else {
             // Marks may be left of a prompt that was withdrawn.
-            let marks = self.nodes.iter().filter_map(Node::message).cloned();
+            let marks = self.nodes.iter().filter_map(ChainNode::message).cloned();
             return (marks.collect(), BTreeSet::new());
         };
         let compactions = self.compactions(report);
@@ -163,7 +163,7 @@ impl Nodes {
             messages.extend(behind.get(at).into_iter().flatten().map(|it| it.results()));
         }
         // What was noted after the newest message has nothing that names it yet.
-        let behind = self.nodes[leaf + 1..].iter().filter_map(Node::message).cloned();
+        let behind = self.nodes[leaf + 1..].iter().filter_map(ChainNode::message).cloned();
         messages.extend(behind);
         taken.extend(visited);
         taken.extend(adopted.iter().map(|it| it.at));
@@ -326,7 +326,7 @@ impl Nodes {
     /// of this kind.
     fn stretches(&self, begins: impl Fn(&Message) -> bool) -> Vec<usize> {
         let mut n_stretches = 0;
-        let of_node = |node: &Node| {
+        let of_node = |node: &ChainNode| {
             let is_begin = matches!(node.what, ChainLink::Boundary { .. })
                 || node.message().is_some_and(|it| begins(it));
             n_stretches += usize::from(is_begin);

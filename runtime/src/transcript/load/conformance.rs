@@ -8,7 +8,7 @@ use crate::message::{Message, Role};
 
 /// The outcome of loading, in the common form.
 #[derive(Debug, Serialize)]
-pub struct Outcome {
+pub struct LoadOutcome {
     /// `{role, content}`, as a model would get them.
     pub messages: Vec<Value>,
     /// Everything that was wrong with the transcript.
@@ -20,9 +20,9 @@ pub struct Outcome {
 }
 
 /// Loads a file and puts the outcome into the common form.
-pub fn outcome(bytes: &[u8], load_as: LoadAs) -> Outcome {
+pub fn outcome(bytes: &[u8], load_as: LoadAs) -> LoadOutcome {
     let loaded = load(bytes, load_as);
-    Outcome {
+    LoadOutcome {
         messages: loaded.messages.iter().map(|message| wire(message)).collect(),
         report: loaded.report,
         resumable: true,

@@ -23,7 +23,7 @@ use crate::{
     transcript::entry::ShownPart,
     transcript::{
         entry::{Record, RecordKind},
-        read::{Entry, Read},
+        read::{Entry, ReadLine},
         seal::Seal,
     },
 };
@@ -64,7 +64,7 @@ impl Loader {
     }
 
     /// Takes the next line, in the order in which lines were written.
-    pub(crate) fn take(&mut self, number: u64, read: &Read, report: &mut Vec<Report>) {
+    pub(crate) fn take(&mut self, number: u64, read: &ReadLine, report: &mut Vec<Report>) {
         let seal = read.seal;
         let is_ours = |sidechain: bool| {
             let says_nothing = seal.is_some() && !read.says_sidechain;

@@ -7,15 +7,15 @@ use std::collections::BTreeSet;
 
 use super::{Report, ReportKind};
 use crate::transcript::{
-    read::Read,
-    seal::{Link, Seal},
+    read::ReadLine,
+    seal::{Seal, SealLink},
 };
 
 /// A line that can be read.
 pub(super) struct Placed {
     /// From 1, as in the file.
     pub(super) number: u64,
-    pub(super) read: Read,
+    pub(super) read: ReadLine,
 }
 
 impl Placed {
@@ -27,7 +27,7 @@ impl Placed {
 /// The lines in the order of their numbers where check sums confirm it, else as they are. What was written
 /// twice is there once. Lines of others stay after the line that they follow.
 pub(super) fn settle(lines: Vec<Placed>, report: &mut Vec<Report>) -> Vec<Placed> {
-    let mut seen: BTreeSet<(u64, Link, Link)> = BTreeSet::new();
+    let mut seen: BTreeSet<(u64, SealLink, SealLink)> = BTreeSet::new();
     let mut kept: Vec<Placed> = Vec::with_capacity(lines.len());
     for line in lines {
         match line.seal() {

@@ -40,7 +40,7 @@ struct Draft {
 }
 
 /// A result and where it was found.
-struct Found {
+struct FoundResult {
     at: usize,
     id: ToolUseId,
     block: Block,
@@ -145,7 +145,7 @@ fn pair(drafts: Vec<Draft>, open: &mut Vec<OpenCall>, report: &mut Vec<Report>) 
             let Some((id, ..)) = block.as_tool_result() else { continue };
             by_call.entry(id.clone()).or_default().push_back(found.len());
             let (id, block, origin) = (id.clone(), block.clone(), draft.origin.clone());
-            found.push(Found { at, id, block, origin, used: false });
+            found.push(FoundResult { at, id, block, origin, used: false });
         }
     }
     let mut answered: BTreeSet<ToolUseId> = BTreeSet::new();

@@ -19,7 +19,7 @@ pub(crate) struct Tasks {
 
 /// Input of a call.
 #[derive(Deserialize)]
-struct Wanted {
+struct TodoInput {
     todos: Vec<Todo>,
 }
 
@@ -40,7 +40,7 @@ impl Tasks {
         for block in line.message.blocks.iter() {
             if let Some((id, name, input)) = block.as_tool_use() {
                 if name.as_str() == TOOL
-                    && let Ok(Wanted { todos }) = serde_json::from_str(input)
+                    && let Ok(TodoInput { todos }) = serde_json::from_str(input)
                 {
                     self.calls.insert(id.clone(), todos);
                 }

@@ -10,13 +10,13 @@ use crate::{
 };
 
 /// The lines of a file, loaded as far as they were needed.
-pub(super) struct Earlier<'a> {
+pub(super) struct PrefixLoader<'a> {
     file: &'a FileLines<'a>,
     /// As what they were loaded, and how many.
     loaded: Option<(LoadAs, Loader, usize)>,
 }
 
-impl<'a> Earlier<'a> {
+impl<'a> PrefixLoader<'a> {
     pub(super) fn new(file: &'a FileLines<'a>) -> Self {
         Self { file, loaded: None }
     }

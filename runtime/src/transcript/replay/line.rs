@@ -64,12 +64,12 @@ pub(super) fn sealed<'a>(file: &'a FileLines<'_>) -> Vec<SealedLine<'a>> {
 
 /// What the writer knew and a turn does not.
 #[derive(Default)]
-struct Frame<'a> {
+struct WriterFields<'a> {
     version: Option<Cow<'a, str>>,
     git_branch: Option<Cow<'a, str>>,
 }
 
-impl<'a> Frame<'a> {
+impl<'a> WriterFields<'a> {
     /// Reads it off a conversation line. In front of it there are but short texts, in which a quote
     /// is escaped, so its keys are found without reading the line.
     fn of(body: &'a [u8]) -> Self {
@@ -85,13 +85,13 @@ impl<'a> Frame<'a> {
 fn member<'a>(body: &'a [u8], key: &[u8], max_at: usize) -> Option<(Cow<'a, str>, &'a [u8])> {
     let at = memchr::memmem::find(body, key).filter(|it| *it <= max_at)?;
     let rest = body.get(at + key.len()..)?;
-    let mut texts = serde_json::Deserializer::from_slice(rest).into_iter::<Text<'a>>();
+    let mut texts = serde_json::Deserializer::from_slice(rest).into_iter::<LineText<'a>>();
     let text = texts.next()?.ok()?;
     Some((text.0, rest.get(texts.byte_offset()..)?))
 }
 
 #[derive(Deserialize)]
-struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
+struct LineText<'a>(#[serde(borrow)] Cow<'a, str>);
 
 impl<'a> SealedLine<'a> {
     /// What it holds; each look is counted.
@@ -141,9 +141,9 @@ impl<'a> SealedLine<'a> {
 
     /// As the writer of this line would have written another one.
     fn encode(&self, made: &Line, facts: &SessionFacts) -> Vec<u8> {
-        let Frame { version, git_branch } = match made {
-            Line::Conversation(_) => Frame::of(self.body),
-            Line::Harness(_) => Frame::default(),
+        let WriterFields { version, git_branch } = match made {
+            Line::Conversation(_) => WriterFields::of(self.body),
+            Line::Harness(_) => WriterFields::default(),
         };
         let frame = LineFrame {
             session: facts.session.clone(),

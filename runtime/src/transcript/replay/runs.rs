@@ -11,7 +11,7 @@ use crate::{
 };
 
 /// All runs, in order.
-pub(super) struct Runs<'a> {
+pub(super) struct RecordedRuns<'a> {
     pub(super) all: Vec<Begun<'a>>,
     /// Runs by their place among the lines.
     by_place: BTreeMap<usize, usize>,
@@ -48,7 +48,7 @@ impl Begun<'_> {
     }
 }
 
-impl<'a> Runs<'a> {
+impl<'a> RecordedRuns<'a> {
     /// Finds the runs. One whose prompt is not in front of it is none.
     pub(super) fn of(lines: &'a [SealedLine<'a>]) -> Self {
         let (mut all, mut by_place, mut last) = (Vec::new(), BTreeMap::new(), None);

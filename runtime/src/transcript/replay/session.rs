@@ -18,14 +18,14 @@ use inputs::unmade;
 use super::{
     ReplayError, StoredTexts,
     line::{LineRef, SealedLine},
-    runs::Runs,
+    runs::RecordedRuns,
     shells::{ended_shells, kept_shell},
     system_of, text_of,
     window::record,
 };
 use crate::{
     digest::Digest,
-    entropy::Stream,
+    entropy::EntropyStream,
     ids::{AgentId, ToolUseId},
     lease::Lease,
     message::Message,
@@ -192,7 +192,7 @@ impl Session {
     pub(super) fn begin(
         &mut self,
         lines: &[SealedLine<'_>],
-        runs: &mut Runs<'_>,
+        runs: &mut RecordedRuns<'_>,
         number: usize,
         stored: StoredTexts<'_>,
     ) -> Result<(), ReplayError> {
@@ -333,6 +333,8 @@ pub(super) fn opened(
         return Ok(None);
     };
     let facts = serde_json::from_str::<SessionFacts>(&text_of(setup, line, stored)?);
-    let (Ok(facts), Some(stream)) = (facts, Stream::from_hex(stream)) else { return Ok(None) };
+    let (Ok(facts), Some(stream)) = (facts, EntropyStream::from_hex(stream)) else {
+        return Ok(None);
+    };
     Ok(Some(Conversation::new(Arc::new(facts), stream)))
 }

@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{
     block::Block,
-    entropy::Stream,
+    entropy::EntropyStream,
     ids::ToolUseId,
     message::MessageKind,
     run::{Run, RunEnd, conversation::Conversation},
@@ -16,11 +16,11 @@ use crate::{
     time::Timestamp,
     tool::{ToolErrorKind, ToolOutcome},
     transcript::entry::{ConversationLine, Line, Record, RecordKind},
-    turn::{Denial, OpenTurn, close},
+    turn::{DenialReason, OpenTurn, close},
 };
 
 /// The lines of one turn.
-pub(super) struct Window<'a> {
+pub(super) struct TurnLines<'a> {
     pub(super) turn: u32,
     /// Its first line, by its place among all.
     pub(super) first: usize,
@@ -29,7 +29,7 @@ pub(super) struct Window<'a> {
     pub(super) end: usize,
 }
 
-impl<'a> Window<'a> {
+impl<'a> TurnLines<'a> {
     /// The turn that begins with the record at place `first`.
     pub(super) fn at(all: &'a [SealedLine<'a>], first: usize, record: &Record) -> Self {
         let mut lines = Vec::new();
@@ -91,7 +91,7 @@ impl<'a> Window<'a> {
     }
 
     /// Where the lines begin that closed the turn from outside.
-    pub(super) fn closing(&self, stream: Stream, turn: u32) -> Option<usize> {
+    pub(super) fn closing(&self, stream: EntropyStream, turn: u32) -> Option<usize> {
         let last = self.lines.last()?;
         let RecordKind::TurnEnd { .. } = record(last)?.what else { return None };
         let stream = stream.child("closing");
@@ -148,7 +148,7 @@ impl<'a> Window<'a> {
             settled: settled(lines),
             ended: self.lines.iter().take(first).filter_map(|it| ended(it)).collect(),
             asked: denied.map(|it| it.0.clone()),
-            denial: Denial::of(denied.and_then(|it| it.1)),
+            denial: DenialReason::of(denied.and_then(|it| it.1)),
             in_doubt: *in_doubt,
         };
         let closing = close(open, last.at(), end_of(reason));

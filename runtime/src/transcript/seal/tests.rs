@@ -67,7 +67,7 @@ fn lines_are_linked_and_the_one_at_which_a_turn_rests_bears_the_hash() {
     let seals = seals(&bytes);
     assert_eq!(seals.iter().map(|it| it.seq).collect::<Vec<_>>(), [5, 6, 7]);
     assert!(seals.iter().all(|it| it.intact));
-    assert_eq!(seals[0].prev, Link::to_hash(before.hash));
+    assert_eq!(seals[0].prev, SealLink::to_hash(before.hash));
     assert!(seals.windows(2).all(|it| it[1].prev == it[0].link));
     let hashes: Vec<Option<Digest>> = seals.iter().map(Seal::hash).collect();
     assert_eq!(hashes, [None, None, Some(head.hash)]);

@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     approval::{AnsweredBy, PermissionAnswer, PolicyVerdict, RuleUpdate},
-    entropy::Stream,
+    entropy::EntropyStream,
     permission::{PermissionMode, Scope},
     step7_permission_gate::Handler,
     transcript::entry::RecordKind,
@@ -212,7 +212,7 @@ fn verdict_under_an_earlier_mode_does_not_count_for_the_question_that_is_asked_a
         let mut world = changed_during(AnsweredBy::Policy, PermissionMode::Plan);
         let deny = PolicyVerdict::Deny { reason: "not while it plans".into() };
         world.policy_verdicts = [PolicyVerdict::Allow { reason: "fine".into() }, deny].into();
-        world.shuffle = Some(Stream::from_seed(seed));
+        world.shuffle = Some(EntropyStream::from_seed(seed));
         let play = play(world);
         // The first verdict counts where it came before the mode changed.
         let verdicts = answered(&play);

@@ -7,7 +7,7 @@ use serde_json::json;
 use super::{
     play::Play,
     script::{calls, text},
-    world::{Window, World},
+    world::{ContextWindow, World},
 };
 use crate::{
     run::{
@@ -20,7 +20,7 @@ use crate::{
 };
 
 /// A world by the rules of this revision, in which each answer brings results of this text.
-fn bringing(revision: u32, window: Window, rounds: &[usize], result: &str) -> World {
+fn bringing(revision: u32, window: ContextWindow, rounds: &[usize], result: &str) -> World {
     let ids = |round: usize| (0..rounds[round]).map(move |i| format!("t{round}_{i}"));
     let answers = (0..rounds.len()).map(|round| {
         let names: Vec<String> = ids(round).map(|id| format!("{id}:Note:{id}")).collect();
@@ -47,7 +47,7 @@ fn refusals(play: &Play) -> usize {
 // REQ: CTX-8, SES-3
 #[test]
 fn chinese_results_are_cut_before_they_are_refused_and_older_sessions_are_walked_by_their_rule() {
-    let window = Window { tokens: 150_000, bytes_per_token: 4 };
+    let window = ContextWindow { tokens: 150_000, bytes_per_token: 4 };
     let result = "日本".repeat(22_500);
     for (revision, refused) in [(REVISION, 0), (ESTIMATES_BY_CLASS - 1, 1)] {
         let mut play = Play::new(bringing(revision, window, &[6], &result));
@@ -71,7 +71,7 @@ fn last_sizes(play: &Play) -> (Tokens, Tokens) {
 // REQ: CTX-8, SES-4
 #[test]
 fn session_that_is_opened_again_estimates_by_what_was_reported_before() {
-    let window = Window { tokens: 400_000, bytes_per_token: 2 };
+    let window = ContextWindow { tokens: 400_000, bytes_per_token: 2 };
     let result = "fox ".repeat(5_000);
     for revision in [REVISION, ESTIMATES_BY_CLASS - 1] {
         let mut play = Play::new(bringing(revision, window, &[1; 9], &result));

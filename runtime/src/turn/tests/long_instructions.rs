@@ -8,7 +8,7 @@ use serde_json::json;
 use super::{
     play::Play,
     script::{calls, text},
-    world::{Window, World},
+    world::{ContextWindow, World},
 };
 use crate::{
     permission::Scope,
@@ -34,7 +34,7 @@ fn instructed(revision: u32, window: u64, instructions: usize, more: serde_json:
     let mut world = World::with(json!({ "ennead": settings }), answers);
     let result = |i: usize| ToolOutcome::ok(format!("{i} {}", "word ".repeat(RESULT_CHARS / 5)));
     world.outcomes = (0..N_ROUNDS).map(|i| (format!("t{i}"), result(i))).collect();
-    world.window = Some(Window { tokens: window, bytes_per_token: 4 });
+    world.window = Some(ContextWindow { tokens: window, bytes_per_token: 4 });
     world.sources.instructions = vec![InstructionFile {
         scope: Scope::Project,
         path: "/w/CLAUDE.md".into(),

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use super::{
     play::Play,
     script::{calls, text},
-    world::{Window, World},
+    world::{ContextWindow, World},
 };
 use crate::{
     digest::Digest,
@@ -24,7 +24,7 @@ use crate::{
     transcript::entry::RecordKind,
     turn::effect::Purpose,
 };
-use facts::{Facts, N_FACTS};
+use facts::{N_FACTS, PlantedFacts};
 
 /// Prompts, each of which takes so many turns.
 const N_RUNS: usize = 40;
@@ -72,9 +72,9 @@ fn size(turn: usize) -> usize {
 }
 
 /// What came of a session.
-struct Found {
+struct LongSessionEnd {
     play: Play,
-    facts: Facts,
+    facts: PlantedFacts,
     /// Requests for an answer that had summaries made before them.
     summed_up: usize,
     /// Tokens of the largest request and its output, as its provider counts.
@@ -83,7 +83,7 @@ struct Found {
     stages: BTreeMap<String, (usize, u64)>,
 }
 
-fn session(setting: &Setting) -> Found {
+fn session(setting: &Setting) -> LongSessionEnd {
     let limits = json!({ "window": setting.window, "max_output": setting.output, "default_output": setting.output });
     let mut world = World::with(
         json!({ "model": "m", "ennead": {
@@ -93,8 +93,8 @@ fn session(setting: &Setting) -> Found {
         } }),
         Vec::new(),
     );
-    world.window = Some(Window { tokens: setting.window, bytes_per_token: 4 });
-    let facts = Facts::default();
+    world.window = Some(ContextWindow { tokens: setting.window, bytes_per_token: 4 });
+    let facts = PlantedFacts::default();
     world.sources.instructions = vec![InstructionFile {
         scope: Scope::Project,
         path: "/w/CLAUDE.md".into(),
@@ -103,15 +103,20 @@ fn session(setting: &Setting) -> Found {
     // The worst case: a summary that says nothing of what was asked for.
     let summary = "The work goes on as before. ".repeat(40);
     world.summaries = (0..2_000).map(|_| text(&summary)).collect();
-    let mut found =
-        Found { play: Play::new(world), facts, summed_up: 0, largest: 0, stages: BTreeMap::new() };
+    let mut found = LongSessionEnd {
+        play: Play::new(world),
+        facts,
+        summed_up: 0,
+        largest: 0,
+        stages: BTreeMap::new(),
+    };
     for run in 0..N_RUNS {
         found.run(run, setting);
     }
     found
 }
 
-impl Found {
+impl LongSessionEnd {
     fn run(&mut self, run: usize, setting: &Setting) {
         let n_lines = self.play.lines.len();
         for turn in run * N_TURNS..(run + 1) * N_TURNS - 1 {

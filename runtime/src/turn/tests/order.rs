@@ -10,7 +10,7 @@ use super::{
     world::World,
 };
 use crate::{
-    entropy::Stream,
+    entropy::EntropyStream,
     tool::{ToolErrorKind, ToolOutcome},
     transcript::entry::Line,
 };
@@ -64,7 +64,7 @@ proptest! {
     #[test]
     fn transcript_does_not_depend_on_the_order_in_which_calls_end(seed in any::<u64>()) {
         let expected = shape_of(&play(world()));
-        let shuffled = play(World { shuffle: Some(Stream::from_seed(seed)), ..world() });
+        let shuffled = play(World { shuffle: Some(EntropyStream::from_seed(seed)), ..world() });
         prop_assert_eq!(shape_of(&shuffled), expected);
     }
 }

@@ -8,7 +8,7 @@ use serde_json::json;
 use super::{
     play::Play,
     script::{answer, calls},
-    world::{Window, World},
+    world::{ContextWindow, World},
 };
 use crate::{
     block::Block,
@@ -26,7 +26,7 @@ fn word(round: usize, i: usize) -> String {
 }
 
 /// A world in which each answer calls `Note` so often, with results of this many characters each.
-fn bringing(window: Window, max_output: u64, rounds: &[Vec<usize>]) -> World {
+fn bringing(window: ContextWindow, max_output: u64, rounds: &[Vec<usize>]) -> World {
     let id = |round: usize, i: usize| format!("t{round}_{i}");
     let answers = rounds.iter().enumerate().map(|(round, sizes)| {
         let names: Vec<String> =
@@ -49,7 +49,7 @@ fn bringing(window: Window, max_output: u64, rounds: &[Vec<usize>]) -> World {
     world
 }
 
-const USUAL: Window = Window { tokens: 200_000, bytes_per_token: 4 };
+const USUAL: ContextWindow = ContextWindow { tokens: 200_000, bytes_per_token: 4 };
 
 // REQ: SHP-3, SHP-12, SES-7
 #[test]
@@ -83,7 +83,7 @@ fn ten_large_results_of_one_turn_are_cut_oldest_first_and_the_run_answers() {
 #[test]
 fn results_of_one_turn_share_a_cap_under_pressure_though_each_has_a_message() {
     // Eight at their cap of 50,000 make 100,000 tokens, above 70 % of the budget of 118,000.
-    let window = Window { tokens: 150_000, ..USUAL };
+    let window = ContextWindow { tokens: 150_000, ..USUAL };
     let mut play = Play::new(bringing(window, 32_000, &[vec![50_000; 8]]));
     play.run("go");
     let why = play.records().find_map(|it| match &it.what {
@@ -100,7 +100,7 @@ fn results_of_one_turn_share_a_cap_under_pressure_though_each_has_a_message() {
 #[test]
 fn provider_that_counts_otherwise_is_met_by_cutting_half_at_a_time() {
     // 80,000 tokens by our estimate, and twice that by theirs.
-    let window = Window { tokens: 100_000, bytes_per_token: 2 };
+    let window = ContextWindow { tokens: 100_000, bytes_per_token: 2 };
     let mut play = Play::new(bringing(window, 8_000, &[vec![45_000; 7]]));
     play.run("go");
     assert_eq!(play.ends.last().unwrap().0, RunEnd::NoPendingTools, "{}", play.log());
@@ -131,7 +131,7 @@ proptest! {
         compacts in any::<bool>(),
         is_resumed in any::<bool>(),
     ) {
-        let mut world = bringing(Window { tokens, bytes_per_token }, max_output, &rounds);
+        let mut world = bringing(ContextWindow { tokens, bytes_per_token }, max_output, &rounds);
         world.answers.push_back(text_of(said));
         if !compacts {
             let text = world.layers[0][0].text.replacen(

@@ -14,7 +14,7 @@ use crate::{
     approval::Question,
     block::Block,
     digest::Digest,
-    entropy::Stream,
+    entropy::EntropyStream,
     event::Event,
     lease::MaxCost,
     run::{AfterTurn, Run, RunEnd, conversation::Conversation},
@@ -83,7 +83,7 @@ impl Play {
     }
 
     pub(crate) fn new(world: World) -> Self {
-        let stream = Stream::from_seed(7).child(world.facts.session.as_str());
+        let stream = EntropyStream::from_seed(7).child(world.facts.session.as_str());
         Self {
             conversation: Conversation::new(world.facts.clone(), stream),
             world,

@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{
     block::Block,
-    entropy::Stream,
+    entropy::EntropyStream,
     hook::HookEvent,
     step4_context_shapers::Stage,
     step5_model_call::{
@@ -25,7 +25,7 @@ use crate::{
 };
 
 /// Draws, one after another.
-struct Draws(Stream, u64);
+struct Draws(EntropyStream, u64);
 
 impl Draws {
     fn below(&mut self, n: u64) -> u64 {
@@ -211,7 +211,7 @@ fn runs(world: World) -> Play {
 }
 
 fn random_world(seed: u64) -> World {
-    let mut draws = Draws(Stream::from_seed(seed), 0);
+    let mut draws = Draws(EntropyStream::from_seed(seed), 0);
     let draws = &mut draws;
     let mut world = World::new((0..40).map(|n| one_answer(draws, n)).collect());
     world.summaries = (0..10)
@@ -238,7 +238,7 @@ fn random_world(seed: u64) -> World {
     if draws.one_in(8) {
         world.crashes.push(draws.of(&Stage::ALL));
     }
-    world.shuffle = draws.one_in(2).then(|| Stream::from_seed(seed).child("order"));
+    world.shuffle = draws.one_in(2).then(|| EntropyStream::from_seed(seed).child("order"));
     world.echo = draws.one_in(2);
     world.stands = draws.one_in(2);
     world.stop_at = draws.one_in(4).then(|| draws.below(120));

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use super::{play::Play, trace::asked_last};
 use crate::{
-    entropy::Stream,
+    entropy::EntropyStream,
     run::{Run, RunEnd, conversation::Conversation},
     step::Step,
     tokens::Usage,
@@ -14,7 +14,7 @@ use crate::{
         entry::RecordKind,
         load::{Ended, LoadAs, load},
     },
-    turn::{Denial, OpenTurn, close},
+    turn::{DenialReason, OpenTurn, close},
 };
 
 impl Play {
@@ -23,7 +23,7 @@ impl Play {
         self.now += 1000;
         let loaded = load(&self.bytes(), LoadAs::Session);
         let facts = self.conversation.facts.clone();
-        let stream = Stream::from_seed(self.now).child(facts.session.as_str());
+        let stream = EntropyStream::from_seed(self.now).child(facts.session.as_str());
         self.conversation = Conversation::new(facts, stream);
         self.conversation.resume(&loaded);
         (self.first, self.is_killed, self.last_layers) = (true, false, None);
@@ -43,7 +43,7 @@ impl Play {
         &mut self,
         at: Option<Step>,
         run: &Run,
-        stream: Stream,
+        stream: EntropyStream,
         end: RunEnd,
         ended: Ended,
     ) {
@@ -58,7 +58,7 @@ impl Play {
             settled: BTreeMap::new(),
             ended,
             asked,
-            denial: Denial::default(),
+            denial: DenialReason::default(),
             in_doubt: None,
         };
         let closing = close(open, self.at(), end);

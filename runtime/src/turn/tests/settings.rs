@@ -10,7 +10,7 @@ use super::{
     world::World,
 };
 use crate::{
-    approval::{Overrides, RuleUpdate},
+    approval::{PermissionOverrides, RuleUpdate},
     permission::{PermissionMode, Scope},
     step1_settings_resolution::LayerText,
     step5_model_call::{ModelAnswer, ModelFailure},
@@ -95,7 +95,7 @@ fn rules_are_not_compiled_anew_for_another_mode_and_are_for_another_rule() {
     play.run("first");
     let memory = &play.conversation.memory;
     let derived = memory.derived_settings.as_ref().unwrap();
-    let mut overrides = Overrides::default();
+    let mut overrides = PermissionOverrides::default();
     overrides.mode = Some(PermissionMode::Plan);
     let planning = derived.gate_with(&overrides, &play.conversation.facts);
     assert!(planning.has_rules_of(&derived.gate));

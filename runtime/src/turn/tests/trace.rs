@@ -96,7 +96,7 @@ pub(super) fn told(event: &Event) -> Option<String> {
 pub(super) fn judged(call: ToolUseId, order: &CommandOrder) -> TurnInput {
     TurnInput::CommandJudged {
         judged: Box::new(order.judge(crate::step7_permission_gate::Look {
-            at: |_| crate::step7_permission_gate::path_resolution::Found::Directory,
+            at: |_| crate::step7_permission_gate::path_resolution::PathEntry::Directory,
             list: |_, _| Some(Default::default()),
         })),
         call,

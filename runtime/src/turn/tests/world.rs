@@ -8,7 +8,7 @@ use std::{
 use super::{provider_cache::ProviderCache, script};
 use crate::{
     approval::{AnsweredBy, GivenAnswer, PermissionAnswer, PolicyVerdict, Question},
-    entropy::Stream,
+    entropy::EntropyStream,
     hook::{HandlerEnd, HandlerOutput, HookEvent, HookHandler},
     ids::ToolUseId,
     permission::PermissionMode,
@@ -26,7 +26,7 @@ use crate::{
     step6_tool_dispatch::Admission,
     step7_permission_gate::{
         Handler,
-        path_resolution::{Found, resolve},
+        path_resolution::{PathEntry, resolve},
     },
     tokens::Usage,
     tool::{ToolCall, ToolOutcome},
@@ -60,7 +60,7 @@ pub(crate) struct World {
     /// What each failed call is reported to have used.
     pub(crate) failed_usage: Usage,
     /// A model that refuses what its window does not hold, answers that are not scripted included.
-    pub(crate) window: Option<Window>,
+    pub(crate) window: Option<ContextWindow>,
     /// A provider that reports what its cache held of each request.
     pub(crate) cache: Option<ProviderCache>,
     /// By tool use; `done` for others.
@@ -68,7 +68,7 @@ pub(crate) struct World {
     /// Stages whose actor crashes.
     pub(crate) crashes: Vec<Stage>,
     /// Which of the inputs that wait comes next, by their number: the first, or a draw of these.
-    pub(crate) shuffle: Option<Stream>,
+    pub(crate) shuffle: Option<EntropyStream>,
     /// What surfaces answer, in order; a mode that somebody sets in place of an answer.
     pub(crate) given: VecDeque<Result<PermissionAnswer, PermissionMode>>,
     /// What the policy says, in order.
@@ -241,10 +241,10 @@ impl World {
 
     pub(super) fn resolve(&self, call: ToolUseId, given: &str, cwd: &str) -> TurnInput {
         let path = Box::new(resolve(given, cwd, "/h", &mut |path| match path {
-            "/w" | "/w/src" | "/etc" => Found::Directory,
-            "/w/link" => Found::Link("/etc".into()),
-            _ if path.ends_with(".rs") || path == "/etc/passwd" => Found::File,
-            _ => Found::Missing,
+            "/w" | "/w/src" | "/etc" => PathEntry::Directory,
+            "/w/link" => PathEntry::Link("/etc".into()),
+            _ if path.ends_with(".rs") || path == "/etc/passwd" => PathEntry::File,
+            _ => PathEntry::Missing,
         }));
         TurnInput::PathResolved { call, path }
     }
@@ -306,13 +306,13 @@ impl World {
 
 /// What a model holds, input and output together, as its provider counts.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Window {
+pub(crate) struct ContextWindow {
     pub(crate) tokens: u64,
     /// Bytes of a request that its provider counts as one token.
     pub(crate) bytes_per_token: u64,
 }
 
-impl Window {
+impl ContextWindow {
     pub(crate) fn tokens(&self, body: &[u8]) -> u64 {
         body.len() as u64 / self.bytes_per_token
     }

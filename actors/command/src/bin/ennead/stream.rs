@@ -25,8 +25,9 @@ use ennead_command::{
     },
 };
 use ennead_runtime::{
-    entropy::Stream, mcp::names::prefix, permission::PermissionMode, run::agent_types::built_in,
-    skill::SkillPlace, step1_settings_resolution::Settings as RuntimeSettings,
+    entropy::EntropyStream, mcp::names::prefix, permission::PermissionMode,
+    run::agent_types::built_in, skill::SkillPlace,
+    step1_settings_resolution::Settings as RuntimeSettings,
 };
 use ennead_tools::withdrawn_keys;
 use serde_json::{Value, json};
@@ -83,7 +84,7 @@ pub(crate) async fn run(mut args: Print) -> Result<Exit, Failure> {
         show::problem(why);
     }
     let mut options = options.endpoint(with_headers(server.endpoint, protocol));
-    let ids = Stream::from_seed(RandomState::new().hash_one(std::process::id()));
+    let ids = EntropyStream::from_seed(RandomState::new().hash_one(std::process::id()));
     let (output, unread) = Output::start(io::stdout());
     let chosen = chosen::choose_session(&mut options, &args, &ids);
     let id = match chosen {

@@ -46,7 +46,7 @@ fn check_grown(
     told: &mut Vec<ViewNote>,
     from: usize,
 ) {
-    let target = Target { format, ..Target::default() };
+    let target = ViewTarget { format, ..ViewTarget::default() };
     let mut whole_chain = chain.clone();
     for n in from..=messages.len() {
         let mut grown = carried.compile(&messages[..n], target);

@@ -32,8 +32,8 @@ fn redacted() -> Block {
     wire(r#"{"type":"redacted_thinking","data":"R"}"#)
 }
 
-fn target(format: WireFormat, model: &str) -> Target<'_> {
-    Target { format, model: Some(model) }
+fn target(format: WireFormat, model: &str) -> ViewTarget<'_> {
+    ViewTarget { format, model: Some(model) }
 }
 
 /// The texts on the wire of all answers in a view.
@@ -43,7 +43,7 @@ fn answers(view: &View) -> Vec<String> {
 }
 
 #[track_caller]
-fn check_reads(reader: Target<'_>, messages: &[Arc<Message>], expected: &[&str]) -> View {
+fn check_reads(reader: ViewTarget<'_>, messages: &[Arc<Message>], expected: &[&str]) -> View {
     let view = compile_for(messages, reader);
     assert_eq!(answers(&view), expected);
     assert!(is_acceptable_for(reader, &view.messages));
@@ -202,7 +202,7 @@ fn ids_of_other_providers_are_made_such_as_every_one_takes() {
     assert!(calls[0].as_str().starts_with("f_R_0_") && calls[0] != calls[1]);
     let rich = view.messages[2].blocks[0].wire_open();
     assert!(rich.contains(r#""content":[{"type":"image"}]"#), "{rich}");
-    assert!(is_acceptable_for(Target::default(), &view.messages));
+    assert!(is_acceptable_for(ViewTarget::default(), &view.messages));
 }
 
 fn any_answer_block() -> impl Strategy<Value = Block> {
@@ -251,7 +251,7 @@ proptest! {
         let messages: Vec<_> = turns.iter().map(|(it, ..)| it.clone()).collect();
         let stored: Vec<Message> = messages.iter().map(|it| (**it).clone()).collect();
         for (n, (_, format, model)) in turns.iter().enumerate() {
-            let reader = Target { format: *format, model: (!model.is_empty()).then_some(*model) };
+            let reader = ViewTarget { format: *format, model: (!model.is_empty()).then_some(*model) };
             let sent = &messages[..=n];
             let view = compile_for(sent, reader);
             prop_assert!(is_acceptable_for(reader, &view.messages), "{reader:?}: {view:?}");

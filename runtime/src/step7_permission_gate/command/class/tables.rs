@@ -9,15 +9,15 @@ use super::{
 };
 
 /// A program with subcommands: those that read, and those that change the workspace.
-struct Tool {
+struct SubcommandTable {
     names: &'static [&'static str],
     reads: &'static [&'static str],
     changes: &'static [&'static str],
 }
 
 /// Programs whose subcommands are classified one by one.
-const TOOLS: &[Tool] = &[
-    Tool {
+const TOOLS: &[SubcommandTable] = &[
+    SubcommandTable {
         names: &["cargo"],
         reads: &[
             "tree",
@@ -35,7 +35,7 @@ const TOOLS: &[Tool] = &[
             "new", "init", "remove", "rm", "machete", "deny", "insta", "hack", "sort",
         ],
     },
-    Tool {
+    SubcommandTable {
         names: &["npm", "pnpm", "yarn", "bun"],
         reads: &["ls", "list", "root", "bin", "prefix", "help", "why", "explain"],
         changes: &[
@@ -52,12 +52,12 @@ const TOOLS: &[Tool] = &[
             "tst",
         ],
     },
-    Tool {
+    SubcommandTable {
         names: &["go"],
         reads: &["version", "env", "list", "doc", "help"],
         changes: &["build", "test", "vet", "fmt", "generate", "run", "tool", "clean", "fix"],
     },
-    Tool {
+    SubcommandTable {
         names: &["docker", "podman"],
         reads: &[
             "ps", "images", "inspect", "logs", "version", "info", "stats", "top", "port", "diff",
@@ -65,7 +65,7 @@ const TOOLS: &[Tool] = &[
         ],
         changes: &[],
     },
-    Tool {
+    SubcommandTable {
         names: &["kubectl"],
         reads: &[
             "get",
@@ -80,12 +80,12 @@ const TOOLS: &[Tool] = &[
         ],
         changes: &[],
     },
-    Tool {
+    SubcommandTable {
         names: &["terraform", "tofu"],
         reads: &["validate", "version", "show", "output", "graph"],
         changes: &["fmt"],
     },
-    Tool {
+    SubcommandTable {
         names: &[
             "dotnet", "swift", "mix", "stack", "cabal", "dune", "zig", "gradle", "mvn", "bazel",
             "meson",
@@ -96,7 +96,7 @@ const TOOLS: &[Tool] = &[
             "package", "run", "clean", "setup",
         ],
     },
-    Tool {
+    SubcommandTable {
         names: &["deno", "dart", "flutter", "sbt", "lein", "elm", "xcodebuild"],
         reads: &["--version"],
         changes: &[
@@ -104,21 +104,29 @@ const TOOLS: &[Tool] = &[
             "clean", "bench",
         ],
     },
-    Tool { names: &["bundle"], reads: &["list", "show", "check", "info"], changes: &["exec"] },
-    Tool {
+    SubcommandTable {
+        names: &["bundle"],
+        reads: &["list", "show", "check", "info"],
+        changes: &["exec"],
+    },
+    SubcommandTable {
         names: &["poetry", "uv", "pdm", "hatch", "pipenv"],
         reads: &["show", "tree", "check", "version"],
         changes: &["run", "build", "test"],
     },
-    Tool { names: &["pip", "pip3"], reads: &["list", "show", "freeze", "check"], changes: &[] },
-    Tool {
+    SubcommandTable {
+        names: &["pip", "pip3"],
+        reads: &["list", "show", "freeze", "check"],
+        changes: &[],
+    },
+    SubcommandTable {
         names: &["systemctl"],
         reads: &["status", "is-active", "is-enabled", "list-units", "show", "cat"],
         changes: &[],
     },
-    Tool { names: &["rustup"], reads: &["show", "which", "doc"], changes: &[] },
-    Tool { names: &["pre-commit"], reads: &[], changes: &["run"] },
-    Tool {
+    SubcommandTable { names: &["rustup"], reads: &["show", "which", "doc"], changes: &[] },
+    SubcommandTable { names: &["pre-commit"], reads: &[], changes: &["run"] },
+    SubcommandTable {
         names: &["make", "gmake", "just", "task", "rake", "ninja"],
         reads: &["-n", "--dry-run", "--list"],
         changes: &[],

@@ -6,7 +6,7 @@ use super::*;
 use crate::step7_permission_gate::command::{
     class::CommandClass,
     escapes::{SPECIAL, TABLES},
-    places::{Effect, ROWS},
+    places::{OptionEffect, ROWS},
     programs::{HARMLESS, PRINTERS, READERS, RUNS_TEXT, SHELLS, WRITERS},
     runners::{LOOKED_THROUGH, OPAQUE},
     suspects::WRITING_WRAPPERS,
@@ -74,9 +74,9 @@ fn every_option_that_changes_the_directory_is_followed_in_every_form() {
                 for part in forms.map(|it| of(format!("{name} {it} x"))) {
                     let dirs: Vec<&str> = part.dirs.all().into_iter().flatten().collect();
                     let holds = match row.effect {
-                        Effect::Enters => dirs == ["/w", "/w/dir"] || part.dirs.is_unknown(),
-                        Effect::Strays => part.dirs.is_unknown(),
-                        Effect::Displaces => part.is_displaced,
+                        OptionEffect::Enters => dirs == ["/w", "/w/dir"] || part.dirs.is_unknown(),
+                        OptionEffect::Strays => part.dirs.is_unknown(),
+                        OptionEffect::Displaces => part.is_displaced,
                     };
                     assert!(holds, "{name} {option}: {dirs:?}");
                 }

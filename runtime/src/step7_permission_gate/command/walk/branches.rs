@@ -1,9 +1,9 @@
 //! Commands of which some run, or run more than once.
 
-use super::{Ends, Walk};
+use super::{Ends, ScriptWalk};
 use crate::step7_permission_gate::{command::dirs::Dirs, shell::tree::List};
 
-impl Walk<'_> {
+impl ScriptWalk<'_> {
     pub(super) fn choice(&mut self, arms: &[(List, List)], otherwise: &List, from: &Dirs) -> Ends {
         let mut now = from.clone();
         let mut all: Option<Ends> = None;

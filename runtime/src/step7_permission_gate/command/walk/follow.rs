@@ -1,18 +1,18 @@
 //! Where `cd` and its like lead.
 
-use super::{Ends, Walk};
+use super::{Ends, ScriptWalk};
 use crate::step7_permission_gate::command::{
-    Part,
-    dirs::{Dirs, Target, target},
+    CommandPart,
+    dirs::{Dirs, PathTarget, target},
     part::base,
 };
 
 /// Variables that decide where `cd` leads.
 const PLACES: [&str; 4] = ["HOME", "PWD", "OLDPWD", "CDPATH"];
 
-impl Walk<'_> {
+impl ScriptWalk<'_> {
     /// Where a part leaves the shell.
-    pub(super) fn moved(&mut self, part: &Part, from: &Dirs) -> Ends {
+    pub(super) fn moved(&mut self, part: &CommandPart, from: &Dirs) -> Ends {
         let moved = match part.name() {
             "cd" | "pushd" => self.entered(part, from),
             // What they do to the shell cannot be seen.
@@ -22,9 +22,9 @@ impl Walk<'_> {
         Ends { any: from.or(&moved), ok: moved }
     }
 
-    fn entered(&mut self, part: &Part, from: &Dirs) -> Dirs {
+    fn entered(&mut self, part: &CommandPart, from: &Dirs) -> Dirs {
         match destination(part, &self.around.home) {
-            Some(Target::Known(to)) => {
+            Some(PathTarget::Known(to)) => {
                 let is_relative = !to.starts_with('/');
                 let differs = is_relative && (self.repeats || self.is_lost);
                 if differs { Dirs::unknown() } else { from.join(&to, self.around) }
@@ -35,12 +35,12 @@ impl Walk<'_> {
 }
 
 /// Whether a part may leave the shell in another directory.
-pub(super) fn may_move(part: &Part) -> bool {
+pub(super) fn may_move(part: &CommandPart) -> bool {
     matches!(part.name(), "cd" | "pushd" | "popd" | "source" | "." | "eval")
 }
 
 /// Returns where `cd` or `pushd` leads; `None` if that is not known.
-pub(crate) fn destination(part: &Part, home: &str) -> Option<Target> {
+pub(crate) fn destination(part: &CommandPart, home: &str) -> Option<PathTarget> {
     let mut to = None;
     let mut is_over = false;
     for arg in part.args() {
@@ -60,7 +60,7 @@ pub(crate) fn destination(part: &Part, home: &str) -> Option<Target> {
     let is_pushd = base(part.name()) == "pushd";
     match to {
         None if is_pushd || part.is_lost => None,
-        None => Some(Target::Known(home.to_owned())),
+        None => Some(PathTarget::Known(home.to_owned())),
         Some(to) if to.text.is_empty() || to.text == "-" => None,
         Some(to) if is_pushd && to.text.starts_with('+') => None,
         Some(to) => Some(target(to, home, part.is_lost)),

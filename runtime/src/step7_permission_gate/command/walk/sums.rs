@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::step7_permission_gate::{
     command::{
-        Part,
+        CommandPart,
         evaluated::{Value, evaluated, is_set_by_shell, value},
         files::shortened,
     },
@@ -39,7 +39,7 @@ impl Sums {
 
     /// Takes what a part gives to variables and lets the shell evaluate. Whether that is more than names and
     /// numbers.
-    pub(super) fn note(&mut self, part: &Part) -> bool {
+    pub(super) fn note(&mut self, part: &CommandPart) -> bool {
         for it in &part.assignments {
             self.sets(&it.name, &it.value);
         }

@@ -1,14 +1,14 @@
 //! What parts set and run besides programs.
 
-use super::{MAX_TEXT_BYTES, MAX_TEXTS, Walk};
+use super::{MAX_TEXT_BYTES, MAX_TEXTS, ScriptWalk};
 use crate::step7_permission_gate::{
-    command::{Part, dirs::Dirs, programs::is_ordinary, scripts::Text},
+    command::{CommandPart, dirs::Dirs, programs::is_ordinary, scripts::ScriptText},
     shell::{self, Fault},
 };
 
-impl Walk<'_> {
+impl ScriptWalk<'_> {
     /// Variables that a builtin sets.
-    pub(super) fn sets(&mut self, part: &Part, from: &Dirs) {
+    pub(super) fn sets(&mut self, part: &CommandPart, from: &Dirs) {
         let names: Vec<String> = match part.name() {
             "read" | "mapfile" | "readarray" | "getopts" => {
                 part.args().iter().map(|it| it.text.clone()).collect()
@@ -36,7 +36,7 @@ impl Walk<'_> {
     }
 
     /// A text that is run. Where that leaves the shell.
-    pub(super) fn text(&mut self, text: &Text, from: &Dirs) -> Dirs {
+    pub(super) fn text(&mut self, text: &ScriptText, from: &Dirs) -> Dirs {
         self.text_bytes += text.text.len() + 100;
         if self.n_texts >= MAX_TEXTS || self.text_bytes > MAX_TEXT_BYTES {
             self.fault.get_or_insert(Fault::TooDeep);

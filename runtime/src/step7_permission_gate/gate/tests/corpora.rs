@@ -23,7 +23,7 @@ struct Case {
     cwd: String,
     home: String,
     #[serde(default)]
-    tree: Vec<Node>,
+    tree: Vec<FileNode>,
     input: Value,
     expected: String,
     #[serde(default, rename = "also_ok")]
@@ -31,7 +31,7 @@ struct Case {
 }
 
 #[derive(Deserialize)]
-struct Node {
+struct FileNode {
     path: String,
     #[serde(rename = "type")]
     kind: String,
@@ -52,35 +52,35 @@ fn cases(text: &str) -> Vec<Case> {
 
 impl Case {
     /// The tree of the case as something that can be looked at.
-    fn look(&self) -> impl FnMut(&str) -> Found {
+    fn look(&self) -> impl FnMut(&str) -> PathEntry {
         let mut nodes = BTreeMap::from([
-            ("/".to_owned(), Found::Directory),
-            ("/dev/zero".into(), Found::Special),
-            ("/proc/self".into(), Found::Link("7".into())),
-            ("/proc/7/root".into(), Found::Link("/".into())),
-            ("/proc/7/cwd".into(), Found::Link("/".into())),
-            ("/proc/7/environ".into(), Found::File),
+            ("/".to_owned(), PathEntry::Directory),
+            ("/dev/zero".into(), PathEntry::Special),
+            ("/proc/self".into(), PathEntry::Link("7".into())),
+            ("/proc/7/root".into(), PathEntry::Link("/".into())),
+            ("/proc/7/cwd".into(), PathEntry::Link("/".into())),
+            ("/proc/7/environ".into(), PathEntry::File),
         ]);
         let base =
             ["home/dev/app/src/main.rs", "home/dev/app/README.md", "home/dev/app/tests/a.rs"];
         for path in base.iter().chain(&["home/dev/app/.git/config", "etc/hosts", "tmp/.keep"]) {
-            nodes.insert(format!("{ROOT}/{path}"), Found::File);
+            nodes.insert(format!("{ROOT}/{path}"), PathEntry::File);
         }
         for node in &self.tree {
             let found = match (node.kind.as_str(), &node.target) {
-                ("symlink", Some(target)) => Found::Link(target.clone()),
-                ("dir", _) => Found::Directory,
-                ("fifo", _) => Found::Special,
-                _ => Found::File,
+                ("symlink", Some(target)) => PathEntry::Link(target.clone()),
+                ("dir", _) => PathEntry::Directory,
+                ("fifo", _) => PathEntry::Special,
+                _ => PathEntry::File,
             };
             nodes.insert(format!("{ROOT}/{}", node.path), found);
         }
         for path in nodes.keys().cloned().collect::<Vec<_>>() {
             for (i, _) in path.match_indices('/').skip(1) {
-                nodes.entry(path[..i].into()).or_insert(Found::Directory);
+                nodes.entry(path[..i].into()).or_insert(PathEntry::Directory);
             }
         }
-        move |path| nodes.get(path).cloned().unwrap_or(Found::Missing)
+        move |path| nodes.get(path).cloned().unwrap_or(PathEntry::Missing)
     }
 
     fn settings(&self) -> Settings {

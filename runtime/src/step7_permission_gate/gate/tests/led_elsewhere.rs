@@ -5,30 +5,32 @@ use serde_json::json;
 
 use super::*;
 
-fn tree(path: &str) -> Found {
+fn tree(path: &str) -> PathEntry {
     match path {
         "/w" | "/w/secrets" | "/w/.git" | "/w/src" | "/w/x" | "/w/x/y" | "/w/a" | "/w/a/b"
-        | "/w/a/b/c" | "/w/decoy" | "/w/old" | "/w/plain" => Found::Directory,
-        "/w/secrets/prod.key" | "/w/.git/config" | "/w/src/a.rs" | "/w/plain/b.rs" => Found::File,
+        | "/w/a/b/c" | "/w/decoy" | "/w/old" | "/w/plain" => PathEntry::Directory,
+        "/w/secrets/prod.key" | "/w/.git/config" | "/w/src/a.rs" | "/w/plain/b.rs" => {
+            PathEntry::File
+        }
         // They lead to what is denied or protected from one directory above only.
-        "/w/x/y/l" => Found::Link("../secrets".into()),
-        "/w/x/y/gl" => Found::Link("../.git".into()),
-        "/w/src/dk" => Found::Link("./secrets/prod.key".into()),
-        "/w/a/b/c/up" => Found::Link("../../secrets/prod.key".into()),
-        "/w/decoy/l" => Found::Link("../plain".into()),
-        "/w/old/l" => Found::Link("../plain".into()),
-        "/w/lnk" => Found::Link("secrets".into()),
-        "/w/here" => Found::Link("/proc/self/cwd".into()),
-        "/w/top" => Found::Link("/proc/self/root".into()),
-        "/w/opened" => Found::Link("/dev/fd".into()),
-        "/dev/fd" => Found::Link("/proc/self/fd".into()),
-        "/dev/stdin" => Found::Link("/proc/self/fd/0".into()),
+        "/w/x/y/l" => PathEntry::Link("../secrets".into()),
+        "/w/x/y/gl" => PathEntry::Link("../.git".into()),
+        "/w/src/dk" => PathEntry::Link("./secrets/prod.key".into()),
+        "/w/a/b/c/up" => PathEntry::Link("../../secrets/prod.key".into()),
+        "/w/decoy/l" => PathEntry::Link("../plain".into()),
+        "/w/old/l" => PathEntry::Link("../plain".into()),
+        "/w/lnk" => PathEntry::Link("secrets".into()),
+        "/w/here" => PathEntry::Link("/proc/self/cwd".into()),
+        "/w/top" => PathEntry::Link("/proc/self/root".into()),
+        "/w/opened" => PathEntry::Link("/dev/fd".into()),
+        "/dev/fd" => PathEntry::Link("/proc/self/fd".into()),
+        "/dev/stdin" => PathEntry::Link("/proc/self/fd/0".into()),
         // Those of the process that looks.
-        "/proc/self" => Found::Link("12".into()),
-        "/proc/12/cwd" | "/proc/self/cwd" => Found::Link("/w".into()),
-        "/proc/12/root" | "/proc/self/root" => Found::Link("/".into()),
-        "/proc" | "/proc/12" | "/dev" => Found::Directory,
-        _ => Found::Missing,
+        "/proc/self" => PathEntry::Link("12".into()),
+        "/proc/12/cwd" | "/proc/self/cwd" => PathEntry::Link("/w".into()),
+        "/proc/12/root" | "/proc/self/root" => PathEntry::Link("/".into()),
+        "/proc" | "/proc/12" | "/dev" => PathEntry::Directory,
+        _ => PathEntry::Missing,
     }
 }
 

@@ -5,19 +5,21 @@ use serde_json::json;
 use super::*;
 use crate::step7_permission_gate::LinksSeen;
 
-fn tree(path: &str) -> Found {
+fn tree(path: &str) -> PathEntry {
     match path {
         "/w" | "/w/secrets" | "/w/secrets/deep" | "/w/.git" | "/w/src" | "/w/plain"
-        | "/elsewhere" => Found::Directory,
-        "/w/secrets/prod.key" | "/w/.git/config" | "/w/src/a.rs" | "/w/plain/b.rs" => Found::File,
-        "/w/lnk" | "/w/src/lnk" => Found::Link("/w/secrets".into()),
-        "/w/down" => Found::Link("secrets/deep".into()),
-        "/w/chain" => Found::Link("src/lnk".into()),
-        "/w/note" => Found::Link("lnk/prod.key".into()),
-        "/w/g" => Found::Link(".git".into()),
-        "/w/out" => Found::Link("/elsewhere".into()),
-        "/w/ring" => Found::Link("ring".into()),
-        _ => Found::Missing,
+        | "/elsewhere" => PathEntry::Directory,
+        "/w/secrets/prod.key" | "/w/.git/config" | "/w/src/a.rs" | "/w/plain/b.rs" => {
+            PathEntry::File
+        }
+        "/w/lnk" | "/w/src/lnk" => PathEntry::Link("/w/secrets".into()),
+        "/w/down" => PathEntry::Link("secrets/deep".into()),
+        "/w/chain" => PathEntry::Link("src/lnk".into()),
+        "/w/note" => PathEntry::Link("lnk/prod.key".into()),
+        "/w/g" => PathEntry::Link(".git".into()),
+        "/w/out" => PathEntry::Link("/elsewhere".into()),
+        "/w/ring" => PathEntry::Link("ring".into()),
+        _ => PathEntry::Missing,
     }
 }
 

@@ -5,7 +5,7 @@
 
 use std::{collections::BTreeSet, sync::Arc};
 
-use super::{Node, Nodes};
+use super::{ChainNode, Nodes};
 use crate::{ids::ToolUseId, run::history::History};
 
 /// A conversation that was put together, up to one of the lines.
@@ -23,12 +23,12 @@ struct Beside {
 }
 
 impl Beside {
-    fn note(&mut self, node: &Node) {
+    fn note(&mut self, node: &ChainNode) {
         self.answers.extend(node.message().and_then(|it| it.api_id.clone()));
         self.calls.extend(node.results().cloned());
     }
 
-    fn concerns(&self, node: &Node) -> bool {
+    fn concerns(&self, node: &ChainNode) -> bool {
         let Some(message) = node.message() else { return false };
         message.api_id.as_ref().is_some_and(|it| self.answers.contains(it))
             || message.tool_uses().any(|(id, ..)| self.calls.contains(id))

@@ -20,7 +20,7 @@ use crate::{
             line::{SealedLine, shown},
             rerun::{Rerun, Walked, catalogue, joined},
             shells::ended_shells,
-            window::{Window, record, settled},
+            window::{TurnLines, record, settled},
         },
     },
     turn::{
@@ -34,7 +34,7 @@ impl Session {
     /// opening follows.
     pub(in crate::transcript::replay) fn turn(
         &mut self,
-        window: &Window<'_>,
+        window: &TurnLines<'_>,
         lines: &[SealedLine<'_>],
         is_last: bool,
         stored: StoredTexts<'_>,
@@ -99,7 +99,7 @@ impl Session {
     /// The turn that the machine started, where it is followed.
     fn started(
         &mut self,
-        window: &Window<'_>,
+        window: &TurnLines<'_>,
     ) -> Result<Option<(u64, Box<TurnSetup>)>, ReplayError> {
         let Some(decisions) = &mut self.decisions else { return Ok(None) };
         let turn = decisions.turn.take().filter(|(_, setup)| setup.number == window.turn);
@@ -160,7 +160,7 @@ impl Session {
     /// Takes in how a turn ended whose machine is not followed.
     fn finish_unfollowed(
         &mut self,
-        window: &Window<'_>,
+        window: &TurnLines<'_>,
         closing: Option<usize>,
         report: Option<TurnReport>,
     ) -> Result<(), ReplayError> {
@@ -178,7 +178,7 @@ impl Session {
     /// Commands that went on in the background while a turn was under way.
     fn note_kept_shells(
         &mut self,
-        window: &Window<'_>,
+        window: &TurnLines<'_>,
         lines: &[SealedLine<'_>],
     ) -> Result<(), ReplayError> {
         let mut between = window.first..window.end;
@@ -221,7 +221,7 @@ impl Session {
         key: u64,
         at: Timestamp,
         end: RunEnd,
-        window: &Window<'_>,
+        window: &TurnLines<'_>,
         first: usize,
     ) {
         let limit = self.decisions.as_ref().and_then(|it| it.limit);

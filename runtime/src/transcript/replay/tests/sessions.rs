@@ -8,7 +8,7 @@ use serde_json::json;
 use super::*;
 use crate::{
     catalogue::{Catalogue, ModelFacts},
-    entropy::Stream,
+    entropy::EntropyStream,
     run::{RunEnd, facts::REVISION},
     step5_model_call::FailureClass,
     tool::{ToolOutcome, Truncation},
@@ -294,7 +294,7 @@ fn sessions_that_were_killed_and_opened_again_are_walked_again() {
     {
         let mut world = World::new(vec![calls(answered), text("done")]);
         // The draws of the order say how many of the last lines are lost.
-        world.shuffle = (seed != 0).then(|| Stream::from_seed(seed).child("order"));
+        world.shuffle = (seed != 0).then(|| EntropyStream::from_seed(seed).child("order"));
         world.kill_at = Some(at);
         let mut play = play(world);
         play.run("and then?");

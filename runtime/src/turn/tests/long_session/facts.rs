@@ -29,7 +29,7 @@ pub(super) enum Place {
 
 /// All facts of a session, by their number.
 #[derive(Default)]
-pub(super) struct Facts {
+pub(super) struct PlantedFacts {
     /// Missing ones were not said yet.
     places: BTreeMap<usize, Place>,
     /// Of those that were lost: the stage that dropped them.
@@ -56,7 +56,7 @@ fn kind(number: usize) -> &'static str {
     KINDS[number / 8]
 }
 
-impl Facts {
+impl PlantedFacts {
     fn place(&self, number: usize) -> Place {
         self.places.get(&number).copied().unwrap_or_default()
     }

@@ -7,7 +7,7 @@ use std::{
 
 use ennead::{SessionId, SessionOptions, internal::Layout};
 use ennead_command::stream_json::{fork, going_back, titles};
-use ennead_runtime::entropy::Stream;
+use ennead_runtime::entropy::EntropyStream;
 
 use super::{configuration, now};
 use crate::args::Print;
@@ -17,7 +17,7 @@ use crate::args::Print;
 pub(super) fn choose_session(
     options: &mut SessionOptions,
     args: &Print,
-    ids: &Stream,
+    ids: &EntropyStream,
 ) -> Result<SessionId, String> {
     let root = options.transcripts.clone().unwrap_or_else(|| projects(&options.workspace));
     options.transcripts = Some(root.clone());
