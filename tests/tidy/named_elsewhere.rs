@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 
-use super::{files_below, read, rust_files};
+use super::{files_below, public_names, read, rust_files};
 
 /// The packages that make no promise to embedders. The names of `ennead` itself are in a listing.
 const PACKAGES: [&str; 3] = ["runtime/src", "runtime/simulated/src", "tools/src"];
@@ -140,10 +140,7 @@ fn public_items_are_named_by_another_package() {
     let mut wrong = Vec::new();
     for package in PACKAGES {
         let (own, other): (Vec<_>, Vec<_>) = files.iter().partition(|it| it.starts_with(package));
-        let listing = read("docs/public-names.txt");
-        let is_part = |it: char| it.is_alphanumeric() || it == '_';
-        let mut elsewhere: BTreeSet<String> =
-            listing.split(|it| !is_part(it)).map(str::to_owned).collect();
+        let mut elsewhere = public_names::words();
         for file in other {
             words(read(file).parse().unwrap(), &mut elsewhere);
         }
