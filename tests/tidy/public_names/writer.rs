@@ -154,7 +154,8 @@ impl<'a> Writer<'a> {
 
     fn fields(&mut self, path: &str, generics: &Generics, fields: &Fields, are_public: bool) {
         for (at, field) in fields.iter().enumerate() {
-            if !are_public && !matches!(field.vis, Visibility::Public(_)) {
+            let is_public = are_public || matches!(field.vis, Visibility::Public(_));
+            if !is_public || is_hidden(&field.attrs) {
                 continue;
             }
             let name = field.ident.as_ref().map_or_else(|| at.to_string(), ToString::to_string);
