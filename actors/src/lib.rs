@@ -196,57 +196,90 @@ pub mod testing {
 pub mod data {
     pub use ennead_runtime::{
         approval::{AnswerError, AnsweredBy, ModeError, QuestionCounts, QuestionKey, UpdateAct},
-        block::Block,
-        catalogue::Money,
-        cost::CostLedger,
-        digest::Digest,
+        block::{Block, BlockKind, NotABlock},
+        catalogue::{
+            Catalogue, Disabling, Effort, LongPrompt, ModelFacts, Money, PlatformIds, Prices,
+            Sampling, ThinkingDisplay, ThinkingSupport,
+        },
+        cost::{Account, Accounts, CostLedger},
+        digest::{Digest, NotADigest},
         event::{Numbered, RecordedMessage},
         governor::{
             ParkReason,
             limits::{BreakerLimits, RetryLimits},
         },
         hook::BadMatcher,
-        ids::{AgentId, ApprovalId, EntryId, RunId, TenantId, ToolName, ToolUseId},
-        mcp::{config::ServerTransport, spec::CallLimits, state::ServerState},
-        message::{Message, MessageKind, Messages},
-        output::{ChunkPolicy, Chunking, Delivery, OutputSettings, Piece, ToolResult},
+        ids::{AgentId, ApprovalId, EntryId, RunId, ShellId, TenantId, ToolName, ToolUseId},
+        input_schema::TooComplex,
+        mcp::{
+            config::{Address, Program, ServerTransport},
+            spec::CallLimits,
+            state::ServerState,
+        },
+        message::{Message, MessageKind, Messages, Role},
+        output::{Break, ChunkPolicy, Chunking, Delivery, OutputSettings, Piece, ToolResult},
         permission::{RuleKind, RuleText},
         ports::{
-            AgentStatus, Cancel, CommittedOutcome, HostProcess, Progress, ReportProgress,
-            ResponseBody, SpawnAgent, TransportError, WireRequest, WireResponse, WorkGuard,
+            AgentOrder, AgentPlace, AgentReport, AgentStatus, Cancel, CommittedOutcome,
+            HostProcess, Progress, ReportProgress, ResponseBody, SpawnAgent, TransportError,
+            WireRequest, WireResponse, WorkGuard,
+            shells::{Detached, ShellState, ShellStatus},
         },
         recovery::chain::FallbackUsed,
+        redaction::Redactor,
         run::{InvalidRequest, Sender, agent_types::BadAgent, outcome::Denial},
+        sandbox::Sandbox,
         step::Step,
-        step1_settings_resolution::{Certificates, LayerText, trust::UnknownSource},
+        step1_settings_resolution::{
+            Certificates, LayerText, ShellSettings, WorktreeBase, trust::UnknownSource,
+        },
         step3_context_assembly::{InstructionFile, PathRule},
-        step5_model_call::cache_watch::PromptCacheEvent,
-        step7_permission_gate::{CommandClass, PermitError, ResolvedPath, rule::BadRule},
+        step5_model_call::{
+            cache_watch::{DropReason, PromptCacheEvent},
+            wire_format::WireFormat,
+        },
+        step7_permission_gate::{CommandClass, PathKind, PermitError, ResolvedPath, rule::BadRule},
         time::Timestamp,
         tokens::Tokens,
-        tool::{ToolCall, ToolErrorKind, ToolMemory, ToolNote, Truncation},
-        transcript::{audit::Violation, replay::ReplayError},
+        tool::{
+            FileSeen, Todo, TodoStatus, ToolCall, ToolErrorKind, ToolMemory, ToolNote, Truncation,
+        },
+        transcript::{
+            audit::{Forked, Verified, Violation, ViolationKind},
+            entry::{AnswerFields, Boundary},
+            replay::ReplayError,
+            seal::Head,
+        },
     };
     #[cfg(feature = "simulated")]
     pub use ennead_simulated::PlaybookError;
-    pub use ennead_tools::custom::CustomToolBuilder;
+    pub use ennead_tools::{
+        custom::{CustomToolBuilder, CustomToolError},
+        schema::SchemaError,
+        source_file::ReadError,
+    };
 
+    #[cfg(feature = "serve")]
+    pub use crate::serve::tokens::TokenEntry;
     #[cfg(feature = "http")]
     pub use crate::world::http::HttpSetupError;
     pub use crate::{
-        groundwork::directory::{ActorKind, Directory, Live},
+        groundwork::{
+            directory::{ActorKind, Directory, Live, ParkedCall},
+            mailbox::Gauge,
+        },
         handle::trust::RecordError,
         options::GoOn,
         ports::{
             events::{EventsMissed, SessionEvent},
-            in_process_model::OfferedTool,
+            in_process_model::{ModelEvents, OfferedTool},
         },
         services::mcp_server::McpServerStatus,
         session::Status,
         storage::{
             archive::guard::UnsafeTranscripts,
-            transcript_store::{FileOps, Holder},
-            transcripts::TranscriptError,
+            transcript_store::{FileOps, Holder, SyncWork},
+            transcripts::{Checked, TranscriptError},
         },
         world::source_files::SessionDirs,
     };

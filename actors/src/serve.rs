@@ -61,7 +61,7 @@ mod sessions;
 mod slots;
 mod stream;
 mod tasks;
-mod tokens;
+pub(crate) mod tokens;
 mod transcript;
 mod tree;
 mod turns;

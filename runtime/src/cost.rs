@@ -136,6 +136,7 @@ impl CallKind {
 
 impl CostLedger {
     /// Counts a record, if it is one of a model call.
+    #[doc(hidden)]
     pub fn note(&mut self, what: &RecordKind) {
         if let RecordKind::ModelAttempt { purpose, model, outcome, usage, cost, unsaid, .. } = what
         {
@@ -146,6 +147,7 @@ impl CostLedger {
     }
 
     /// Counts calls of a model.
+    #[doc(hidden)]
     pub fn count(&mut self, model: &str, kind: CallKind, account: Account) {
         let of_model = match self.models.get_mut(model) {
             Some(of_model) => of_model,

@@ -178,6 +178,7 @@ pub trait HostProcess: Send + Sync + fmt::Debug {
     fn host(&self, work: BoxFuture<'static, ()>, detached: Detached);
 
     /// The commands of the session that go on in the background.
+    #[doc(hidden)]
     fn shells(&self) -> &dyn KeepShells;
 }
 

@@ -126,6 +126,7 @@ pub struct Redactor {
     numbers: Arc<dyn NumberSecrets>,
 }
 
+#[doc(hidden)]
 impl Redactor {
     /// Looks for these patterns.
     pub fn new(patterns: Arc<Patterns>, numbers: Arc<dyn NumberSecrets>) -> Self {

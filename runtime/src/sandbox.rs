@@ -105,11 +105,13 @@ pub struct SandboxPlaces<'a> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sandbox {
     /// What a confined command may do.
+    #[doc(hidden)]
     pub policy: SandboxPolicy,
     /// Patterns of commands that are not confined.
     excluded: Vec<String>,
 }
 
+#[doc(hidden)]
 impl Sandbox {
     /// The sandbox that settings ask for; `None` where they ask for none.
     pub fn of(

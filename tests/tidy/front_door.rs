@@ -2,7 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{code::Code, names, public_names, read};
+use super::{
+    code::Code,
+    names,
+    public_names::{self, PublicItem},
+    read,
+};
 
 /// Types whose fields or variants are known to be all, so that a new one is a breaking change: what
 /// embedders build field by field, and what our own packages must handle in full.
@@ -18,78 +23,27 @@ const CLOSED: &[&str] = &[
     "tool::ToolSpec",
 ];
 
-/// A type at the front door.
-struct Type {
-    /// What is above its definition: documentation and attributes.
-    head: Vec<String>,
-    /// What is between its braces.
-    body: Vec<String>,
-    kind: &'static str,
-}
-
-impl Type {
-    /// Public fields, in order.
-    fn fields(&self) -> impl Iterator<Item = &str> {
-        let public = self.body.iter().filter_map(|it| it.strip_prefix("    pub "));
-        public.filter_map(|it| Some(it.split_once(':')?.0)).filter(|it| !it.contains(['(', ' ']))
-    }
-
-    /// Whether embedders see what it is made of.
-    fn is_open(&self) -> bool {
-        self.kind == "enum" || self.fields().next().is_some()
-    }
-}
-
-/// The structs and enums at the front door, by their paths there.
-fn types() -> BTreeMap<String, Type> {
-    let public = public_names::exports().into_iter();
-    let public = public.filter(|(name, _)| public_names::is_to_be_known(name));
-    let found: BTreeMap<_, _> =
-        public.filter_map(|(name, path)| Some((name, defined(&path)?))).collect();
-    assert!(50 < found.len(), "found {}", found.len());
+/// The structs and enums at the front door whose fields or variants embedders see.
+fn open_types() -> BTreeMap<&'static str, &'static PublicItem> {
+    let found: BTreeMap<_, _> = public_names::at_the_front_door()
+        .filter(|(_, it)| it.kind == "enum" || !it.fields.is_empty())
+        .collect();
+    assert!(20 < found.len(), "found {}", found.len());
     found
-}
-
-/// The definition of this path; `None` for one that a macro writes.
-fn defined(path: &[String]) -> Option<Type> {
-    let name = path.last()?;
-    let kinds = ["struct", "enum", "trait", "fn", "type"];
-    let is_it = |line: &str, kind: &str| {
-        let rest = line.strip_prefix("pub ").and_then(|it| it.strip_prefix(kind));
-        let rest = rest.and_then(|it| it.strip_prefix(' ')?.strip_prefix(name.as_str()));
-        rest.is_some_and(|it| !it.starts_with(|it: char| it.is_alphanumeric() || it == '_'))
-    };
-    for text in public_names::texts_near(path) {
-        let lines: Vec<&str> = text.lines().collect();
-        let kind_of = |line: &str| kinds.into_iter().find(|kind| is_it(line, kind));
-        let found = lines.iter().enumerate().find_map(|(at, it)| Some((at, kind_of(it)?)));
-        let Some((at, kind)) = found else { continue };
-        let is_head = |it: &&&str| it.starts_with("///") || it.starts_with("#[");
-        let head = lines[..at].iter().rev().take_while(is_head).map(|it| (*it).to_owned());
-        let has_body = lines[at].ends_with('{');
-        let body = lines[at + 1..].iter().take_while(|it| has_body && **it != "}");
-        return Some(Type {
-            head: head.collect(),
-            body: body.map(|it| (*it).to_owned()).collect(),
-            kind,
-        });
-    }
-    None
 }
 
 #[test]
 fn types_at_the_front_door_can_grow() {
-    let types = types();
+    let types = open_types();
     let is_closed = |name: &str| CLOSED.contains(&name.trim_start_matches("ennead::"));
-    let grows = |it: &Type| it.head.iter().any(|line| line == "#[non_exhaustive]");
-    let wrong: Vec<&String> = types
+    let wrong: Vec<_> = types
         .iter()
-        .filter(|(name, it)| it.is_open() && grows(it) == is_closed(name))
+        .filter(|(name, it)| it.is_non_exhaustive == is_closed(name))
         .map(|(name, _)| name)
         .collect();
     assert!(wrong.is_empty(), "either #[non_exhaustive] or listed as closed: {wrong:#?}");
     let gone: Vec<_> =
-        CLOSED.iter().filter(|it| !types.contains_key(&format!("ennead::{it}"))).collect();
+        CLOSED.iter().filter(|it| !types.contains_key(format!("ennead::{it}").as_str())).collect();
     assert!(gone.is_empty(), "{gone:?}");
 }
 
@@ -117,14 +71,10 @@ fn names_at_the_front_door_have_an_example_that_compiles() {
         assert!(library.contains(&format!("include_str!(\"front_door/{page}\")")), "{page}");
     }
     let shown: Vec<&str> = pages.iter().flat_map(|it| example_words(it.lines())).collect();
-    let without: Vec<String> = public_names::exports()
-        .into_iter()
-        .filter(|(name, _)| public_names::is_to_be_known(name))
-        .filter(|(name, path)| {
-            let own = defined(path).map(|it| it.head).unwrap_or_default();
-            let own = own.iter().rev().filter_map(|it| it.strip_prefix("///"));
+    let without: Vec<_> = public_names::at_the_front_door()
+        .filter(|(name, item)| {
             let word = name.rsplit("::").next().unwrap();
-            !shown.contains(&word) && !example_words(own).contains(&word)
+            !shown.contains(&word) && !example_words(item.docs.lines()).contains(&word)
         })
         .map(|(name, _)| name)
         .collect();
@@ -133,14 +83,10 @@ fn names_at_the_front_door_have_an_example_that_compiles() {
 
 #[test]
 fn every_option_has_a_method_of_its_name() {
-    let listing = read("docs/public-names.txt");
-    let types = types();
     for options in ["ennead::Options", "ennead::SessionOptions"] {
-        let fields: Vec<&str> = types[options].fields().collect();
-        assert!(10 < fields.len(), "{options}: {fields:?}");
-        let has_method =
-            |it: &str| listing.lines().any(|line| line == format!("pub fn {options}::{it}"));
-        let without: Vec<_> = fields.into_iter().filter(|it| !has_method(it)).collect();
+        let item = &public_names::items()[options];
+        assert!(10 < item.fields.len(), "{options}: {:?}", item.fields);
+        let without: Vec<_> = item.fields.iter().filter(|it| !item.methods.contains(*it)).collect();
         assert!(without.is_empty(), "{options}: {without:?}");
     }
 }

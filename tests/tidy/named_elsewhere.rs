@@ -7,18 +7,17 @@ use std::collections::BTreeSet;
 
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 
-use super::{files_below, read, rust_files};
+use super::{files_below, public_names, read, rust_files};
 
 /// The packages that make no promise to embedders. The names of `ennead` itself are in a listing.
 const PACKAGES: [&str; 3] = ["runtime/src", "runtime/simulated/src", "tools/src"];
 
 /// Public items that no other package names, and why.
-const EXCEPTIONS: [(&str, &str); 4] = [
+const EXCEPTIONS: [(&str, &str); 3] = [
     (
         "ask_to_end",
         "how servers of the feature `mcp` are ended; without it nothing is asked to end",
     ),
-    ("NotADigest", "the error type of an impl of `FromStr`"),
     ("StopDecision", "what `check_stop_condition` returns"),
     ("check_stop_condition", "step 9 by its name in the requirements, which cases are read with"),
 ];
@@ -140,10 +139,7 @@ fn public_items_are_named_by_another_package() {
     let mut wrong = Vec::new();
     for package in PACKAGES {
         let (own, other): (Vec<_>, Vec<_>) = files.iter().partition(|it| it.starts_with(package));
-        let listing = read("docs/public-names.txt");
-        let is_part = |it: char| it.is_alphanumeric() || it == '_';
-        let mut elsewhere: BTreeSet<String> =
-            listing.split(|it| !is_part(it)).map(str::to_owned).collect();
+        let mut elsewhere = public_names::words();
         for file in other {
             words(read(file).parse().unwrap(), &mut elsewhere);
         }

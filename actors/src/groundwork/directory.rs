@@ -148,7 +148,7 @@ pub struct ParkedCall {
 
 impl Directory {
     /// Enters an actor. It leaves when the guard is dropped, which its state does.
-    pub fn enter(
+    pub(crate) fn enter(
         &self,
         kind: ActorKind,
         session: Option<&SessionId>,
@@ -219,14 +219,14 @@ impl Directory {
 
 /// Keeps an actor in the directory.
 #[derive(Debug)]
-pub struct Registration {
+pub(crate) struct Registration {
     directory: Directory,
     id: ActorId,
 }
 
 impl Registration {
     /// Notes the step that a turn supervisor is at.
-    pub fn at_step(&self, step: Step) {
+    pub(crate) fn at_step(&self, step: Step) {
         self.directory.set_step(self.id, step);
     }
 }

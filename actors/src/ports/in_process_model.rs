@@ -58,7 +58,7 @@ pub trait InProcessModel: Send + Sync {
 }
 
 /// What a model says, in order.
-type ModelEvents = Pin<Box<dyn Stream<Item = Result<ModelEvent, ModelError>> + Send>>;
+pub type ModelEvents = Pin<Box<dyn Stream<Item = Result<ModelEvent, ModelError>> + Send>>;
 
 impl<F, S> InProcessModel for F
 where

@@ -137,7 +137,7 @@ pub trait TranscriptLog: Debug + Send {
 }
 
 /// Makes what was appended outlive a crash of the machine.
-pub(crate) type SyncWork = Box<dyn FnOnce() -> Result<(), StoreError> + Send>;
+pub type SyncWork = Box<dyn FnOnce() -> Result<(), StoreError> + Send>;
 
 /// A lock that is held until this is dropped.
 pub struct Lease {

@@ -53,6 +53,7 @@ impl HttpLimits {
 
     /// These, with what the settings of a session say in their place.
     #[must_use]
+    #[doc(hidden)]
     pub fn with(self, said: &HttpSettings) -> Self {
         let or = |said: Option<NonZeroU64>, limit| {
             said.map_or(limit, |it| Duration::from_millis(it.get()).min(LONGEST))

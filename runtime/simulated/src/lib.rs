@@ -63,6 +63,7 @@ impl Playbook {
     /// `attempts` is asked only for rules with `times` or `faults`, with what [`Attempts::next`] takes, and
     /// gives what it returns. Never fails: what cannot be answered is answered with an error, as
     /// a server would.
+    #[doc(hidden)]
     pub fn exchange(
         &self,
         exchange: &Exchange<'_>,
@@ -134,6 +135,7 @@ impl Playbook {
     }
 
     /// An error as the API words it, for what never became an [`Exchange`].
+    #[doc(hidden)]
     pub fn refusal(&self, status: u16, message: &str) -> Script {
         self.error(Dialect::Messages, Digest::of(message.as_bytes()), status, message)
     }

@@ -23,6 +23,7 @@ pub struct QuestionCounts {
 
 impl QuestionCounts {
     /// Counts a record, if it is about a question.
+    #[doc(hidden)]
     pub fn note(&mut self, what: &RecordKind) {
         match what {
             RecordKind::Question { .. } => self.asked += 1,

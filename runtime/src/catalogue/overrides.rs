@@ -49,6 +49,7 @@ pub(super) fn read(text: &str) -> Result<Catalogue, NotACatalogue> {
     Ok(Catalogue { aliases, ..Catalogue::of(model) })
 }
 
+#[doc(hidden)]
 impl Catalogue {
     /// This catalogue with what a user says laid over it. Entries that are wrong are left out and
     /// come back as errors; the others hold.

@@ -29,6 +29,7 @@ pub struct RecordedMessage {
 
 impl RecordedMessage {
     /// The message of a line.
+    #[doc(hidden)]
     pub fn of(line: &ConversationLine) -> Self {
         Self {
             at: line.at,

@@ -17,6 +17,7 @@ pub enum Weight {
 
 impl Event {
     /// What may become of it while it waits.
+    #[doc(hidden)]
     pub fn weight(&self) -> Weight {
         match self {
             Self::TextDelta { .. } | Self::ReasoningDelta { .. } => Weight::Piece,

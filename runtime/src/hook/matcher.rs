@@ -17,7 +17,7 @@ pub struct BadMatcher {
     pub text: String,
     /// What is wrong with it.
     #[source]
-    pub cause: Box<fancy_regex::Error>,
+    cause: Box<fancy_regex::Error>,
 }
 
 impl Matcher {

@@ -232,6 +232,7 @@ pub fn shown_command(command: &str) -> Arc<str> {
 
 impl ShellStatus {
     /// The record of how it is.
+    #[doc(hidden)]
     pub fn record(&self) -> RecordKind {
         RecordKind::Shell {
             shell: self.shell.clone(),

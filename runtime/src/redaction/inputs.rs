@@ -19,6 +19,7 @@ use crate::{
     turn::TurnInput,
 };
 
+#[doc(hidden)]
 impl Redactor {
     /// Takes the secrets out of an input of a turn.
     pub fn turn_input(&self, input: &mut TurnInput) {

@@ -34,6 +34,7 @@ fn literals(text: &str) -> impl Iterator<Item = Literal> {
     })
 }
 
+#[doc(hidden)]
 impl Redactor {
     /// A JSON text with placeholders for the secrets in its strings. Everything else keeps its bytes.
     pub fn json<'a>(&self, text: &'a str) -> Cow<'a, str> {

@@ -11,6 +11,7 @@ use crate::{
     run::outcome::RunOutcome,
 };
 
+#[doc(hidden)]
 impl Redactor {
     /// Takes the secrets out of an event. Deltas are redacted as a [`RedactionStream`](super::RedactionStream), where they
     /// arrive.

@@ -18,6 +18,7 @@ use super::{
 };
 use crate::{digest::Digest, shared::SharedList, time::Timestamp};
 
+#[doc(hidden)]
 impl WireFormat {
     /// The request for a view. See [`encode`].
     pub fn encode(

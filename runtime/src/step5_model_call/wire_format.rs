@@ -55,6 +55,7 @@ pub struct Features {
     pub items: Option<&'static str>,
 }
 
+#[doc(hidden)]
 impl WireFormat {
     /// All formats, in the order in which documents list them.
     pub const ALL: [Self; 5] = [

@@ -17,7 +17,7 @@ use ennead_runtime::{
 };
 use thiserror::Error;
 
-use super::trust::{self, TrustError};
+use super::trust;
 use crate::world::environment::Environment;
 
 /// Clients that are kept. reqwest fixes the time for connecting per client, and sessions hardly ever
@@ -80,17 +80,17 @@ impl Kind {
     }
 }
 
-/// The client cannot be made.
+/// The client cannot be made. The causes are errors of the libraries that make it, whose types are no promise.
 #[derive(Debug, Error)]
 #[error("cannot set up the HTTP client")]
 #[non_exhaustive]
 pub enum HttpSetupError {
     /// TLS cannot be used.
-    Tls(#[source] rustls::Error),
+    Tls(#[source] Box<dyn std::error::Error + Send + Sync>),
     /// The trusted certificates cannot be found out.
-    Trust(#[source] TrustError),
+    Trust(#[source] Box<dyn std::error::Error + Send + Sync>),
     /// The client refuses its settings.
-    Client(#[source] reqwest::Error),
+    Client(#[source] Box<dyn std::error::Error + Send + Sync>),
 }
 
 impl Pools {
@@ -212,7 +212,7 @@ fn client(kind: &Kind, uses_system_proxy: bool) -> Result<reqwest::Client, HttpS
         Some(_) => builder,
         None => builder.retry(reqwest::retry::never().max_retries_per_request(0)),
     };
-    builder.build().map_err(HttpSetupError::Client)
+    builder.build().map_err(|it| HttpSetupError::Client(it.into()))
 }
 
 fn tls(kind: &Kind) -> Result<rustls::ClientConfig, HttpSetupError> {
@@ -220,11 +220,11 @@ fn tls(kind: &Kind) -> Result<rustls::ClientConfig, HttpSetupError> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let tls = rustls::ClientConfig::builder_with_provider(Arc::clone(&provider))
         .with_safe_default_protocol_versions()
-        .map_err(HttpSetupError::Tls)?;
+        .map_err(|it| HttpSetupError::Tls(it.into()))?;
     let verifier = kind.trust.as_ref().map(|files| trust::verifier(files, provider)).transpose();
     let tls = match verifier {
         Ok(Some(verifier)) => tls.dangerous().with_custom_certificate_verifier(Arc::new(verifier)),
-        Err(error) if kind.is_secure => return Err(HttpSetupError::Trust(error)),
+        Err(error) if kind.is_secure => return Err(HttpSetupError::Trust(error.into())),
         // What is not encrypted needs no authority. A proxy over TLS is not trusted then, and
         // that is reported when there is one.
         Ok(None) | Err(_) => tls.with_root_certificates(rustls::RootCertStore::empty()),

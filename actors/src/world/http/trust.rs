@@ -32,7 +32,7 @@ const MAX_BYTES: u64 = 16 * 1024 * 1024;
 /// The trusted authorities cannot be found out.
 #[derive(Debug, Error)]
 #[non_exhaustive]
-pub enum TrustError {
+pub(super) enum TrustError {
     /// A file cannot be read.
     #[error("cannot read `{}`, which {variable} names", path.display())]
     Unreadable {
