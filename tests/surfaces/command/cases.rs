@@ -8,7 +8,7 @@ use super::TestDirs;
 
 const CASES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/cases");
 
-// REQ: TRN-6, SHP-1, MDL-1, SES-7, PRM-8
+// REQ: TRN-6, SHP-1, MDL-1, SES-7, PRM-8, TOL-9
 #[test]
 fn the_corpus_has_no_miss_and_every_case_has_its_line() {
     let place = TestDirs::new();
