@@ -1,9 +1,13 @@
 //! What several tests need and none of them is about.
 
+pub(crate) mod approver;
 pub(crate) mod barrier;
 pub(crate) mod breaks;
+pub(crate) mod clocked;
+pub(crate) mod command;
 pub(crate) mod events;
 pub(crate) mod formats;
+pub(crate) mod held_timer;
 pub(crate) mod host;
 pub(crate) mod hunter;
 pub(crate) mod mcp_server;

@@ -16,7 +16,7 @@ use serde_json::json;
 use tokio::time::timeout;
 
 use super::{
-    Pauses, alerts, only_result,
+    alerts, only_result, pauses,
     starts::{LIMIT, behind, pipe},
     told,
 };
@@ -32,7 +32,7 @@ use crate::support::{
 async fn start(wait: Option<Duration>) -> (Host, File) {
     let mut mcp = McpLimits::default();
     mcp.wait = wait.unwrap_or(mcp.wait);
-    let timer = Arc::new(Pauses::default());
+    let timer = Arc::new(pauses());
     let change = |options: ennead::Options| options.timer(timer).mcp(mcp);
     let host = Host::start_with(Placement::Ambient, change).await;
     fifo(&host.path("go"));

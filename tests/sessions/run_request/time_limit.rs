@@ -3,13 +3,13 @@
 use std::{sync::Arc, time::Duration};
 
 use ennead::{
-    Placement, RunEnd, RunRequest, Timer,
+    Placement, RunEnd, RunRequest,
     data::{ActorKind, Step},
-    tool::BoxFuture,
 };
 
 use crate::support::{
     barrier::Barrier,
+    held_timer::HeldTimer,
     host::{Host, Running, ask, check_usable, results},
     record,
     until::until,
@@ -17,23 +17,8 @@ use crate::support::{
 
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// Over when the barrier says so, whatever it was asked for.
-#[derive(Debug)]
-struct HeldTimer(Barrier);
-
-impl Timer for HeldTimer {
-    fn sleep(&self, time: Duration) -> BoxFuture<'static, ()> {
-        // A question waits for its answer far longer than any run here.
-        if LIMIT < time {
-            return Box::pin(std::future::pending());
-        }
-        let barrier = self.0.clone();
-        Box::pin(async move { barrier.pass().await })
-    }
-}
-
 async fn start(placement: Placement, time: &Barrier) -> Host {
-    let timer = Arc::new(HeldTimer(time.clone()));
+    let timer = Arc::new(HeldTimer::at(time).up_to(LIMIT));
     Host::start_with(placement, |it| it.timer(timer)).await
 }
 
