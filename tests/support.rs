@@ -24,3 +24,4 @@ pub(crate) mod settings;
 pub(crate) mod tls_server;
 pub(crate) mod tools;
 pub(crate) mod until;
+pub(crate) mod waits;

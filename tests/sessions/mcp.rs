@@ -18,9 +18,9 @@ use crate::support::{
     barrier::Barrier,
     events::EventLog,
     held_timer::HeldTimer,
-    host::{Host, check_usable, interrupted, prompt, results},
+    host::{Host, check_usable, interrupted, results},
     mcp_server::{configured, entry, last_pid, n_starts},
-    processes::{fifo, read_to_end},
+    processes::fifo,
 };
 
 /// No pause before another start of a server is longer.
@@ -126,10 +126,7 @@ async fn check_end(end: impl AsyncFnOnce(&Host, &SessionHandle)) {
     let pauses = pauses();
     let host = start(&pauses).await;
     let session = open(&host).await;
-    fifo(&host.path("alive"));
-    let (up, reader) = read_to_end(&host.path("alive"));
-    let run = prompt(&session, "use mcp__srv__hold");
-    up.pass().await;
+    let (run, reader) = host.prompt_alive(&session, "use mcp__srv__hold").await;
     end(&host, &session).await;
     let outcome = run.await.unwrap().unwrap();
     let (is_error, text) = only_result(&outcome);
@@ -177,10 +174,7 @@ async fn server_that_dies_fails_its_call_and_is_started_again() {
 async fn interrupt_cancels_the_call_and_leaves_the_server() {
     let host = start(&pauses()).await;
     let session = open(&host).await;
-    fifo(&host.path("alive"));
-    let (up, reader) = read_to_end(&host.path("alive"));
-    let run = prompt(&session, "use mcp__srv__hold");
-    up.pass().await;
+    let (run, reader) = host.prompt_alive(&session, "use mcp__srv__hold").await;
     session.interrupt();
     interrupted(run).await;
     assert_eq!(reader.await.unwrap(), "p\ncancelled\n", "the server was told");
@@ -253,10 +247,7 @@ async fn session_without_servers_has_none_of_their_actors() {
 async fn servers_end_with_what_hosts_the_sessions() {
     let host = start(&pauses()).await;
     let session = open(&host).await;
-    fifo(&host.path("alive"));
-    let (up, reader) = read_to_end(&host.path("alive"));
-    let run = prompt(&session, "use mcp__srv__hold");
-    up.pass().await;
+    let (run, reader) = host.prompt_alive(&session, "use mcp__srv__hold").await;
     host.ennead.shutdown().await;
     // The call is cancelled, or the server is gone before it heard of it.
     assert!(["p\n", "p\ncancelled\n"].contains(&&*reader.await.unwrap()));
