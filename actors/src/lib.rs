@@ -212,7 +212,7 @@ pub mod data {
         ids::{AgentId, ApprovalId, EntryId, RunId, ShellId, TenantId, ToolName, ToolUseId},
         input_schema::TooComplex,
         mcp::{
-            config::{Address, Program, ServerTransport},
+            config::{Address, ServerProgram, ServerTransport},
             spec::CallLimits,
             state::ServerState,
         },

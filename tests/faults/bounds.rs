@@ -40,8 +40,7 @@ async fn full_queue_gives_the_prompt_back() {
 #[tokio::test]
 async fn call_above_the_bound_is_refused_and_the_turn_goes_on() {
     for n in [25, 26, 60] {
-        let host = Host::start(Placement::Ambient).await;
-        let session = host.open().await;
+        let (host, session) = Host::open_one(Placement::Ambient).await;
         let outcome = session.prompt(format!("use{}", " echo".repeat(n))).await.unwrap();
         assert_eq!(outcome.end, RunEnd::NoPendingTools);
         assert_eq!(outcome.text, format!("done with {n}"), "the model sees all results");

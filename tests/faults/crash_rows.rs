@@ -21,9 +21,9 @@ use serde_json::json;
 use crate::support::settings::SettingsJson as _;
 use crate::support::{
     events::EventLog,
-    host::{Host, check_record, check_usable, prompt, results},
+    host::{Host, check_record, check_usable, prompt_to, results},
     hunter::hunt,
-    processes::{GRANDCHILD, fifo, read_to_end},
+    processes::GRANDCHILD,
     record,
 };
 
@@ -35,8 +35,7 @@ fn with_hook(host: &Host, event: &str) -> SessionOptions {
 // REQ: TOL-4, RUN-2
 #[tokio::test]
 async fn panic_of_a_tool_is_an_error_result_of_that_call_only() {
-    let host = Host::start(Placement::Ambient).await;
-    let session = host.open().await;
+    let (host, session) = Host::open_one(Placement::Ambient).await;
     let outcome = session.prompt("use echo panics echo").await.unwrap();
     assert_eq!(outcome.end, RunEnd::NoPendingTools);
     let results = results(&outcome);
@@ -49,11 +48,8 @@ async fn panic_of_a_tool_is_an_error_result_of_that_call_only() {
 // REQ: TOL-4, SES-3
 #[tokio::test]
 async fn executor_that_dies_behind_the_point_of_no_return_is_recorded_as_done() {
-    let host = Host::start(Placement::Ambient).await;
-    let session = host.open().await;
-    host.workshop.thread.close();
-    let run = prompt(&session, "use settle");
-    host.workshop.thread.arrived().await;
+    let (host, session) = Host::open_one(Placement::Ambient).await;
+    let run = prompt_to(&session, "use settle", &host.workshop.thread).await;
     host.live(session.id(), ActorKind::ToolExecutor)[0].cell.kill();
     let outcome = run.await.unwrap().unwrap();
     assert_eq!(results(&outcome), [(false, "it is done".to_owned())]);
@@ -64,12 +60,8 @@ async fn executor_that_dies_behind_the_point_of_no_return_is_recorded_as_done() 
 // REQ: TOL-4, TOL-8, RUN-2
 #[tokio::test]
 async fn crashed_process_is_an_error_result_of_its_call_and_leaves_nothing_behind() {
-    let host = Host::start(Placement::Ambient).await;
-    let session = host.open().await;
-    fifo(&host.path("alive"));
-    let (up, reader) = read_to_end(&host.path("alive"));
-    let run = prompt(&session, format!("run {GRANDCHILD}"));
-    up.pass().await;
+    let (host, session) = Host::open_one(Placement::Ambient).await;
+    let (run, reader) = host.prompt_alive(&session, format!("run {GRANDCHILD}")).await;
     let processes = host.live(session.id(), ActorKind::ShellProcess);
     let [process] = &processes[..] else { panic!("{processes:?}") };
     process.cell.kill();
@@ -91,12 +83,8 @@ async fn process_ends_with_the_call_that_waits_for_it_and_with_its_turn() {
         (ActorKind::ToolDispatcher, RunEnd::NoPendingTools),
         (ActorKind::TurnSupervisor, RunEnd::Crashed),
     ] {
-        let host = Host::start(Placement::Ambient).await;
-        let session = host.open().await;
-        fifo(&host.path("alive"));
-        let (up, reader) = read_to_end(&host.path("alive"));
-        let run = prompt(&session, format!("run {GRANDCHILD}"));
-        up.pass().await;
+        let (host, session) = Host::open_one(Placement::Ambient).await;
+        let (run, reader) = host.prompt_alive(&session, format!("run {GRANDCHILD}")).await;
         host.live(session.id(), kind)[0].cell.kill();
         let outcome = run.await.unwrap().unwrap();
         reader.await.unwrap();
@@ -110,8 +98,7 @@ async fn process_ends_with_the_call_that_waits_for_it_and_with_its_turn() {
 // REQ: RUN-2, MDL-7
 #[tokio::test(start_paused = true)]
 async fn crashed_model_call_is_asked_again_in_one_piece() {
-    let host = Host::start(Placement::Ambient).await;
-    let session = host.open().await;
+    let (host, session) = Host::open_one(Placement::Ambient).await;
     let mut log = EventLog::new(session.events());
     host.model.panics.store(true, Ordering::SeqCst);
     let outcome = session.prompt("again").await.unwrap();
@@ -131,8 +118,7 @@ async fn crashed_model_call_is_asked_again_in_one_piece() {
 // REQ: RUN-2, TRN-4
 #[tokio::test]
 async fn without_settings_a_run_fails_and_the_next_one_may_go_well() {
-    let host = Host::start(Placement::Ambient).await;
-    let session = host.open().await;
+    let (host, session) = Host::open_one(Placement::Ambient).await;
     *host.files.fails.lock().unwrap() = Some(io::ErrorKind::PermissionDenied);
     let outcome = session.prompt("use echo").await.unwrap();
     assert_eq!(outcome.end, RunEnd::Error);
@@ -236,12 +222,9 @@ async fn what_cannot_be_asked_or_looked_at_is_denied() {
 // REQ: RUN-2, TRN-11, SES-3
 #[tokio::test]
 async fn turn_of_a_crashed_supervisor_is_closed_and_its_calls_are_answered() {
-    let host = Host::start(Placement::Ambient).await;
-    let session = host.open().await;
+    let (host, session) = Host::open_one(Placement::Ambient).await;
     let mut log = EventLog::new(session.events());
-    host.workshop.wait.close();
-    let run = prompt(&session, "use echo wait wait echo");
-    host.workshop.wait.arrived().await;
+    let run = prompt_to(&session, "use echo wait wait echo", &host.workshop.wait).await;
     host.workshop.wait.arrived().await;
     host.live(session.id(), ActorKind::TurnSupervisor)[0].cell.kill();
     let outcome = run.await.unwrap().unwrap();
@@ -311,11 +294,8 @@ async fn crashed_writer_loses_no_line_and_doubles_none() {
 // REQ: RUN-2, AGT-3
 #[tokio::test]
 async fn crashed_sub_agent_is_an_error_result_in_its_parent() {
-    let host = Host::start(Placement::Ambient).await;
-    let session = host.open().await;
-    host.workshop.wait.close();
-    let run = prompt(&session, "delegate use wait");
-    host.workshop.wait.arrived().await;
+    let (host, session) = Host::open_one(Placement::Ambient).await;
+    let run = prompt_to(&session, "delegate use wait", &host.workshop.wait).await;
     host.live(session.id(), ActorKind::SubAgent)[0].cell.kill();
     let outcome = run.await.unwrap().unwrap();
     assert_eq!(outcome.end, RunEnd::NoPendingTools);

@@ -15,7 +15,7 @@ use ennead::{
 
 use crate::support::{
     events::EventLog,
-    host::{Host, check_usable, prompt},
+    host::{Host, check_usable, prompt_to},
     record,
 };
 
@@ -91,9 +91,7 @@ async fn session_closes_although_what_closes_its_run_cannot_be_written() {
         |options: Options| options.transcript_store(Arc::new(FileStore::with_ops(ops.clone())));
     let host = Host::start_with(Placement::Ambient, change).await;
     let session = host.open().await;
-    host.workshop.wait.close();
-    let run = prompt(&session, "use wait");
-    host.workshop.wait.arrived().await;
+    let run = prompt_to(&session, "use wait", &host.workshop.wait).await;
     session.close().await;
     host.workshop.wait.open();
     assert!(run.await.unwrap().is_err());

@@ -15,27 +15,26 @@ use crate::support::settings::SettingsJson as _;
 use crate::support::{
     barrier::Barrier,
     events::EventLog,
-    host::{Host, check_answers, check_record, check_usable, interrupted, prompt, results},
-    processes::{GRANDCHILD, fifo, read_to_end},
+    host::{
+        Host, check_answers, check_record, check_usable, interrupted, prompt, prompt_to, results,
+    },
+    processes::GRANDCHILD,
     record,
     until::until,
+    waits::{WAITS, Wait, check_early_end},
 };
 
-async fn check_wait(placement: Placement, text: &str, step: Step, at: fn(&Host) -> &Barrier) {
-    let host = Host::start(placement).await;
-    let session = host.open().await;
+async fn check_wait(placement: Placement, wait: Wait) {
+    let (text, step, at) = wait;
+    let (host, session) = Host::open_one(placement).await;
     let mut log = EventLog::new(session.events());
-    at(&host).close();
-    let run = prompt(&session, text);
-    at(&host).arrived().await;
+    let run = prompt_to(&session, text, at(&host)).await;
     let status = session.status().await.unwrap();
     assert_eq!((status.step, status.turn, status.queued), (Some(step), 1, 0), "{text}");
     session.interrupt();
     interrupted(run).await;
     assert_eq!(log.runs(), (1, 1), "{text}");
-    assert_eq!(record::run_ends(session.transcript()), ["interrupted"], "{text}");
-    let ends = record::early_ends(session.transcript());
-    assert_eq!(ends, [("interrupted".to_owned(), Some(step.number()))], "{text}");
+    check_early_end(&session, "interrupted", wait);
     at(&host).open();
     check_usable(&session).await;
 }
@@ -43,30 +42,17 @@ async fn check_wait(placement: Placement, text: &str, step: Step, at: fn(&Host) 
 // REQ: TRN-2, TRN-11, TOL-4
 #[tokio::test]
 async fn whatever_a_turn_waits_for_an_interrupt_ends_it() {
-    type Case = (&'static str, Step, fn(&Host) -> &Barrier);
-    let cases: [Case; 6] = [
-        ("again", Step::SettingsResolution, |it| &it.files.settings),
-        ("again", Step::ContextAssembly, |it| &it.files.sources),
-        ("held again", Step::ModelCall, |it| &it.model.answer),
-        ("held hello", Step::ModelCall, |it| &it.model.stream),
-        ("use asked", Step::PermissionGate, |it| &it.approver.barrier),
-        ("use echo wait", Step::ToolExecution, |it| &it.workshop.wait),
-    ];
-    for (text, step, at) in cases {
-        check_wait(Placement::Ambient, text, step, at).await;
-        check_wait(Placement::Threads(1), text, step, at).await;
+    for wait in WAITS {
+        check_wait(Placement::Ambient, wait).await;
+        check_wait(Placement::Threads(1), wait).await;
     }
 }
 
 // REQ: TOL-8, TRN-2
 #[tokio::test]
 async fn interrupt_ends_the_whole_process_tree_of_a_command() {
-    let host = Host::start(Placement::Ambient).await;
-    let session = host.open().await;
-    fifo(&host.path("alive"));
-    let (up, reader) = read_to_end(&host.path("alive"));
-    let run = prompt(&session, format!("run {GRANDCHILD}"));
-    up.pass().await;
+    let (host, session) = Host::open_one(Placement::Ambient).await;
+    let (run, reader) = host.prompt_alive(&session, format!("run {GRANDCHILD}")).await;
     session.interrupt();
     interrupted(run).await;
     reader.await.unwrap();
@@ -76,12 +62,9 @@ async fn interrupt_ends_the_whole_process_tree_of_a_command() {
 // REQ: TOL-8, TRN-2
 #[tokio::test]
 async fn interrupt_ends_hosted_work_that_heeds_nobody_and_none_begins_afterwards() {
-    let host = Host::start(Placement::Ambient).await;
-    let session = host.open().await;
+    let (host, session) = Host::open_one(Placement::Ambient).await;
     let mut log = EventLog::new(session.events());
-    host.workshop.wait.close();
-    let run = prompt(&session, "use host");
-    host.workshop.wait.arrived().await;
+    let run = prompt_to(&session, "use host", &host.workshop.wait).await;
     assert_eq!(host.live(session.id(), ActorKind::ShellProcess).len(), 1);
     session.interrupt();
     interrupted(run).await;
@@ -102,10 +85,7 @@ async fn interrupt_ends_the_whole_process_tree_of_a_hook() {
     let handlers = json!([{ "hooks": [{ "type": "command", "command": GRANDCHILD }] }]);
     let options = host.options().setting("hooks", json!({ "PreToolUse": handlers }));
     let session = host.ennead.open(options).await.unwrap();
-    fifo(&host.path("alive"));
-    let (up, reader) = read_to_end(&host.path("alive"));
-    let run = prompt(&session, "use echo");
-    up.pass().await;
+    let (run, reader) = host.prompt_alive(&session, "use echo").await;
     let status = session.status().await.unwrap();
     assert_eq!(status.step, Some(Step::PermissionGate));
     session.interrupt();
@@ -118,12 +98,9 @@ async fn interrupt_ends_the_whole_process_tree_of_a_hook() {
 // REQ: AGT-3, TRN-11
 #[tokio::test]
 async fn interrupt_ends_sub_agents_and_theirs_and_closes_their_transcripts() {
-    let host = Host::start(Placement::Ambient).await;
-    let session = host.open().await;
+    let (host, session) = Host::open_one(Placement::Ambient).await;
     let mut log = EventLog::new(session.events());
-    host.workshop.wait.close();
-    let run = prompt(&session, "delegate delegate use wait");
-    host.workshop.wait.arrived().await;
+    let run = prompt_to(&session, "delegate delegate use wait", &host.workshop.wait).await;
     let agents = || host.ennead.directory().all().into_iter();
     assert_eq!(agents().filter(|it| it.kind == ActorKind::SubAgent).count(), 2);
     session.interrupt();
@@ -152,11 +129,8 @@ async fn interrupt_ends_sub_agents_and_theirs_and_closes_their_transcripts() {
 // REQ: TRN-2, TOL-7
 #[tokio::test]
 async fn slow_write_on_a_thread_writes_nothing_behind_an_interrupt() {
-    let host = Host::start(Placement::Ambient).await;
-    let session = host.open().await;
-    host.workshop.thread.close();
-    let run = prompt(&session, "use slow_write");
-    host.workshop.thread.arrived().await;
+    let (host, session) = Host::open_one(Placement::Ambient).await;
+    let run = prompt_to(&session, "use slow_write", &host.workshop.thread).await;
     session.interrupt();
     // The session is served while the thread works, and waits for it with the end of the run.
     assert!(session.status().await.unwrap().run.is_some());
@@ -176,8 +150,7 @@ fn write_writes_nothing_behind_an_interrupt() {
         .build()
         .unwrap();
     runtime.block_on(async {
-        let host = Host::start(Placement::Ambient).await;
-        let session = host.open().await;
+        let (host, session) = Host::open_one(Placement::Ambient).await;
         let mut log = EventLog::new(session.events());
         check_answers(&session).await;
         let (begun, thread) = (Barrier::closed(), Barrier::closed());
@@ -205,11 +178,8 @@ fn write_writes_nothing_behind_an_interrupt() {
 // REQ: TRN-2, SES-3
 #[tokio::test]
 async fn call_behind_its_point_of_no_return_is_recorded_as_done() {
-    let host = Host::start(Placement::Ambient).await;
-    let session = host.open().await;
-    host.workshop.thread.close();
-    let run = prompt(&session, "use settle wait");
-    host.workshop.thread.arrived().await;
+    let (host, session) = Host::open_one(Placement::Ambient).await;
+    let run = prompt_to(&session, "use settle wait", &host.workshop.thread).await;
     session.interrupt();
     assert!(session.status().await.unwrap().run.is_some());
     host.workshop.thread.open();
@@ -224,8 +194,7 @@ async fn call_behind_its_point_of_no_return_is_recorded_as_done() {
 // REQ: TRN-2
 #[tokio::test(start_paused = true)]
 async fn work_that_does_not_let_go_is_waited_for_two_seconds() {
-    let host = Host::start(Placement::Ambient).await;
-    let session = host.open().await;
+    let (host, session) = Host::open_one(Placement::Ambient).await;
     let mut log = EventLog::new(session.events());
     let run = prompt(&session, "use hoard");
     log.until(|it| matches!(it, Event::ToolStarted { .. })).await;
@@ -247,8 +216,7 @@ async fn work_that_does_not_let_go_is_waited_for_two_seconds() {
 #[tokio::test]
 async fn interrupt_at_the_very_start_ends_the_run_before_its_first_turn() {
     for placement in [Placement::Ambient, Placement::Threads(1)] {
-        let host = Host::start(placement).await;
-        let session = host.open().await;
+        let (host, session) = Host::open_one(placement).await;
         let mut log = EventLog::new(session.events());
         host.files.settings.close();
         let run = futures::future::join(session.prompt("use echo"), async {
@@ -266,13 +234,10 @@ async fn interrupt_at_the_very_start_ends_the_run_before_its_first_turn() {
 // REQ: TRN-2
 #[tokio::test]
 async fn interrupt_without_a_run_twice_and_in_a_later_turn() {
-    let host = Host::start(Placement::Ambient).await;
-    let session = host.open().await;
+    let (host, session) = Host::open_one(Placement::Ambient).await;
     session.interrupt();
     check_usable(&session).await;
-    host.workshop.wait.close();
-    let run = prompt(&session, "use wait");
-    host.workshop.wait.arrived().await;
+    let run = prompt_to(&session, "use wait", &host.workshop.wait).await;
     session.interrupt();
     session.interrupt();
     interrupted(run).await;
@@ -294,12 +259,9 @@ async fn interrupt_without_a_run_twice_and_in_a_later_turn() {
 // REQ: TRN-2, SES-3
 #[tokio::test]
 async fn prompt_that_waits_runs_when_the_run_before_was_interrupted() {
-    let host = Host::start(Placement::Ambient).await;
-    let session = host.open().await;
+    let (host, session) = Host::open_one(Placement::Ambient).await;
     let mut log = EventLog::new(session.events());
-    host.workshop.wait.close();
-    let first = prompt(&session, "use wait");
-    host.workshop.wait.arrived().await;
+    let first = prompt_to(&session, "use wait", &host.workshop.wait).await;
     let second = prompt(&session, "again");
     until("the prompt waits", async || session.status().await.unwrap().queued == 1).await;
     session.interrupt();

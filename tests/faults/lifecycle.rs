@@ -4,19 +4,16 @@ use ennead::{Placement, RunEnd, RunError};
 
 use crate::support::{
     events::EventLog,
-    host::{Host, check_record, check_usable, interrupted, prompt, results},
-    processes::{GRANDCHILD, fifo, read_to_end},
+    host::{Host, check_record, check_usable, interrupted, prompt, prompt_to, results},
+    processes::GRANDCHILD,
     until::until,
 };
 
 // REQ: TRN-7
 #[tokio::test]
 async fn stop_lets_the_turn_end_and_ends_the_run() {
-    let host = Host::start(Placement::Ambient).await;
-    let session = host.open().await;
-    host.workshop.wait.close();
-    let run = prompt(&session, "use wait");
-    host.workshop.wait.arrived().await;
+    let (host, session) = Host::open_one(Placement::Ambient).await;
+    let run = prompt_to(&session, "use wait", &host.workshop.wait).await;
     session.stop();
     session.status().await.unwrap();
     host.workshop.wait.open();
@@ -34,12 +31,9 @@ async fn stop_lets_the_turn_end_and_ends_the_run() {
 // REQ: TRN-11, SES-1
 #[tokio::test]
 async fn close_ends_the_run_and_frees_the_transcript() {
-    let host = Host::start(Placement::Ambient).await;
-    let session = host.open().await;
+    let (host, session) = Host::open_one(Placement::Ambient).await;
     let mut log = EventLog::new(session.events());
-    host.workshop.wait.close();
-    let run = prompt(&session, "use wait");
-    host.workshop.wait.arrived().await;
+    let run = prompt_to(&session, "use wait", &host.workshop.wait).await;
     let waiting = prompt(&session, "again");
     until("the prompt waits", async || session.status().await.unwrap().queued == 1).await;
     session.close().await;
@@ -84,13 +78,9 @@ async fn shutdown_closes_what_runs() {
 #[tokio::test]
 async fn dropping_it_ends_everything_at_once() {
     for placement in [Placement::Ambient, Placement::Threads(2)] {
-        let host = Host::start(placement).await;
-        let session = host.open().await;
+        let (host, session) = Host::open_one(placement).await;
         let mut log = EventLog::new(session.events());
-        fifo(&host.path("alive"));
-        let (up, reader) = read_to_end(&host.path("alive"));
-        let run = prompt(&session, format!("run {GRANDCHILD}"));
-        up.pass().await;
+        let (run, reader) = host.prompt_alive(&session, format!("run {GRANDCHILD}")).await;
         drop(host.ennead);
         assert_eq!(run.await.unwrap().unwrap_err(), RunError::Ended);
         log.until_end().await;
@@ -102,12 +92,9 @@ async fn dropping_it_ends_everything_at_once() {
 // REQ: RUN-2, TRN-2
 #[tokio::test]
 async fn flood_of_steering_is_served_and_disturbs_nobody() {
-    let host = Host::start(Placement::Ambient).await;
-    let session = host.open().await;
+    let (host, session) = Host::open_one(Placement::Ambient).await;
     let silent = session.events();
-    host.workshop.wait.close();
-    let run = prompt(&session, "use wait");
-    host.workshop.wait.arrived().await;
+    let run = prompt_to(&session, "use wait", &host.workshop.wait).await;
     for _ in 0..2000 {
         session.status().await.unwrap();
         session.stop();

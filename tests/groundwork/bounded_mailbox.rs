@@ -69,7 +69,7 @@ impl Actor for Worker {
     }
 }
 
-struct Rig {
+struct WorkerRig {
     mailbox: Mailbox<u32, WorkerMsg>,
     gate: Arc<Semaphore>,
     done: mpsc::UnboundedReceiver<u32>,
@@ -78,13 +78,13 @@ struct Rig {
 }
 
 /// A worker after a mailbox of `capacity`, which may do `open` pieces of work at once.
-async fn rig(capacity: u32, open: usize, keep: Keep) -> Rig {
+async fn rig(capacity: u32, open: usize, keep: Keep) -> WorkerRig {
     let gate = Arc::new(Semaphore::new(open));
     let (tell_done, done) = mpsc::unbounded_channel();
     let worker = Worker { gate: Arc::clone(&gate), keep, done: tell_done };
     let (actor, ended) = Actor::spawn(None, worker, ()).await.unwrap();
     let capacity = NonZeroU32::new(capacity).unwrap();
-    Rig { mailbox: Mailbox::new(actor, capacity, WorkerMsg::Work), gate, done, ended }
+    WorkerRig { mailbox: Mailbox::new(actor, capacity, WorkerMsg::Work), gate, done, ended }
 }
 
 // REQ: RUN-1

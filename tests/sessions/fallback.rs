@@ -1,15 +1,16 @@
 //! Retries, and models to turn to, through whole sessions over a real socket.
 
 mod in_process;
-mod world;
+mod models;
 
 use ennead::{Event, RunEnd, SessionHandle};
 use ennead_runtime::{transcript::entry::RecordKind, turn::effect::FallbackUsed};
 use serde_json::{Value, json};
 
+use crate::support::clocked::ClockedSessions;
 use crate::support::settings::SettingsJson as _;
 use crate::support::{model_server::Reply, record, scripted::Asked};
-use world::{Model, World, verify};
+use models::{Model, verify};
 
 /// `(attempt, max_retries, delay_ms, status, error)` of what listeners were told of retries.
 fn retries(told: &[Event]) -> Vec<(u32, u32, u64, Option<u16>, &'static str)> {
@@ -61,7 +62,7 @@ async fn bad_request_wrong_key_and_open_bill_are_surfaced_and_asked_of_nobody_el
             Model::says(vec![Reply::error(status, kind, "no good")]).await,
             Model::says(vec![Reply::text("hello")]).await,
         );
-        let world = World::start().await;
+        let world = ClockedSessions::start().await;
         let (outcome, told, _) = world.run(world.session(&[&model, &other])).await;
         assert_eq!(outcome.end, RunEnd::Error);
         assert!(outcome.error.unwrap().contains("no good"));
@@ -75,7 +76,7 @@ async fn bad_request_wrong_key_and_open_bill_are_surfaced_and_asked_of_nobody_el
 async fn open_bill_is_told_to_everybody_at_once_in_the_words_of_the_provider() {
     let model = Model::says(vec![Reply::error(402, "billing_error", "credit is gone, pay")]).await;
     let other = Model::says(vec![Reply::text("from there")]).await;
-    let world = World::start().await;
+    let world = ClockedSessions::start().await;
     for _ in 0..3 {
         let (outcome, told, _) = world.run(world.session(&[&model, &other])).await;
         let error = outcome.error.unwrap();
@@ -90,7 +91,7 @@ async fn open_bill_is_told_to_everybody_at_once_in_the_words_of_the_provider() {
 async fn connection_that_ends_before_an_answer_is_asked_for_a_stream_again() {
     let unread = Reply::error(400, "invalid_request_error", "prompt is too long").cut();
     let model = Model::says(vec![Reply::hung_up(), unread, Reply::text("hello")]).await;
-    let world = World::start().await;
+    let world = ClockedSessions::start().await;
     let (outcome, _, session) = world.run(world.session(&[&model])).await;
     assert_eq!(outcome.text, "hello");
     assert!(model.asked().iter().all(Asked::streamed));
@@ -106,7 +107,7 @@ async fn what_had_to_be_changed_for_a_model_is_told_once_for_each() {
         _ => Reply::text("hello"),
     })
     .await;
-    let world = World::start().await;
+    let world = ClockedSessions::start().await;
     let options = world
         .session(&[&model])
         .model("claude-haiku-4-5")
@@ -130,7 +131,7 @@ async fn what_had_to_be_changed_for_a_model_is_told_once_for_each() {
 async fn wait_that_the_server_names_is_waited() {
     let model =
         Model::says(vec![rate_limited().header("retry-after", "3"), Reply::text("hello")]).await;
-    let world = World::start().await;
+    let world = ClockedSessions::start().await;
     let (outcome, told, session) = world.run(world.session(&[&model])).await;
     assert_eq!(outcome.text, "hello");
     let retries = retries(&told);
@@ -147,7 +148,7 @@ async fn wait_that_the_server_names_is_waited() {
 #[tokio::test]
 async fn rate_limit_without_a_wait_is_asked_again_as_often_as_the_settings_say() {
     let model = Model::says(vec![rate_limited()]).await;
-    let world = World::start().await;
+    let world = ClockedSessions::start().await;
     let options = world.session(&[&model]).own_setting("maxRetries", 2.into());
     let (outcome, told, _) = world.run(options).await;
     assert_eq!(outcome.end, RunEnd::Error);
@@ -161,7 +162,7 @@ async fn rate_limit_without_a_wait_is_asked_again_as_often_as_the_settings_say()
 async fn rate_limit_of_one_provider_moves_on_to_another_after_its_retries() {
     let model = Model::says(vec![rate_limited()]).await;
     let other = Model::says(vec![Reply::text("from there")]).await;
-    let world = World::start().await;
+    let world = ClockedSessions::start().await;
     let options = world.session(&[&model, &other]).own_setting("maxRetries", 2.into());
     let (outcome, told, session) = world.run(options).await;
     assert_eq!((outcome.text.as_str(), outcome.fallback), ("from there", used("there", "first")));
@@ -181,7 +182,7 @@ async fn rate_limit_of_one_provider_moves_on_to_another_after_its_retries() {
 async fn used_up_account_is_not_waited_for() {
     let model = Model::says(vec![rate_limited().header("retry-after", "3600")]).await;
     let other = Model::says(vec![Reply::text("from there")]).await;
-    let world = World::start().await;
+    let world = ClockedSessions::start().await;
     let (outcome, told, session) = world.run(world.session(&[&model, &other])).await;
     assert_eq!(outcome.fallback, used("there", "first"));
     assert_eq!((model.asked().len(), retries(&told)), (1, vec![]));
@@ -192,7 +193,7 @@ async fn used_up_account_is_not_waited_for() {
 #[tokio::test]
 async fn two_overloads_are_two_retries() {
     let model = Model::says(vec![overloaded(), overloaded(), Reply::text("hello")]).await;
-    let world = World::start().await;
+    let world = ClockedSessions::start().await;
     let options = world.session(&[&model]).setting("fallbackModel", json!(["second"]));
     let (outcome, told, _) = world.run(options).await;
     assert_eq!((outcome.text.as_str(), outcome.fallback), ("hello", None));
@@ -222,7 +223,7 @@ async fn next_model_is_sent_no_foreign_reasoning_and_the_next_turn_begins_with_t
         _ => thought("of the first", "three"),
     })
     .await;
-    let world = World::start().await;
+    let world = ClockedSessions::start().await;
     let options = world.session(&[&model]).setting("fallbackModel", json!(["second"]));
     let session = world.ennead.open(options.clone()).await.unwrap();
     for (prompt, text, fallback) in
@@ -252,7 +253,7 @@ async fn next_model_is_sent_no_foreign_reasoning_and_the_next_turn_begins_with_t
 #[tokio::test]
 async fn server_that_answers_with_a_page_is_left_after_a_few_tries() {
     let model = Model::says(vec![Reply::body(200, "<html>Please log in</html>")]).await;
-    let world = World::start().await;
+    let world = ClockedSessions::start().await;
     let (outcome, told, session) = world.run(world.session(&[&model])).await;
     assert_eq!(outcome.end, RunEnd::Error);
     let outcomes: Vec<_> = attempts(&session).into_iter().map(|it| it.2).collect();
@@ -275,7 +276,7 @@ async fn finished_call_of_a_stream_that_broke_is_asked_for_again_and_runs_once()
         _ => Reply::text("done"),
     })
     .await;
-    let world = World::start().await;
+    let world = ClockedSessions::start().await;
     let (outcome, _, _) = world.run(world.session(&[&model])).await;
     assert_eq!((outcome.text.as_str(), *world.touched.lock().unwrap()), ("done", 1));
     let asked: Vec<_> = model.asked().iter().map(Asked::streamed).collect();
@@ -288,7 +289,7 @@ async fn call_that_the_output_ceiling_cut_does_not_run_and_more_is_asked_for() {
     let half = json!({"type": "tool_use", "id": "t", "name": "Touch", "input": "{\"a\":"});
     let model =
         Model::says(vec![Reply::message(vec![half], "max_tokens"), Reply::text("done")]).await;
-    let world = World::start().await;
+    let world = ClockedSessions::start().await;
     let (outcome, _, _) = world.run(world.session(&[&model])).await;
     assert_eq!((outcome.text.as_str(), *world.touched.lock().unwrap()), ("done", 0));
     let ceilings: Vec<Value> =
@@ -302,7 +303,7 @@ async fn paused_answer_goes_back_as_it_came() {
     let text = |text: &str| vec![json!({"type": "text", "text": text})];
     let model =
         Model::says(vec![Reply::message(text("one"), "pause_turn"), Reply::text("two")]).await;
-    let world = World::start().await;
+    let world = ClockedSessions::start().await;
     let (outcome, _, _) = world.run(world.session(&[&model])).await;
     assert_eq!(outcome.text, "one\ntwo");
     let body = model.asked()[1].body.clone();
@@ -319,7 +320,7 @@ async fn another_model_does_not_go_on_with_a_paused_answer() {
         _ => Reply::text("two"),
     })
     .await;
-    let world = World::start().await;
+    let world = ClockedSessions::start().await;
     let options = world.session(&[&model]).setting("fallbackModel", json!("second"));
     let (outcome, told, _) = world.run(options).await;
     assert_eq!((outcome.text.as_str(), outcome.fallback), ("two", used("here", "second")));
@@ -342,7 +343,7 @@ async fn answer_of_reasoning_alone_is_asked_for_again_once() {
         (vec![Reply::message(vec![], "end_turn")], "", 2),
     ] {
         let model = Model::says(replies).await;
-        let world = World::start().await;
+        let world = ClockedSessions::start().await;
         let (outcome, _, _) = world.run(world.session(&[&model])).await;
         assert_eq!((outcome.end, outcome.text.as_str()), (RunEnd::NoPendingTools, text));
         assert_eq!(model.asked().len(), n);
@@ -362,7 +363,7 @@ async fn summary_is_asked_of_the_next_model_when_the_first_is_overloaded() {
         _ => Reply::text("hello"),
     })
     .await;
-    let world = World::start().await;
+    let world = ClockedSessions::start().await;
     let options = world.session(&[&model]).setting("fallbackModel", json!(["second"]));
     let session = world.ennead.open(options).await.unwrap();
     for _ in 0..4 {
@@ -380,7 +381,7 @@ async fn summary_is_asked_of_the_next_model_when_the_first_is_overloaded() {
 #[tokio::test]
 async fn request_that_is_too_large_with_nothing_to_leave_out_fails_once_and_clearly() {
     let model = Model::says(vec![Reply::error(413, "request_too_large", "over 32 MB")]).await;
-    let world = World::start().await;
+    let world = ClockedSessions::start().await;
     let (outcome, _, _) = world.run(world.session(&[&model])).await;
     assert_eq!((outcome.end, model.asked().len()), (RunEnd::PromptTooLong, 1));
     assert!(outcome.error.unwrap().contains("over 32 MB"));

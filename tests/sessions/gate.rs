@@ -2,18 +2,16 @@
 
 mod linked;
 
-use std::{os::unix::fs::symlink, sync::Arc};
+use std::os::unix::fs::symlink;
 
-use ennead::{
-    OpenError, RunEnd, SessionOptions,
-    permission::{Approver, PermissionAnswer, PermissionMode, Question},
-    tool::BoxFuture,
-};
+use ennead::{OpenError, RunEnd, SessionOptions, permission::PermissionMode};
 use serde_json::{Value, json};
-use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 
-use crate::support::scripted::{TestDirs, alerts, call, says, text};
 use crate::support::settings::SettingsJson as _;
+use crate::support::{
+    approver::OneAnswer,
+    scripted::{TestDirs, alerts, call, says, text},
+};
 
 /// One call; what the model reads of it.
 async fn result(place: &TestDirs, options: SessionOptions, tool: &str, input: Value) -> String {
@@ -111,26 +109,14 @@ async fn tool_that_is_denied_whole_is_not_offered() {
     assert!(results[0].2, "{results:?}");
 }
 
-#[derive(Debug)]
-struct Says(bool, UnboundedSender<Question>);
-
-impl Approver for Says {
-    fn answer(&self, question: Question) -> BoxFuture<'static, PermissionAnswer> {
-        self.1.send(question).unwrap();
-        let mut answer = PermissionAnswer::deny("said the owner");
-        answer.allowed = self.0;
-        Box::pin(async { answer })
-    }
-}
-
 // REQ: PRM-5, PRM-3
 #[tokio::test]
 async fn approver_decides_what_is_asked_and_sees_rules_that_would_settle_it() {
     for allowed in [true, false] {
         let place = TestDirs::new();
-        let (tell, mut questions) = unbounded_channel();
+        let (approver, mut questions) = OneAnswer::new(allowed, "said the owner");
         let mut options = place.session();
-        options.approver = Some(Arc::new(Says(allowed, tell)));
+        options.approver = Some(approver);
         let model = says(vec![call("t", "Bash", json!({"command": "touch made"}))]);
         place.run(&model, options).await;
         let told = model.last().result("t");
@@ -149,9 +135,9 @@ async fn approver_decides_what_is_asked_and_sees_rules_that_would_settle_it() {
 #[tokio::test]
 async fn every_call_is_decided_anew() {
     let place = TestDirs::new();
-    let (tell, mut questions) = unbounded_channel();
+    let (approver, mut questions) = OneAnswer::new(true, "said the owner");
     let mut options = place.session();
-    options.approver = Some(Arc::new(Says(true, tell)));
+    options.approver = Some(approver);
     let again = |id| call(id, "Bash", json!({"command": "date >> made"}));
     let model = says(vec![again("a"), again("b"), text("done")]);
     place.run(&model, options).await;

@@ -19,7 +19,7 @@ use ennead::{
 use ennead_runtime::{governor::ParkReason, transcript::entry::RecordKind};
 use futures::future::join_all;
 use serde_json::json;
-use server::{House, Reply, Server, ok, status};
+use server::{House, Reply, TimedServer, ok, status};
 use tokio::time::{Instant, sleep};
 
 use crate::support::settings::SettingsJson as _;
@@ -32,8 +32,8 @@ use crate::support::{
 
 /// A server whose quota is used up for the first `ms` milliseconds: Anthropic says so by a 429
 /// without a pause.
-fn without_quota_for(ms: u64) -> Arc<Server> {
-    Server::new(move |now, _| if now < ms { status(429, 10) } else { ok(10) })
+fn without_quota_for(ms: u64) -> Arc<TimedServer> {
+    TimedServer::new(move |now, _| if now < ms { status(429, 10) } else { ok(10) })
 }
 
 /// Prompts one session after the other until the breaker is open; the last one is parked.
@@ -61,7 +61,7 @@ fn storm(number: usize) -> Reply {
 #[tokio::test(start_paused = true)]
 async fn two_hundred_sessions_neither_storm_nor_get_lost_when_a_quota_is_used_up() {
     const QUOTA: std::ops::Range<u64> = 60_000..360_000;
-    let server = Server::new(|now, number| match now {
+    let server = TimedServer::new(|now, number| match now {
         now if QUOTA.contains(&now) => status(429, 50),
         now if now < QUOTA.start => storm(number),
         _ => ok(300),
@@ -111,7 +111,7 @@ async fn two_hundred_sessions_neither_storm_nor_get_lost_when_a_quota_is_used_up
 // REQ: MDL-6, MDL-13
 #[tokio::test(start_paused = true)]
 async fn overload_that_lasts_is_met_by_probes_and_everybody_goes_on_behind_it() {
-    let server = Server::new(|now, _| if now < 60_000 { status(529, 50) } else { ok(300) });
+    let server = TimedServer::new(|now, _| if now < 60_000 { status(529, 50) } else { ok(300) });
     let house = House::new(&server, GovernorLimits::default()).await;
     let sessions = join_all((0..200).map(|_| house.open("a"))).await;
     let outcomes = join_all(sessions.iter().map(|it| it.prompt("go"))).await;
@@ -131,7 +131,7 @@ async fn overload_that_lasts_is_met_by_probes_and_everybody_goes_on_behind_it() 
 /// How long two sessions of a quiet tenant take for their prompts, while this many of a noisy one
 /// ask without pause. The server answers after 0.8 to 1.2 s.
 async fn quiet_takes(n_noisy: usize, slots: u32) -> Duration {
-    let server = Server::new(|_, number| ok(800 + (number as u64 * 137) % 400));
+    let server = TimedServer::new(|_, number| ok(800 + (number as u64 * 137) % 400));
     let concurrency = NonZeroU32::new(slots);
     let mut limits = GovernorLimits::default();
     limits.concurrency = concurrency;
@@ -261,7 +261,7 @@ async fn governor_whose_shard_ends_is_followed_by_one_on_another() {
 // REQ: MDL-8, MDL-13
 #[tokio::test(start_paused = true)]
 async fn call_that_would_wait_longer_than_it_may_is_a_failure_at_once() {
-    let server = Server::new(|_, _| status(429, 10).header("retry-after", "7200"));
+    let server = TimedServer::new(|_, _| status(429, 10).header("retry-after", "7200"));
     let house = House::new(&server, GovernorLimits::default()).await;
     let first = house.open("a").await.prompt("go").await.unwrap();
     assert_eq!(first.end, RunEnd::Error);
@@ -283,7 +283,7 @@ async fn call_that_would_wait_longer_than_it_may_is_a_failure_at_once() {
 // REQ: MDL-10, MDL-13
 #[tokio::test(start_paused = true)]
 async fn who_has_paid_goes_on_after_a_few_seconds() {
-    let server = Server::new(|now, _| if now < 15_000 { status(402, 10) } else { ok(10) });
+    let server = TimedServer::new(|now, _| if now < 15_000 { status(402, 10) } else { ok(10) });
     let house = House::new(&server, GovernorLimits::default()).await;
     let session = house.open("a").await;
     let mut ends = Vec::new();
@@ -305,7 +305,7 @@ async fn who_has_paid_goes_on_after_a_few_seconds() {
 // REQ: MDL-8, MDL-13
 #[tokio::test(start_paused = true)]
 async fn call_waits_where_the_chain_has_no_other_provider_however_many_there_are() {
-    let server = Server::new(|_, number| if number == 0 { status(429, 10) } else { ok(10) });
+    let server = TimedServer::new(|_, number| if number == 0 { status(429, 10) } else { ok(10) });
     let house = House::timed(&server).await;
     let first = house.open("a").await.prompt("go").await.unwrap();
     assert_eq!(first.end, RunEnd::Error);
@@ -329,7 +329,7 @@ async fn call_waits_where_the_chain_has_no_other_provider_however_many_there_are
 #[tokio::test(start_paused = true)]
 async fn limits_in_headers_are_kept_by_all_sessions_together() {
     // A minute's worth of 60 requests is used up after the first.
-    let server = Server::new(|now, _| {
+    let server = TimedServer::new(|now, _| {
         let left = if now < 60_000 { "0" } else { "59" };
         ok(10)
             .header("anthropic-ratelimit-requests-limit", "60")
@@ -349,7 +349,7 @@ async fn limits_in_headers_are_kept_by_all_sessions_together() {
 // REQ: MDL-13, RUN-3
 #[tokio::test(start_paused = true)]
 async fn defaults_hold_nobody_back() {
-    let server = Server::new(|_, _| ok(1_000));
+    let server = TimedServer::new(|_, _| ok(1_000));
     let house = House::new(&server, GovernorLimits::default()).await;
     let sessions = join_all((0..300).map(|_| house.open("a"))).await;
     let began = Instant::now();

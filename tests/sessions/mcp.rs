@@ -4,43 +4,34 @@ mod garbled;
 mod late;
 mod starts;
 
-use std::{
-    path::Path,
-    sync::{Arc, Mutex},
-    time::Duration,
-};
+use std::{path::Path, sync::Arc, time::Duration};
 
 use ennead::{
-    Event, OpenError, Placement, RunEnd, RunOutcome, SessionHandle, SessionOptions, Timer,
+    Event, OpenError, Placement, RunEnd, RunOutcome, SessionHandle, SessionOptions,
     data::ActorKind,
     permission::Trust,
-    tool::{BoxFuture, McpLimits, ServerConfig},
+    tool::{McpLimits, ServerConfig},
 };
 use serde_json::json;
 
 use crate::support::{
+    barrier::Barrier,
     events::EventLog,
-    host::{Host, check_usable, interrupted, prompt, results},
+    held_timer::HeldTimer,
+    host::{Host, check_usable, interrupted, results},
     mcp_server::{configured, entry, last_pid, n_starts},
-    processes::{fifo, read_to_end},
+    processes::fifo,
 };
 
-/// Pauses before another start are over at once, and are remembered; no limit is ever reached.
-#[derive(Clone, Debug, Default)]
-struct Pauses(Arc<Mutex<Vec<Duration>>>);
+/// No pause before another start of a server is longer.
+const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 
-impl Timer for Pauses {
-    fn sleep(&self, time: Duration) -> BoxFuture<'static, ()> {
-        self.0.lock().unwrap().push(time);
-        Box::pin(std::future::ready(()))
-    }
-
-    fn deadline(&self, _limit: Duration) -> BoxFuture<'static, ()> {
-        Box::pin(std::future::pending())
-    }
+/// Pauses before another start are over at once; a wait for people never is.
+fn pauses() -> HeldTimer {
+    HeldTimer::at(&Barrier::default()).up_to(LONGEST_PAUSE)
 }
 
-async fn start(pauses: &Pauses) -> Host {
+async fn start(pauses: &HeldTimer) -> Host {
     let timer = Arc::new(pauses.clone());
     Host::start_with(Placement::Ambient, |options| options.timer(timer)).await
 }
@@ -80,7 +71,7 @@ fn alerts(log: &mut EventLog) -> Vec<String> {
 // REQ: TOL-11
 #[tokio::test]
 async fn tools_of_a_server_are_tools_of_the_session() {
-    let host = start(&Pauses::default()).await;
+    let host = start(&pauses()).await;
     let session = open(&host).await;
     let outcome = session.prompt("use mcp__srv__echo").await.unwrap();
     assert_eq!(only_result(&outcome), (false, r#"heard {"name":"0","path":"file"}"#.to_owned()));
@@ -94,7 +85,7 @@ async fn tools_of_a_server_are_tools_of_the_session() {
 }
 #[tokio::test]
 async fn result_that_is_too_long_is_kept_in_a_file() {
-    let host = start(&Pauses::default()).await;
+    let host = start(&pauses()).await;
     let session = open(&host).await;
     let outcome = session.prompt("use mcp__srv__big").await.unwrap();
     let (is_error, text) = only_result(&outcome);
@@ -112,7 +103,7 @@ async fn tool_of_a_server_passes_the_gate_like_every_other() {
         (|it| it.allow("mcp__srv__*").unwrap().deny("mcp__srv__echo").unwrap(), false),
         (|it| it.allow("mcp__other").unwrap(), false),
     ] {
-        let host = start(&Pauses::default()).await;
+        let host = start(&pauses()).await;
         let mut options = rules(with_server(&host));
         options.approver = None;
 
@@ -132,13 +123,10 @@ fn with_rules(options: SessionOptions) -> SessionOptions {
 /// Ends something of the server during a held call: the call gets an error result, the turn goes on, the
 /// server comes back after a pause, and nothing of the first one is left.
 async fn check_end(end: impl AsyncFnOnce(&Host, &SessionHandle)) {
-    let pauses = Pauses::default();
+    let pauses = pauses();
     let host = start(&pauses).await;
     let session = open(&host).await;
-    fifo(&host.path("alive"));
-    let (up, reader) = read_to_end(&host.path("alive"));
-    let run = prompt(&session, "use mcp__srv__hold");
-    up.pass().await;
+    let (run, reader) = host.prompt_alive(&session, "use mcp__srv__hold").await;
     end(&host, &session).await;
     let outcome = run.await.unwrap().unwrap();
     let (is_error, text) = only_result(&outcome);
@@ -147,7 +135,7 @@ async fn check_end(end: impl AsyncFnOnce(&Host, &SessionHandle)) {
     let outcome = session.prompt("use mcp__srv__echo").await.unwrap();
     assert!(!only_result(&outcome).0, "{:?}", results(&outcome));
     assert_eq!(n_starts(host.directory.path()), 2);
-    assert_eq!(*pauses.0.lock().unwrap(), [Duration::from_secs(1)]);
+    assert_eq!(pauses.seconds(), [1]);
     check_usable(&session).await;
     host.ennead.shutdown().await;
 }
@@ -184,12 +172,9 @@ async fn server_that_dies_fails_its_call_and_is_started_again() {
 // REQ: TOL-4, TRN-2
 #[tokio::test]
 async fn interrupt_cancels_the_call_and_leaves_the_server() {
-    let host = start(&Pauses::default()).await;
+    let host = start(&pauses()).await;
     let session = open(&host).await;
-    fifo(&host.path("alive"));
-    let (up, reader) = read_to_end(&host.path("alive"));
-    let run = prompt(&session, "use mcp__srv__hold");
-    up.pass().await;
+    let (run, reader) = host.prompt_alive(&session, "use mcp__srv__hold").await;
     session.interrupt();
     interrupted(run).await;
     assert_eq!(reader.await.unwrap(), "p\ncancelled\n", "the server was told");
@@ -201,7 +186,7 @@ async fn interrupt_cancels_the_call_and_leaves_the_server() {
 
 #[tokio::test]
 async fn sessions_with_the_same_configuration_share_a_server() {
-    let host = start(&Pauses::default()).await;
+    let host = start(&pauses()).await;
     let (one, other) = tokio::join!(open(&host), open(&host));
     assert_eq!(n_starts(host.directory.path()), 1);
     assert_eq!(host.live(one.id(), ActorKind::McpServer).len(), 1);
@@ -220,7 +205,7 @@ async fn sessions_with_the_same_configuration_share_a_server() {
 
 #[tokio::test]
 async fn server_is_shared_across_threads_and_moves_when_its_thread_ends() {
-    let timer = Arc::new(Pauses::default());
+    let timer = Arc::new(pauses());
     let threads = Placement::Threads(2);
     let host = Host::start_with(threads, |options| options.timer(timer)).await;
     let (one, other) = (open(&host).await, open(&host).await);
@@ -250,7 +235,7 @@ async fn server_is_shared_across_threads_and_moves_when_its_thread_ends() {
 
 #[tokio::test]
 async fn session_without_servers_has_none_of_their_actors() {
-    let host = start(&Pauses::default()).await;
+    let host = start(&pauses()).await;
     let session = host.open().await;
     session.prompt("use echo").await.unwrap();
     for kind in [ActorKind::McpServer, ActorKind::McpConnection] {
@@ -260,12 +245,9 @@ async fn session_without_servers_has_none_of_their_actors() {
 
 #[tokio::test]
 async fn servers_end_with_what_hosts_the_sessions() {
-    let host = start(&Pauses::default()).await;
+    let host = start(&pauses()).await;
     let session = open(&host).await;
-    fifo(&host.path("alive"));
-    let (up, reader) = read_to_end(&host.path("alive"));
-    let run = prompt(&session, "use mcp__srv__hold");
-    up.pass().await;
+    let (run, reader) = host.prompt_alive(&session, "use mcp__srv__hold").await;
     host.ennead.shutdown().await;
     // The call is cancelled, or the server is gone before it heard of it.
     assert!(["p\n", "p\ncancelled\n"].contains(&&*reader.await.unwrap()));
@@ -283,14 +265,14 @@ async fn server_that_cannot_be_had_is_told_and_the_session_goes_on() {
         ),
         (ServerConfig::stdio("srv", "cat", &["/dev/null"]), "it ended before it was ready"),
     ] {
-        let pauses = Pauses::default();
+        let pauses = pauses();
         let host = start(&pauses).await;
         let options = host.options().mcp_server(server);
         let session = host.ennead.open(options.clone()).await.unwrap();
         let alerts = told(&session).await;
         assert!(alerts.len() == 1 && alerts[0].contains(why), "{alerts:?}");
         check_usable(&session).await;
-        assert!(pauses.0.lock().unwrap().is_empty(), "it is not started again by itself");
+        assert!(pauses.seconds().is_empty(), "it is not started again by itself");
         // Who wants it makes it be tried again.
         assert_eq!(told(&host.ennead.open(options).await.unwrap()).await, alerts);
     }
@@ -309,7 +291,7 @@ async fn server_that_is_not_ready_in_time_is_given_up_and_ended() {
 
 #[tokio::test]
 async fn tool_that_cannot_be_offered_is_told_and_the_others_stay() {
-    let host = start(&Pauses::default()).await;
+    let host = start(&pauses()).await;
     let session = open(&host).await;
     let alerts = told(&session).await;
     let why = "text of MCP server `srv` is not offered: its input schema cannot be used";
@@ -324,7 +306,7 @@ async fn servers_of_a_project_are_used_as_far_as_it_is_trusted() {
         (Trust::Headless, Some(json!({"disabledMcpjsonServers": ["own"]})), false),
         (Trust::Headless, Some(json!({"deniedMcpServers": [{"serverName": "own"}]})), false),
     ] {
-        let host = start(&Pauses::default()).await;
+        let host = start(&pauses()).await;
         let file = json!({ "mcpServers": { "own": entry(), "remote": { "url": "https://x" } } });
         std::fs::write(host.path(".mcp.json"), file.to_string()).unwrap();
         *host.files.layer.lock().unwrap() = settings.as_ref().map(ToString::to_string);
@@ -346,7 +328,7 @@ async fn servers_of_a_project_that_are_in_no_file_are_told_and_the_session_goes_
         (|path| std::os::unix::fs::symlink("/dev/zero", path).unwrap(), "it is a link that leads"),
     ];
     for (make, why) in none {
-        let host = start(&Pauses::default()).await;
+        let host = start(&pauses()).await;
         make(&host.path(".mcp.json"));
         let options = host.options().trust(Trust::Trusted).reads_mcp_json(true);
         let session = host.ennead.open(options).await.unwrap();
@@ -357,7 +339,7 @@ async fn servers_of_a_project_that_are_in_no_file_are_told_and_the_session_goes_
 }
 #[tokio::test]
 async fn server_of_the_options_wins_over_one_of_the_project() {
-    let host = start(&Pauses::default()).await;
+    let host = start(&pauses()).await;
     let file = json!({ "mcpServers": { "srv": { "command": "/nowhere" } } });
     std::fs::write(host.path(".mcp.json"), file.to_string()).unwrap();
     let options = with_server(&host).trust(Trust::Trusted).reads_mcp_json(true);
@@ -368,7 +350,7 @@ async fn server_of_the_options_wins_over_one_of_the_project() {
 
 #[tokio::test]
 async fn tool_of_the_options_wins_over_one_of_the_project_whose_name_becomes_the_same() {
-    let host = start(&Pauses::default()).await;
+    let host = start(&pauses()).await;
     let file = json!({ "mcpServers": { "a.b": entry() } });
     std::fs::write(host.path(".mcp.json"), file.to_string()).unwrap();
     // By name, the one of the project would come first.
@@ -383,7 +365,7 @@ async fn tool_of_the_options_wins_over_one_of_the_project_whose_name_becomes_the
 
 #[tokio::test]
 async fn session_that_cannot_have_its_id_starts_no_server() {
-    let host = start(&Pauses::default()).await;
+    let host = start(&pauses()).await;
     let options = with_server(&host).id("no uuid");
     assert!(matches!(host.ennead.open(options).await, Err(OpenError::BadId(_))));
     assert_eq!(n_starts(host.directory.path()), 0);

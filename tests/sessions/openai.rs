@@ -52,14 +52,14 @@ usage = { input_tokens = 20, cache_read_input_tokens = 100, output_tokens = 7 }
 "#;
 
 /// The simulated model on a port of its own.
-struct Server {
+struct SimulatorServer {
     simulator: Arc<Simulator>,
     base: String,
     shutdown: CancellationToken,
     serving: tokio::task::JoinHandle<std::io::Result<()>>,
 }
 
-impl Server {
+impl SimulatorServer {
     async fn start(playbook: &str) -> Self {
         let simulator = Simulator::new(Playbook::parse(playbook, "test").unwrap());
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -131,7 +131,7 @@ fn shown(told: &[Event]) -> (String, String, usize) {
 }
 
 async fn check_session(kind: Kind, streams: bool) {
-    let server = Server::start(PLAYBOOK).await;
+    let server = SimulatorServer::start(PLAYBOOK).await;
     let place = TestDirs::new();
     place.write("workspace/a.txt", "the first line\n");
     let options = options(&place, server.endpoint(kind)).streams(streams);
@@ -175,7 +175,7 @@ async fn session_runs_on_the_responses_api() {
 // REQ: MDL-8
 #[tokio::test]
 async fn conversation_moves_from_provider_to_provider_and_back() {
-    let server = Server::start(PLAYBOOK).await;
+    let server = SimulatorServer::start(PLAYBOOK).await;
     let place = TestDirs::new();
     place.write("workspace/a.txt", "the first line\n");
     let way = [Kind::Messages, Kind::Chat, Kind::Responses, Kind::Messages, Kind::Responses];
@@ -219,7 +219,7 @@ name = "long"
 when.prompt = "long"
 fault = { status = 400, error = "context_length_exceeded", message = "Too much" }
 "#;
-    let server = Server::start(REFUSES).await;
+    let server = SimulatorServer::start(REFUSES).await;
     for (kind, prompt, error) in [
         (Kind::Chat, "quota", "quota: Nothing left"),
         (Kind::Responses, "quota", "quota: Nothing left"),

@@ -9,12 +9,13 @@ use std::{
 
 use ennead::{
     Event, RunEnd, SessionOptions,
-    permission::{Approver, PermissionAnswer, PermissionMode, Question},
-    tool::{Access, BoxFuture, CustomTool, ToolOutcome},
+    permission::PermissionMode,
+    tool::{Access, CustomTool, ToolOutcome},
     transcript,
 };
 use serde_json::{Value, json};
 
+use crate::support::approver::OneAnswer;
 use crate::support::scripted::{
     SESSION, TestDirs, call, calls, finish, model, says, text, until_end,
 };
@@ -28,15 +29,6 @@ fn inside(place: &TestDirs) -> SessionOptions {
     let mut options = place.session();
     options.transcripts = Some(place.path("workspace/.transcripts"));
     options
-}
-
-#[derive(Debug)]
-struct Yes;
-
-impl Approver for Yes {
-    fn answer(&self, _: Question) -> BoxFuture<'static, PermissionAnswer> {
-        Box::pin(async { PermissionAnswer::allow() })
-    }
 }
 
 // REQ: SES-1, SES-2, PRM-4
@@ -60,7 +52,7 @@ async fn own_transcript_is_written_by_no_call_whatever_mode_rule_or_person_allow
         let read = call("r", "Read", json!({"file_path": file(".jsonl"), "limit": 1}));
         let model = says(vec![read, calls(&tries), call("l", "Bash", json!({"command": "true"}))]);
         let mut options = inside(&place).mode(mode).allow("Bash").unwrap().allow("Edit").unwrap();
-        options.approver = Some(Arc::new(Yes));
+        options.approver = Some(OneAnswer::allow());
         let outcome = place.run(&model, options).await;
         assert_eq!(outcome.end, RunEnd::NoPendingTools);
         for id in ids {

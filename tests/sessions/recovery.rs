@@ -8,24 +8,17 @@ use std::{
     sync::{Arc, Mutex},
 };
 
-use ennead::{
-    Ennead, Event, Options, Placement, RunEnd, SessionHandle, SessionOptions,
-    data::MessageKind,
-    settings::Durability,
-    testing::ManualClock,
-    tool::{Access, CustomTool, ToolOutcome},
-    transcript,
-};
+use ennead::{Event, RunEnd, SessionHandle, data::MessageKind, transcript};
 use ennead_runtime::transcript::entry::RecordKind;
 use futures::StreamExt;
 use serde_json::json;
-use tempfile::TempDir;
 
 use crate::support::settings::SettingsJson as _;
 use crate::support::{
-    model_server::{ModelServer, Patience, Reply, letting_through},
+    clocked::ClockedSessions,
+    model_server::{ModelServer, Reply, letting_through},
     record,
-    scripted::{Asked, NOW, until_end},
+    scripted::{Asked, until_end},
 };
 
 /// ok, max_tokens, too long, 529, cut, stall.
@@ -131,32 +124,21 @@ impl Player {
     }
 }
 
-struct World {
+struct Players {
     player: Player,
     server: ModelServer,
-    ennead: Ennead,
-    directory: TempDir,
-    /// Calls of the tool that must never run.
-    touched: Arc<Mutex<usize>>,
+    sessions: ClockedSessions,
     has_second: bool,
 }
 
-impl World {
+impl Players {
     async fn start(has_second: bool) -> Self {
         let player = Player::default();
         let script = player.clone();
         let server = ModelServer::start(move |ask| script.answer(ask)).await;
-        let clock = Arc::new(ManualClock::at(NOW));
-        let options = Options::default()
-            .placement(Placement::Ambient)
-            .seed(7)
-            .clock(clock.clone())
-            .timer(clock)
-            .transport(Patience::new())
-            .governor(letting_through());
-        let ennead = Ennead::start(options).await.unwrap();
-        let directory = TempDir::new().unwrap();
-        Self { player, server, ennead, directory, touched: Arc::default(), has_second }
+        // The tool must never run.
+        let sessions = ClockedSessions::start_with(|it| it.governor(letting_through())).await;
+        Self { player, server, sessions, has_second }
     }
 
     /// With a key of its own, so that no session waits for what another one asks.
@@ -164,22 +146,13 @@ impl World {
         let key = ("x-api-key".to_owned(), number.to_string());
         let mut endpoint = self.server.endpoint("here");
         endpoint.headers = endpoint.headers.iter().cloned().chain([key]).collect();
-        let touched = Arc::clone(&self.touched);
-        let touch = CustomTool::raw("Touch", "Counts.", r#"{"type":"object"}"#, move |_, _| {
-            *touched.lock().unwrap() += 1;
-            async { ToolOutcome::ok("touched") }
-        });
-        let mut options = SessionOptions::new(self.directory.path(), endpoint)
-            .isolated()
-            .durability(Durability::Process)
-            .model("first")
-            .own_setting("maxOutputTokens", 4_000.into());
-        options.tools = vec![Arc::new(touch.access(Access::Free).build().unwrap())];
+        let mut options = self.sessions.options(endpoint);
+        options = options.own_setting("maxOutputTokens", 4_000.into());
         options.system_prompt = Some("Answer.".into());
         if self.has_second {
             options = options.setting("fallbackModel", json!(["second"]));
         }
-        self.ennead.open(options).await.unwrap()
+        self.sessions.ennead.open(options).await.unwrap()
     }
 
     /// Plays sequences in one session, one after the other, and checks each and the transcript.
@@ -248,17 +221,18 @@ fn shown(told: &[Event]) -> String {
 async fn check_all(length: usize, n: usize, has_second: bool) {
     let all = sequences(length);
     assert_eq!(all.len(), n);
-    let world = World::start(has_second).await;
+    let world = Players::start(has_second).await;
     let playing = all.chunks(PER_SESSION).enumerate().map(|(i, it)| world.play(i, it));
     futures::stream::iter(playing).buffer_unordered(24).for_each(async |()| {}).await;
-    assert_eq!(*world.touched.lock().unwrap(), 0, "a call of an unfinished message ran");
+    assert_eq!(*world.sessions.touched.lock().unwrap(), 0, "a call of an unfinished message ran");
     check_caps(&world);
-    world.ennead.shutdown().await;
+    world.sessions.ennead.shutdown().await;
 }
 
 /// The counts of every turn, as the transcripts have them.
-fn check_caps(world: &World) {
-    let transcripts = std::fs::read_dir(world.directory.path().join(".transcripts")).unwrap();
+fn check_caps(world: &Players) {
+    let transcripts =
+        std::fs::read_dir(world.sessions.directory.path().join(".transcripts")).unwrap();
     let files = transcripts.map(|it| it.unwrap().path());
     let mut n_turns = 0;
     for file in files.filter(|it| it.extension().is_some_and(|it| it == "jsonl")) {

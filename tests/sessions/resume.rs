@@ -11,12 +11,12 @@ use std::{
 use ennead::{
     OpenError, RunEnd, RunRequest,
     data::TranscriptError,
-    permission::{Approver, PermissionAnswer, Question},
-    tool::{Access, BoxFuture, CustomTool, ToolOutcome},
+    tool::{Access, CustomTool, ToolOutcome},
     transcript,
 };
 use serde_json::json;
 
+use crate::support::approver::OneAnswer;
 use crate::support::scripted::{
     Asked, SESSION, TestDirs, call, calls, finish, model, says, text, until_end,
 };
@@ -248,30 +248,20 @@ async fn repeated_run_id_answers_with_the_earlier_outcome() {
     finish(ennead, session).await;
 }
 
-#[derive(Debug)]
-struct Yes(Arc<AtomicUsize>);
-
-impl Approver for Yes {
-    fn answer(&self, _: Question) -> BoxFuture<'static, PermissionAnswer> {
-        self.0.fetch_add(1, Ordering::SeqCst);
-        Box::pin(async { PermissionAnswer::allow() })
-    }
-}
-
 // REQ: PRM-6
 #[tokio::test]
 async fn what_was_granted_before_is_asked_again() {
     let place = TestDirs::new();
-    let asked = Arc::new(AtomicUsize::new(0));
+    let (approver, asked) = OneAnswer::new(true, "");
     for n in 1..=2 {
         let model = model(move |it| match it.n_answers() % 2 {
             0 => call(&format!("c{n}"), "Bash", json!({"command": "date >> made"})),
             _ => text("done"),
         });
         let mut options = place.session();
-        options.approver = Some(Arc::new(Yes(asked.clone())));
+        options.approver = Some(approver.clone());
         place.run(&model, options).await;
-        assert_eq!(asked.load(Ordering::SeqCst), n);
+        assert_eq!(asked.len(), n);
     }
 }
 

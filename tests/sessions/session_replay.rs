@@ -10,7 +10,7 @@ use ennead::{
 use ennead_runtime::{digest::Digest, transcript::replay::ReplayError};
 
 use crate::support::{
-    host::{Host, prompt},
+    host::{Host, prompt, prompt_to},
     until::until,
 };
 
@@ -90,9 +90,7 @@ async fn queue_interrupt_stop_and_resume_are_walked_again_and_an_altered_decisio
     let host = Host::start_with(Placement::Ambient, change).await;
     let session = host.open().await;
     let later = || clock.advance(Duration::from_secs(1));
-    host.workshop.wait.close();
-    let first = prompt(&session, "use wait");
-    host.workshop.wait.arrived().await;
+    let first = prompt_to(&session, "use wait", &host.workshop.wait).await;
     later();
     let second = prompt(&session, "use echo");
     queued(&session, 1).await;
@@ -106,9 +104,7 @@ async fn queue_interrupt_stop_and_resume_are_walked_again_and_an_altered_decisio
     assert_eq!(second.await.unwrap().unwrap().end, RunEnd::NoPendingTools);
     assert_eq!(third.await.unwrap().unwrap().end, RunEnd::NoPendingTools);
     later();
-    host.workshop.wait.close();
-    let stopped = prompt(&session, "use wait");
-    host.workshop.wait.arrived().await;
+    let stopped = prompt_to(&session, "use wait", &host.workshop.wait).await;
     session.stop();
     later();
     host.workshop.wait.open();

@@ -25,7 +25,7 @@ use std::{
 use ennead_runtime::{permission::PermissionMode, step7_permission_gate::GateSetup};
 use serde_json::json;
 
-use grammar::Draws;
+use grammar::Grammar;
 use shell::Shell;
 
 use crate::sessions::gate_fuzz::judged::{self, Outcome};
@@ -111,7 +111,7 @@ fn work(next: &AtomicU64, n_trials: u64, counts: &Mutex<Counts>) {
         if n_trials <= seed {
             return;
         }
-        let command = Draws::new(seed).command();
+        let command = Grammar::new(seed).command();
         let passed = setups
             .iter()
             .zip([false, true])

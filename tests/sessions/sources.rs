@@ -22,6 +22,7 @@ use serde_json::{Value, json};
 
 use crate::support::settings::SettingsJson as _;
 use crate::support::{
+    approver::OneAnswer,
     mcp_server,
     processes::fifo,
     scripted::{TestDirs, call, calls, finish, says, text},
@@ -99,7 +100,7 @@ async fn rule_written_between_turns_holds_for_the_next_turn() {
     let read = || call("r", "Read", json!({"file_path": "b.txt"}));
     let model = says(vec![call("w", "Bash", json!({"command": write})), read()]);
     let options = place.session();
-    let options = SessionApproved::all(options);
+    let options = options.approver(OneAnswer::allow());
     place.run(&model, options).await;
     assert!(
         model.last().result("r").starts_with("Permission denied"),
@@ -201,28 +202,6 @@ async fn settings_file_that_breaks_while_a_session_is_open_leaves_what_held() {
         "{told:?}"
     );
     finish(ennead, session).await;
-}
-
-/// Sessions in which everything that is asked is allowed.
-struct SessionApproved;
-
-impl SessionApproved {
-    fn all(mut options: ennead::SessionOptions) -> ennead::SessionOptions {
-        #[derive(Debug)]
-        struct Yes;
-        impl ennead::permission::Approver for Yes {
-            fn answer(
-                &self,
-                _: ennead::permission::Question,
-            ) -> BoxFuture<'static, ennead::permission::PermissionAnswer> {
-                let mut answer = ennead::permission::PermissionAnswer::allow();
-                answer.reason = "yes".into();
-                Box::pin(async { answer })
-            }
-        }
-        options.approver = Some(Arc::new(Yes));
-        options
-    }
 }
 
 // REQ: SHP-10

@@ -8,13 +8,14 @@ use std::{fs, sync::Arc};
 
 use ennead::{
     Event, RunEnd,
-    permission::{Approver, PermissionAnswer, PermissionMode, Question},
-    tool::{Access, BoxFuture, Concurrency, CustomTool, ToolOutcome},
+    permission::PermissionMode,
+    tool::{Access, Concurrency, CustomTool, ToolOutcome},
 };
 use ennead_runtime::{catalogue::Money, cost::CostLedger};
 use serde_json::{Value, json};
-use tokio::sync::{Barrier, mpsc::UnboundedSender, mpsc::unbounded_channel};
+use tokio::sync::Barrier;
 
+use crate::support::approver::OneAnswer;
 use crate::support::scripted::{
     Asked, Reply, SESSION, Scripted, TestDirs, call, calls, lines, model, text,
 };
@@ -253,26 +254,14 @@ async fn mode_of_the_parent_holds_for_the_agent() {
     }
 }
 
-#[derive(Debug)]
-struct Says(bool, UnboundedSender<Question>);
-
-impl Approver for Says {
-    fn answer(&self, question: Question) -> BoxFuture<'static, PermissionAnswer> {
-        self.1.send(question).unwrap();
-        let mut answer = PermissionAnswer::deny("because");
-        answer.allowed = self.0;
-        Box::pin(async { answer })
-    }
-}
-
 // REQ: AGT-9, PRM-5
 #[tokio::test]
 async fn questions_of_an_agent_go_to_the_approver_of_its_parent() {
     for allowed in [true, false] {
         let place = TestDirs::new();
-        let (tell, mut asked) = unbounded_channel();
+        let (approver, mut asked) = OneAnswer::new(allowed, "because");
         let mut options = place.session();
-        options.approver = Some(Arc::new(Says(allowed, tell)));
+        options.approver = Some(approver);
         let input = json!({"file_path": place.text("workspace/b.txt"), "content": "x"});
         let told = told_to_agent(&place, options, "Write", input).await;
         assert_eq!(asked.recv().await.unwrap().call.name.as_str(), "Write");

@@ -7,7 +7,7 @@ mod world;
 
 use std::{fs, os::unix::fs::PermissionsExt, path::Path};
 
-use self::world::{Fault, Kept, SESSION, World, archive};
+use self::world::{ArchiveRig, Fault, Kept, SESSION, archive};
 use ennead::{
     OpenError,
     internal::{Opened, WriteError},
@@ -82,7 +82,7 @@ fn log(bytes: &[u8]) -> String {
 
 // REQ: SES-1, SES-9
 async fn next_writer_goes_on_with_the_chain(kept: Kept) {
-    let world = World::new(kept, Durability::Process).await;
+    let world = ArchiveRig::new(kept, Durability::Process).await;
     let mut session = world.open().await;
     // Long enough that the end alone does not tell everything.
     session.send(1, &["a"; 400], false, Vec::new());
@@ -110,7 +110,7 @@ async fn next_writer_goes_on_with_the_chain(kept: Kept) {
 
 // REQ: SES-5
 async fn checkpoint_speaks_only_of_what_is_on_disk(kept: Kept) {
-    let world = World::new(kept, Durability::Process).await;
+    let world = ArchiveRig::new(kept, Durability::Process).await;
     let mut session = world.open().await;
     session.send(1, &["a"; 400], false, Vec::new());
     assert!(matches!(session.answer().await, (1, Ok(400))));
@@ -127,7 +127,7 @@ async fn checkpoint_speaks_only_of_what_is_on_disk(kept: Kept) {
 
 // REQ: SES-2
 async fn after_a_short_write_the_rest_is_written_and_nothing_twice(kept: Kept) {
-    let world = World::new(kept, Durability::Process).await;
+    let world = ArchiveRig::new(kept, Durability::Process).await;
     let mut session = world.open().await;
     session.send(1, &["a"], false, Vec::new());
     session.answer().await.1.unwrap();
@@ -146,7 +146,7 @@ async fn after_a_short_write_the_rest_is_written_and_nothing_twice(kept: Kept) {
 
 // REQ: SES-2
 async fn write_that_takes_only_a_part_is_gone_on_with(kept: Kept) {
-    let world = World::new(kept, Durability::Process).await;
+    let world = ArchiveRig::new(kept, Durability::Process).await;
     let mut session = world.open().await;
     world.plan(&[Fault::Short(10), Fault::Short(1)]);
     session.send(1, &["a", "b"], false, Vec::new());
@@ -156,7 +156,7 @@ async fn write_that_takes_only_a_part_is_gone_on_with(kept: Kept) {
 
 // REQ: SES-2
 async fn failed_write_loses_nothing_that_is_sent_again(kept: Kept) {
-    let world = World::new(kept, Durability::Process).await;
+    let world = ArchiveRig::new(kept, Durability::Process).await;
     let mut session = world.open().await;
     world.plan(&[Fault::Fail]);
     session.send(1, &["a"], false, Vec::new());
@@ -167,7 +167,7 @@ async fn failed_write_loses_nothing_that_is_sent_again(kept: Kept) {
 }
 
 async fn check_crash(kept: Kept, fault: Fault, file: &str) {
-    let world = World::new(kept, Durability::Process).await;
+    let world = ArchiveRig::new(kept, Durability::Process).await;
     let mut session = world.open().await;
     session.send(1, &["a"], false, Vec::new());
     session.answer().await.1.unwrap();
@@ -192,7 +192,7 @@ async fn crashed_writer_is_restarted_and_resent_lines_are_not_doubled(kept: Kept
 
 // REQ: SES-2
 async fn writer_that_keeps_crashing_is_given_up(kept: Kept) {
-    let world = World::new(kept, Durability::Process).await;
+    let world = ArchiveRig::new(kept, Durability::Process).await;
     let mut session = world.open().await;
     world.plan(&[Fault::CrashBefore; 4]);
     for _ in 0..3 {
@@ -211,7 +211,7 @@ async fn sync_comes_before_the_answer_only_where_the_mode_asks_for_it(kept: Kept
         (Durability::Turn, true, 1),
         (Durability::Entry, false, 1),
     ] {
-        let world = World::new(kept, durability).await;
+        let world = ArchiveRig::new(kept, durability).await;
         let mut session = world.open().await;
         session.send(1, &["a"], sync, Vec::new());
         assert!(matches!(session.answer().await, (1, Ok(1))));
@@ -221,7 +221,7 @@ async fn sync_comes_before_the_answer_only_where_the_mode_asks_for_it(kept: Kept
 
 // REQ: SES-2
 async fn failed_sync_is_said_and_made_good_when_sent_again(kept: Kept) {
-    let world = World::new(kept, Durability::Entry).await;
+    let world = ArchiveRig::new(kept, Durability::Entry).await;
     let mut session = world.open().await;
     *world.faults.sync_fails.lock().unwrap() = true;
     session.send(1, &["a"], false, Vec::new());
@@ -234,7 +234,7 @@ async fn failed_sync_is_said_and_made_good_when_sent_again(kept: Kept) {
 
 // REQ: SES-2
 async fn what_follows_lines_whose_sync_failed_is_not_doubled_when_all_is_sent_again(kept: Kept) {
-    let world = World::new(kept, Durability::Turn).await;
+    let world = ArchiveRig::new(kept, Durability::Turn).await;
     let mut session = world.open().await;
     *world.faults.sync_fails.lock().unwrap() = true;
     session.send(1, &["a"], true, Vec::new());
@@ -257,7 +257,7 @@ async fn what_follows_lines_whose_sync_failed_is_not_doubled_when_all_is_sent_ag
 
 // REQ: SES-7
 async fn torn_end_of_a_dead_process_stays_and_is_named(kept: Kept) {
-    let world = World::new(kept, Durability::Process).await;
+    let world = ArchiveRig::new(kept, Durability::Process).await;
     let mut session = world.open().await;
     session.send(1, &["a"], false, Vec::new());
     session.answer().await.1.unwrap();
@@ -287,12 +287,12 @@ async fn torn_end_of_a_dead_process_stays_and_is_named(kept: Kept) {
 
 // REQ: SES-1
 async fn second_writer_is_told_who_writes(kept: Kept) {
-    let world = World::new(kept, Durability::Process).await;
+    let world = ArchiveRig::new(kept, Durability::Process).await;
     let _session = world.open().await;
     let mut second = world.request_open();
     assert!(matches!(second.recv().await, Some(Opened::Failed(OpenError::AlreadyOpen))));
     let other = archive(&world.store).await;
-    let elsewhere = World { archive: other, ..world };
+    let elsewhere = ArchiveRig { archive: other, ..world };
     let mut second = elsewhere.request_open();
     let Some(Opened::Failed(OpenError::Locked { holder: Some(holder) })) = second.recv().await
     else {
@@ -303,7 +303,7 @@ async fn second_writer_is_told_who_writes(kept: Kept) {
 
 // REQ: SES-1
 async fn free_lock_with_text_is_taken_over_with_the_next_epoch(kept: Kept) {
-    let world = World::new(kept, Durability::Process).await;
+    let world = ArchiveRig::new(kept, Durability::Process).await;
     for expected in 1..=3 {
         let mut opened = world.request_open();
         let Some(Opened::Ready { epoch, .. }) = opened.recv().await else { panic!("it opens") };
@@ -314,7 +314,7 @@ async fn free_lock_with_text_is_taken_over_with_the_next_epoch(kept: Kept) {
 
 // REQ: SES-1
 async fn text_that_lines_name_is_there_under_its_digest(kept: Kept) {
-    let world = World::new(kept, Durability::Turn).await;
+    let world = ArchiveRig::new(kept, Durability::Turn).await;
     let mut session = world.open().await;
     let text = StoredText::new("long", TextFolder::Records);
     let name = world.root().join(SESSION).join("stored").join(format!("{}.txt", text.digest));
@@ -328,7 +328,7 @@ async fn text_that_lines_name_is_there_under_its_digest(kept: Kept) {
 
 // REQ: SES-1
 async fn names_are_listed_by_directory_and_what_is_missing_is_said(kept: Kept) {
-    let world = World::new(kept, Durability::Process).await;
+    let world = ArchiveRig::new(kept, Durability::Process).await;
     let (a, b) = (world.root().join("a"), world.root().join("deep/b"));
     assert!(world.store.list(&world.root()).unwrap().is_empty());
     assert!(matches!(world.store.read(&a), Err(StoreError::Missing)));
@@ -349,7 +349,7 @@ fn mode(path: &Path) -> u32 {
 // REQ: SES-1
 #[tokio::test]
 async fn long_texts_lie_beside_and_only_the_owner_reads() {
-    let world = World::new(Kept::InFiles, Durability::Process).await;
+    let world = ArchiveRig::new(Kept::InFiles, Durability::Process).await;
     let mut session = world.open().await;
     let beside = world.root().join(SESSION);
     assert!(!beside.exists(), "made when first needed");

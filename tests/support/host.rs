@@ -19,7 +19,14 @@ use ennead_runtime::{permission::Scope, step1_settings_resolution::LayerText};
 use ennead_tools::registry::builtin_tools;
 use tempfile::TempDir;
 
-use super::{barrier::Barrier, breaks::Breaks, model::HeldModel, record, tools::Workshop};
+use super::{
+    barrier::Barrier,
+    breaks::Breaks,
+    model::HeldModel,
+    processes::{fifo, read_to_end},
+    record,
+    tools::Workshop,
+};
 
 /// What the model says. `use a b` calls tools, `delegate use a` has a sub-agent do it, `loop` calls
 /// a tool turn after turn, anything that ends in `again` is answered at once.
@@ -124,6 +131,13 @@ impl Host {
         Self { ennead, model, workshop, files, approver, breaks, directory }
     }
 
+    /// Starts one, and opens a session.
+    pub(crate) async fn open_one(placement: Placement) -> (Self, SessionHandle) {
+        let host = Self::start(placement).await;
+        let session = host.open().await;
+        (host, session)
+    }
+
     /// What a session of this host is opened with: its tools, Agent, Bash and Write among them.
     pub(crate) fn options(&self) -> SessionOptions {
         let built_in =
@@ -153,6 +167,21 @@ impl Host {
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.directory.path().join(name)
+    }
+
+    /// Begins a run in which something holds the pipe `alive` open, and waits until it does. What it
+    /// wrote is read to the end, which comes when nothing has the pipe open any more.
+    pub(crate) async fn prompt_alive(
+        &self,
+        session: &SessionHandle,
+        text: impl Into<String>,
+    ) -> (Running, tokio::task::JoinHandle<String>) {
+        let pipe = self.path("alive");
+        fifo(&pipe);
+        let (up, reader) = read_to_end(&pipe);
+        let run = prompt(session, text);
+        up.pass().await;
+        (run, reader)
     }
 
     /// Opens everything that something may wait at.
@@ -196,6 +225,18 @@ pub(crate) type Running = tokio::task::JoinHandle<Result<RunOutcome, RunError>>;
 /// Begins a run.
 pub(crate) fn prompt(session: &SessionHandle, text: impl Into<String>) -> Running {
     ask(session, RunRequest::new(text))
+}
+
+/// Begins a run and waits until it has come to this barrier, which is closed for it.
+pub(crate) async fn prompt_to(
+    session: &SessionHandle,
+    text: impl Into<String>,
+    barrier: &Barrier,
+) -> Running {
+    barrier.close();
+    let run = prompt(session, text);
+    barrier.arrived().await;
+    run
 }
 
 /// Begins this run.

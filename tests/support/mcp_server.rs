@@ -62,16 +62,16 @@ fn serve() {
     writeln!(starts, "{}", std::process::id()).unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
-        let serving = Server.serve(stdio()).await.unwrap();
+        let serving = EchoHandler.serve(stdio()).await.unwrap();
         serving.waiting().await.unwrap();
     });
     // The thread that reads standard input cannot be interrupted.
     std::process::exit(0);
 }
 
-struct Server;
+struct EchoHandler;
 
-impl ServerHandler for Server {
+impl ServerHandler for EchoHandler {
     fn get_info(&self) -> Info {
         Info::new(ServerCapabilities::builder().enable_tools().build())
     }

@@ -50,13 +50,20 @@ fn the_transcripts_are_there() {
 
 #[test]
 fn the_tables_are_there_and_every_line_is_json() {
-    for name in ["bash_classify", "bash_permissions", "path_permissions", "shapers", "stop_check"] {
+    let tables = [
+        ("bash_classify", 144),
+        ("bash_permissions", 422),
+        ("path_permissions", 114),
+        ("shapers", 10),
+        ("stop_check", 10),
+    ];
+    for (name, least) in tables {
         let text = read(format!("tests/cases/{name}.jsonl"));
         let mut n_cases = 0;
         for line in text.lines().filter(|line| !line.trim().is_empty()) {
             serde_json::from_str::<serde_json::Value>(line).unwrap();
             n_cases += 1;
         }
-        assert!(10 < n_cases, "{name}: {n_cases}");
+        assert!(least <= n_cases, "{name}: {n_cases}");
     }
 }

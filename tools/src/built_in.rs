@@ -51,29 +51,40 @@ pub(crate) struct BuiltInCall<I> {
     pub(crate) hidden: Arc<[String]>,
 }
 
-/// The answer to a permit without a path, for a tool that declares one: it runs with no other path
-/// than the one that was decided about.
-pub(crate) fn no_path() -> ToolOutcome {
-    ToolOutcome::failed(ToolErrorKind::PermissionDenied, "The permit names no path.")
+/// What a tool that works on a path is given.
+#[derive(Debug)]
+pub(crate) struct AtPath<'a, I> {
+    /// Input of the call, as the schema describes it.
+    pub(crate) input: &'a I,
+    /// The path that the gate decided about; it works on no other.
+    pub(crate) path: &'a ResolvedPath,
+    /// What searches leave out.
+    pub(crate) hidden: &'a [String],
+    /// The surroundings of the call.
+    pub(crate) context: &'a ToolContext,
+    /// Says when to give up.
+    pub(crate) stop: &'a Stop,
 }
 
-/// Changes the file that the permit of a call names, on a thread that may block.
-pub(crate) async fn change_file<I: Send + 'static>(
+/// Works on the path that the permit of a call names, on a thread that may block.
+pub(crate) async fn at_path<I: Send + 'static>(
     call: BuiltInCall<I>,
     context: ToolContext,
-    change: fn(&I, &str, &ToolContext, &Stop) -> Result<ToolOutcome, String>,
+    work: fn(AtPath<'_, I>) -> Result<ToolOutcome, String>,
 ) -> ToolOutcome {
-    let Some(path) = call.path else { return no_path() };
+    let BuiltInCall { input, path: Some(path), hidden, .. } = call else {
+        return ToolOutcome::failed(ToolErrorKind::PermissionDenied, "The permit names no path.");
+    };
     let world = context.clone();
     blocking(&context, move |stop| {
-        change(&call.input, &path.real, &world, stop)
-            .unwrap_or_else(|why| ToolOutcome::failed(ToolErrorKind::Failed, why))
+        let given = AtPath { input: &input, path: &path, hidden: &hidden, context: &world, stop };
+        work(given).unwrap_or_else(|why| ToolOutcome::failed(ToolErrorKind::Failed, why))
     })
     .await
 }
 
 /// The declaration of a tool that changes the file in its field `file_path`.
-pub(crate) fn file_spec(name: &str, description: &str, input_schema: Arc<str>) -> ToolSpec {
+pub(crate) fn changing_spec(name: &str, description: &str, input_schema: Arc<str>) -> ToolSpec {
     ToolSpec {
         name: name.into(),
         description: description.into(),
@@ -84,6 +95,21 @@ pub(crate) fn file_spec(name: &str, description: &str, input_schema: Arc<str>) -
         output_cap: Some(20_000),
         timeout_ms: Some(60_000),
         polls: false,
+    }
+}
+
+/// The declaration of a tool that reads at the path in this field.
+pub(crate) fn reading_spec(
+    name: &str,
+    description: &str,
+    input_schema: Arc<str>,
+    field: &'static str,
+) -> ToolSpec {
+    ToolSpec {
+        effect: ToolEffect::ReadOnly,
+        concurrency: Concurrency::Together { max: 10 },
+        access: Access::ReadPath { field: field.into() },
+        ..changing_spec(name, description, input_schema)
     }
 }
 

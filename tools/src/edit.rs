@@ -13,13 +13,12 @@ use serde::Deserialize;
 use serde_json::json;
 
 use crate::{
-    blocking::Stop,
-    built_in::{BuiltIn, BuiltInCall, change_file, file_spec},
+    built_in::{AtPath, BuiltIn, BuiltInCall, at_path, changing_spec},
     files::{Loaded, normal, original, splice},
     output::{cut_line, push_numbered},
     patch::structured_patch,
     paths::{Directory, OpenError, split},
-    replace::{Replacement, replace},
+    replace::{Replacement, open_or_make, replace},
 };
 
 /// Lines around the change in the snippet that the model is shown.
@@ -50,7 +49,7 @@ impl BuiltIn for Edit {
     type Input = EditInput;
 
     fn spec(input_schema: Arc<str>) -> ToolSpec {
-        file_spec(
+        changing_spec(
             "Edit",
             "Replaces one text in a file by another. The file must have been read in \
                 this conversation. `old_string` must stand in the file exactly, with its white \
@@ -61,28 +60,24 @@ impl BuiltIn for Edit {
     }
 
     async fn call(call: BuiltInCall<EditInput>, context: ToolContext) -> ToolOutcome {
-        change_file(call, context, edit).await
+        at_path(call, context, edit).await
     }
 }
 
-fn edit(
-    input: &EditInput,
-    real: &str,
-    context: &ToolContext,
-    stop: &Stop,
-) -> Result<ToolOutcome, String> {
+fn edit(call: AtPath<'_, EditInput>) -> Result<ToolOutcome, String> {
+    let input = call.input;
     if input.old_string == input.new_string {
         return Err("No change: old_string and new_string are the same.".into());
     }
-    let say = |error: OpenError| error.to_string();
-    let (parent, name) = split(Path::new(real)).map_err(say)?;
     if input.old_string.is_empty() {
-        return create(input, real, context, stop);
+        return create(&call);
     }
+    let say = |error: OpenError| error.to_string();
+    let (parent, name) = split(Path::new(&call.path.real)).map_err(say)?;
     let directory = Directory::open(parent).map_err(say)?;
     let file = directory.open_file(name).map_err(say)?;
     let loaded = Loaded::from(&file).map_err(|error| error.to_string())?;
-    let Some(seen) = context.memory.files.get(real) else {
+    let Some(seen) = call.context.memory.files.get(&call.path.real) else {
         return Err("File has not been read yet. Read it before editing it.".into());
     };
     if loaded.is_binary() {
@@ -120,14 +115,13 @@ fn edit(
         "replaceAll": input.replace_all,
     }));
     let replacement = Replacement {
-        real,
         bytes: content.as_bytes(),
         permissions: Some(loaded.permissions),
         // Other people's changes have not been seen.
         partial: seen.partial || changed,
         outcome,
     };
-    replace(&directory, replacement, context, stop).map_err(say)
+    replace(&directory, replacement, &call)
 }
 
 /// Where the text is.
@@ -145,26 +139,13 @@ fn find(input: &EditInput, text: &str) -> Result<Vec<Range<usize>>, String> {
 }
 
 /// An empty old text makes a file where there is none, or an empty one.
-fn create(
-    input: &EditInput,
-    real: &str,
-    context: &ToolContext,
-    stop: &Stop,
-) -> Result<ToolOutcome, String> {
-    let say = |error: OpenError| error.to_string();
-    let (parent, name) = split(Path::new(real)).map_err(say)?;
-    let directory = Directory::open_or_make(parent).map_err(say)?;
-    let permissions = match directory.open_file(name) {
-        Err(OpenError::Missing) => None,
-        Err(error) => return Err(error.to_string()),
-        Ok(file) => {
-            let loaded = Loaded::from(&file).map_err(|error| error.to_string())?;
-            if !loaded.bytes.is_empty() {
-                return Err("old_string is empty, but the file exists and is not.".into());
-            }
-            Some(loaded.permissions)
-        }
-    };
+fn create(call: &AtPath<'_, EditInput>) -> Result<ToolOutcome, String> {
+    let input = call.input;
+    let (directory, old) = open_or_make(&call.path.real)?;
+    if old.as_ref().is_some_and(|it| !it.bytes.is_empty()) {
+        return Err("old_string is empty, but the file exists and is not.".into());
+    }
+    let permissions = old.map(|it| it.permissions);
     let said = format!("The file {} has been created.", input.file_path);
     let outcome = ToolOutcome::ok(said).with_structured(&json!({
         "filePath": input.file_path,
@@ -176,8 +157,8 @@ fn create(
         "replaceAll": input.replace_all,
     }));
     let bytes = input.new_string.as_bytes();
-    let replacement = Replacement { real, bytes, permissions, partial: false, outcome };
-    replace(&directory, replacement, context, stop).map_err(say)
+    let replacement = Replacement { bytes, permissions, partial: false, outcome };
+    replace(&directory, replacement, call)
 }
 
 /// The lines around a change, numbered.

@@ -14,7 +14,7 @@ use std::{
 
 use ennead_runtime::{
     ports::ToolContext,
-    tool::{Access, Concurrency, ToolEffect, ToolErrorKind, ToolOutcome, ToolSpec},
+    tool::{ToolOutcome, ToolSpec},
 };
 use globset::GlobSet;
 use ignore::{DirEntry, WalkBuilder, overrides::Override};
@@ -23,8 +23,8 @@ use serde::Deserialize;
 use serde_json::json;
 
 use crate::{
-    blocking::{Stop, blocking, interrupted},
-    built_in::{BuiltIn, BuiltInCall, no_path},
+    blocking::interrupted,
+    built_in::{AtPath, BuiltIn, BuiltInCall, at_path, reading_spec},
     declared::millis,
     globs,
     hidden::Hidden,
@@ -51,44 +51,27 @@ impl BuiltIn for Glob {
     type Input = GlobInput;
 
     fn spec(input_schema: Arc<str>) -> ToolSpec {
-        ToolSpec {
-            name: "Glob".into(),
-            description: "Finds files by name. `*` stays within a directory, `**` crosses them: \
+        let description = "Finds files by name. `*` stays within a directory, `**` crosses them: \
                 `*.rs` finds files in the directory itself, `**/*.rs` at any depth. Lists up to \
-                100 paths, most recently changed first, dot files and ignored files included."
-                .into(),
-            input_schema,
-            effect: ToolEffect::ReadOnly,
-            concurrency: Concurrency::Together { max: 10 },
-            access: Access::ReadPath { field: "path".into() },
+                100 paths, most recently changed first, dot files and ignored files included.";
+        ToolSpec {
             output_cap: Some(100_000),
             timeout_ms: Some(20_000),
-            polls: false,
+            ..reading_spec("Glob", description, input_schema, "path")
         }
     }
 
     async fn call(call: BuiltInCall<GlobInput>, context: ToolContext) -> ToolOutcome {
-        let Some(path) = &call.path else { return no_path() };
-        let root = Root::of(path);
-        let world = context.clone();
-        blocking(&context, move |stop| {
-            search(&call.input.pattern, &root, &call.hidden, &world, stop)
-                .unwrap_or_else(|why| ToolOutcome::failed(ToolErrorKind::Failed, why))
-        })
-        .await
+        at_path(call, context, search).await
     }
 }
 
-fn search(
-    pattern: &str,
-    root: &Root,
-    hidden: &[String],
-    context: &ToolContext,
-    stop: &Stop,
-) -> Result<ToolOutcome, String> {
+fn search(call: AtPath<'_, GlobInput>) -> Result<ToolOutcome, String> {
+    let AtPath { context, stop, .. } = call;
+    let (pattern, root) = (&*call.input.pattern, &Root::of(call.path));
     let start = context.clock.elapsed();
     let matcher = compile(pattern, root)?;
-    let hidden = Hidden::new(hidden);
+    let hidden = Hidden::new(call.hidden);
     if !root.real.is_dir() {
         let what = if root.real.exists() { "is not a directory" } else { "does not exist" };
         return Err(format!("{} {what}.", root.named.display()));

@@ -7,16 +7,12 @@ use std::sync::Arc;
 
 use ennead_runtime::{
     ports::ToolContext,
-    tool::{Access, Concurrency, ToolEffect, ToolErrorKind, ToolOutcome, ToolSpec},
+    tool::{ToolOutcome, ToolSpec},
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::{
-    blocking::blocking,
-    built_in::{BuiltIn, BuiltInCall, no_path},
-    walk::Root,
-};
+use crate::built_in::{BuiltIn, BuiltInCall, at_path, reading_spec};
 
 mod page;
 mod search;
@@ -84,30 +80,14 @@ impl BuiltIn for Grep {
     type Input = GrepInput;
 
     fn spec(input_schema: Arc<str>) -> ToolSpec {
-        ToolSpec {
-            name: "Grep".into(),
-            description: "Searches the content of files with a regular expression. Leaves out \
+        let description = "Searches the content of files with a regular expression. Leaves out \
                 what .gitignore names and binary files. Ends with totals over all matches, also \
-                over those that are not shown. A literal brace needs a backslash: `interface\\{`."
-                .into(),
-            input_schema,
-            effect: ToolEffect::ReadOnly,
-            concurrency: Concurrency::Together { max: 10 },
-            access: Access::ReadPath { field: "path".into() },
-            output_cap: Some(20_000),
-            timeout_ms: Some(60_000),
-            polls: false,
-        }
+                over those that are not shown. A literal brace needs a backslash: `interface\\{`.";
+        reading_spec("Grep", description, input_schema, "path")
     }
 
     async fn call(call: BuiltInCall<GrepInput>, context: ToolContext) -> ToolOutcome {
-        let Some(path) = &call.path else { return no_path() };
-        let root = Root::of(path);
-        blocking(&context, move |stop| {
-            search::search(&call.input, &root, &call.hidden, stop)
-                .unwrap_or_else(|why| ToolOutcome::failed(ToolErrorKind::Failed, why))
-        })
-        .await
+        at_path(call, context, search::search).await
     }
 }
 

@@ -10,17 +10,14 @@ use std::{num::NonZeroU64, path::Path, sync::Arc};
 
 use ennead_runtime::{
     ports::ToolContext,
-    tool::{
-        Access, Concurrency, ToolEffect, ToolErrorKind, ToolNote, ToolOutcome, ToolSpec, Truncation,
-    },
+    tool::{ToolNote, ToolOutcome, ToolSpec, Truncation},
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
 use crate::{
-    blocking::blocking,
-    built_in::{BuiltIn, BuiltInCall, no_path},
+    built_in::{AtPath, BuiltIn, BuiltInCall, at_path, reading_spec},
     files::{Loaded, normal},
     output::{MAX_LINE_CHARS, cut_line, push_numbered},
     paths,
@@ -50,59 +47,39 @@ impl BuiltIn for Read {
     type Input = ReadInput;
 
     fn spec(input_schema: Arc<str>) -> ToolSpec {
-        ToolSpec {
-            name: "Read".into(),
-            description: "Reads a text file, a picture (PNG, JPEG, GIF, WebP) or a PDF file. Lines come with their number and a tab in front, \
+        let description = "Reads a text file, a picture (PNG, JPEG, GIF, WebP) or a PDF file. Lines come with their number and a tab in front, \
                 which are not part of the file. Shows up to 2000 lines; for the rest of a longer \
                 file give `offset` and `limit`. Lines over 2000 characters are cut. Does not read \
-                directories and other binary files. Read a file before you change it."
-                .into(),
-            input_schema,
-            effect: ToolEffect::ReadOnly,
-            concurrency: Concurrency::Together { max: 10 },
-            access: Access::ReadPath { field: "file_path".into() },
-            // It limits itself, and what it says about that must not be cut.
+                directories and other binary files. Read a file before you change it.";
+        // It limits itself, and what it says about that must not be cut.
+        ToolSpec {
             output_cap: None,
-            timeout_ms: Some(60_000),
-            polls: false,
+            ..reading_spec("Read", description, input_schema, "file_path")
         }
     }
 
     async fn call(call: BuiltInCall<ReadInput>, context: ToolContext) -> ToolOutcome {
-        let Some(path) = &call.path else { return no_path() };
-        let real = path.real.clone();
-        let memory = context.memory.clone();
-        blocking(&context, move |_| {
-            let loaded = paths::open_file(Path::new(&real))
-                .map_err(|error| error.to_string())
-                .and_then(|file| Loaded::from(&file).map_err(|error| error.to_string()));
-            let loaded = match loaded {
-                Ok(loaded) => loaded,
-                Err(why) => return ToolOutcome::failed(ToolErrorKind::Failed, why),
-            };
-            let shown = match media::show(&call.input.file_path, &loaded) {
-                Some(shown) => shown,
-                None => show(&call.input, &loaded),
-            };
-            let mut outcome = match shown {
-                Ok(shown) => shown,
-                Err(why) => return ToolOutcome::failed(ToolErrorKind::Failed, why),
-            };
-            // A part that is shown again does not take away that the whole was seen.
-            for note in &mut outcome.notes {
-                if let ToolNote::FileSeen { path, seen } = note {
-                    path.clone_from(&real);
-                    let before = memory.files.get(path);
-                    if before.is_some_and(|before| !before.partial && before.digest == seen.digest)
-                    {
-                        seen.partial = false;
-                    }
-                }
-            }
-            outcome
-        })
-        .await
+        at_path(call, context, read).await
     }
+}
+
+fn read(call: AtPath<'_, ReadInput>) -> Result<ToolOutcome, String> {
+    let real = &call.path.real;
+    let file = paths::open_file(Path::new(real)).map_err(|error| error.to_string())?;
+    let loaded = Loaded::from(&file).map_err(|error| error.to_string())?;
+    let shown = media::show(&call.input.file_path, &loaded);
+    let mut outcome = shown.unwrap_or_else(|| show(call.input, &loaded))?;
+    // A part that is shown again does not take away that the whole was seen.
+    for note in &mut outcome.notes {
+        if let ToolNote::FileSeen { path, seen } = note {
+            path.clone_from(real);
+            let before = call.context.memory.files.get(path);
+            if before.is_some_and(|before| !before.partial && before.digest == seen.digest) {
+                seen.partial = false;
+            }
+        }
+    }
+    Ok(outcome)
 }
 
 /// One page of a file.

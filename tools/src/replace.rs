@@ -5,22 +5,18 @@
 
 use std::{fs::Permissions, path::Path};
 
-use ennead_runtime::{
-    ports::ToolContext,
-    tool::{ToolNote, ToolOutcome},
-};
+use ennead_runtime::tool::{ToolNote, ToolOutcome};
 
 use crate::{
-    blocking::{Stop, interrupted},
-    files::seen_after_writing,
+    blocking::interrupted,
+    built_in::AtPath,
+    files::{Loaded, seen_after_writing},
     paths::{Directory, OpenError, split},
 };
 
 /// New content for a file, and the text of the result.
 #[derive(Debug)]
 pub(crate) struct Replacement<'a> {
-    /// Where the file really is.
-    pub(crate) real: &'a str,
     /// The new content of the file.
     pub(crate) bytes: &'a [u8],
     /// The mode of the old file.
@@ -31,22 +27,35 @@ pub(crate) struct Replacement<'a> {
     pub(crate) outcome: ToolOutcome,
 }
 
-/// Replaces a file of `directory`, or makes it.
-pub(crate) fn replace(
+/// Opens the directory of a file, which is made where it is missing, and reads the file if it is there.
+pub(crate) fn open_or_make(real: &str) -> Result<(Directory, Option<Loaded>), String> {
+    let say = |error: OpenError| error.to_string();
+    let (parent, name) = split(Path::new(real)).map_err(say)?;
+    let directory = Directory::open_or_make(parent).map_err(say)?;
+    let old = match directory.open_file(name) {
+        Ok(file) => Some(Loaded::from(&file).map_err(|error| error.to_string())?),
+        Err(OpenError::Missing) => None,
+        Err(error) => return Err(error.to_string()),
+    };
+    Ok((directory, old))
+}
+
+/// Replaces the file of a call in its `directory`, or makes it.
+pub(crate) fn replace<I>(
     directory: &Directory,
     replacement: Replacement<'_>,
-    context: &ToolContext,
-    stop: &Stop,
-) -> Result<ToolOutcome, OpenError> {
-    let Replacement { real, bytes, permissions, partial, mut outcome } = replacement;
-    let (_, name) = split(Path::new(real))?;
-    let prepared = directory.prepare(name, bytes, permissions)?;
-    let seen = seen_after_writing(prepared.file(), bytes, partial)?;
-    outcome.notes.push(ToolNote::FileSeen { path: real.to_owned(), seen });
-    if stop.is_set() {
+    call: &AtPath<'_, I>,
+) -> Result<ToolOutcome, String> {
+    let Replacement { bytes, permissions, partial, mut outcome } = replacement;
+    let (real, say) = (&call.path.real, |error: OpenError| error.to_string());
+    let (_, name) = split(Path::new(real)).map_err(say)?;
+    let prepared = directory.prepare(name, bytes, permissions).map_err(say)?;
+    let seen = seen_after_writing(prepared.file(), bytes, partial).map_err(|it| say(it.into()))?;
+    outcome.notes.push(ToolNote::FileSeen { path: real.clone(), seen });
+    if call.stop.is_set() {
         return Ok(interrupted());
     }
-    prepared.put()?;
-    context.settled.set(outcome.clone());
+    prepared.put().map_err(|it| say(it))?;
+    call.context.settled.set(outcome.clone());
     Ok(outcome)
 }

@@ -11,12 +11,11 @@ use serde::Deserialize;
 use serde_json::json;
 
 use crate::{
-    blocking::Stop,
-    built_in::{BuiltIn, BuiltInCall, change_file, file_spec},
+    built_in::{AtPath, BuiltIn, BuiltInCall, at_path, changing_spec},
     files::{Loaded, in_form_of, normal, original},
     patch::structured_patch,
-    paths::{Directory, OpenError, split},
-    replace::{Replacement, replace},
+    paths::split,
+    replace::{Replacement, open_or_make, replace},
 };
 
 pub(crate) struct Write;
@@ -35,7 +34,7 @@ impl BuiltIn for Write {
     type Input = WriteInput;
 
     fn spec(input_schema: Arc<str>) -> ToolSpec {
-        file_spec(
+        changing_spec(
             "Write",
             "Writes a whole file and makes the directories it needs. A file that \
                 exists is replaced; it must have been read whole in this conversation. To change \
@@ -45,32 +44,19 @@ impl BuiltIn for Write {
     }
 
     async fn call(call: BuiltInCall<WriteInput>, context: ToolContext) -> ToolOutcome {
-        change_file(call, context, write).await
+        at_path(call, context, write).await
     }
 }
 
-fn write(
-    input: &WriteInput,
-    real: &str,
-    context: &ToolContext,
-    stop: &Stop,
-) -> Result<ToolOutcome, String> {
-    let say = |error: OpenError| error.to_string();
-    let (parent, name) = split(Path::new(real)).map_err(say)?;
-    let directory = Directory::open_or_make(parent).map_err(say)?;
-    let old = match directory.open_file(name) {
-        Ok(file) => Some(Loaded::from(&file).map_err(|error| error.to_string())?),
-        Err(OpenError::Missing) => None,
-        Err(error) => return Err(error.to_string()),
-    };
-    let old_text = match &old {
-        Some(old) => {
-            may_overwrite(old, real, context)?;
-            directory.check_writable(name).map_err(say)?;
-            Some(String::from_utf8_lossy(&old.bytes).into_owned())
-        }
-        None => None,
-    };
+fn write(call: AtPath<'_, WriteInput>) -> Result<ToolOutcome, String> {
+    let (input, real) = (call.input, &*call.path.real);
+    let (directory, old) = open_or_make(real)?;
+    if let Some(old) = &old {
+        may_overwrite(old, real, call.context)?;
+        let writable = split(Path::new(real)).and_then(|(_, name)| directory.check_writable(name));
+        writable.map_err(|error| error.to_string())?;
+    }
+    let old_text = old.as_ref().map(|old| String::from_utf8_lossy(&old.bytes));
     let content = match &old_text {
         Some(old_text) => in_form_of(old_text, &input.content),
         None => input.content.clone(),
@@ -87,10 +73,10 @@ fn write(
         "structuredPatch": before.as_deref().map(|old| structured_patch(old, &after)).unwrap_or_default(),
         "originalFile": before.as_deref().and_then(original),
     }));
-    let permissions = old.map(|old| old.permissions);
+    let permissions = old.as_ref().map(|old| old.permissions.clone());
     let bytes = content.as_bytes();
-    let replacement = Replacement { real, bytes, permissions, partial: false, outcome };
-    replace(&directory, replacement, context, stop).map_err(say)
+    let replacement = Replacement { bytes, permissions, partial: false, outcome };
+    replace(&directory, replacement, &call)
 }
 
 /// Whether the model knows what it is about to replace.

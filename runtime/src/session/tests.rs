@@ -7,7 +7,7 @@ mod world;
 
 use proptest::prelude::*;
 
-use self::world::World;
+use self::world::SessionWorld;
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 192, ..ProptestConfig::default() })]
@@ -17,7 +17,7 @@ proptest! {
     fn every_prompt_is_answered_once_whatever_comes_in_which_order(
         choices in proptest::collection::vec(any::<u16>(), 1..160),
     ) {
-        let mut world = World::new();
+        let mut world = SessionWorld::new();
         for choice in choices {
             world.step(choice.into());
         }
@@ -31,7 +31,7 @@ proptest! {
         choices in proptest::collection::vec(any::<u16>(), 1..80),
     ) {
         let play = || {
-            let mut world = World::new();
+            let mut world = SessionWorld::new();
             choices.iter().for_each(|it| world.step(u64::from(*it)));
             world.finish();
             world.log

@@ -17,7 +17,7 @@ use crate::support::{
     host::{Host, Running, ask, check_answers, check_record, is_of, prompt},
     hunter::hunt,
     mcp_server,
-    processes::{GRANDCHILD, fifo, read_to_end},
+    processes::{GRANDCHILD, fifo},
     record,
 };
 
@@ -154,10 +154,8 @@ impl<'a> Case<'a> {
                 run.await.unwrap()
             }
             Meet::Process => {
-                fifo(&host.path("alive"));
-                let (up, reader) = read_to_end(&host.path("alive"));
-                let run = prompt(session, format!("{} {GRANDCHILD}", self.plan.prompt));
-                up.pass().await;
+                let (run, reader) =
+                    host.prompt_alive(session, format!("{} {GRANDCHILD}", self.plan.prompt)).await;
                 let status = session.status().await.unwrap();
                 assert_eq!(status.step, Some(self.step));
                 kill_and_wait(&self.victim(host, session.id())).await;

@@ -12,7 +12,8 @@ use ennead::{
 use futures::stream;
 use serde_json::json;
 
-use super::{Model, World, used};
+use super::{Model, used};
+use crate::support::clocked::ClockedSessions;
 use crate::support::{model_server::Reply, settings::SettingsJson as _};
 
 // REQ: MDL-1, MDL-10
@@ -28,7 +29,7 @@ async fn model_of_the_process_that_is_overloaded_gives_way_to_a_server_over_a_so
         })
     };
     let other = Model::says(vec![Reply::text("hello from afar")]).await;
-    let world = World::start().await;
+    let world = ClockedSessions::start().await;
     let options = world.session(&[&other, &other]);
     let options = options
         .endpoint(Endpoint::in_process("mine", Arc::new(mine)))

@@ -36,13 +36,13 @@ pub(super) struct Logged {
 }
 
 /// Answers by a script of the time in milliseconds and the number of the request.
-pub(super) struct Server {
+pub(super) struct TimedServer {
     began: Instant,
     model: Arc<Scripted>,
     log: Arc<Mutex<Vec<Logged>>>,
 }
 
-impl Server {
+impl TimedServer {
     pub(super) fn new(script: impl Fn(u64, usize) -> Reply + Send + Sync + 'static) -> Arc<Self> {
         let (began, log) = (Instant::now(), Arc::<Mutex<Vec<Logged>>>::default());
         let all = Arc::clone(&log);
@@ -76,13 +76,13 @@ pub(super) struct House {
 }
 
 impl House {
-    pub(super) async fn new(server: &Arc<Server>, governor: GovernorLimits) -> Self {
+    pub(super) async fn new(server: &Arc<TimedServer>, governor: GovernorLimits) -> Self {
         Self::on(Placement::Ambient, server, governor).await
     }
 
     pub(super) async fn on(
         placement: Placement,
-        server: &Arc<Server>,
+        server: &Arc<TimedServer>,
         governor: GovernorLimits,
     ) -> Self {
         let clock = Arc::new(ManualClock::at(1_790_000_000_000));
@@ -91,7 +91,7 @@ impl House {
     }
 
     /// One whose records have the time of the timers; the others stand still.
-    pub(super) async fn timed(server: &Arc<Server>) -> Self {
+    pub(super) async fn timed(server: &Arc<TimedServer>) -> Self {
         Self::with(
             Options::default().placement(Placement::Ambient).clock(Arc::new(Paused::default())),
             server,
@@ -99,7 +99,7 @@ impl House {
         .await
     }
 
-    async fn with(options: Options, server: &Arc<Server>) -> Self {
+    async fn with(options: Options, server: &Arc<TimedServer>) -> Self {
         let transport: Arc<dyn Transport> = Arc::clone(&server.model) as _;
         let options = options.seed(7).transport(transport);
         let ennead = Ennead::start(options).await.unwrap();

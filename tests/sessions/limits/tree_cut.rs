@@ -3,13 +3,13 @@
 use std::{num::NonZeroU32, sync::Arc};
 
 use ennead::{
-    Ennead, Event, Events, RunEnd, SessionId,
+    Ennead, Event, Events, RunEnd, SessionId, SessionOptions,
     data::{ActorKind, Live},
     model::GovernorLimits,
     tool::{Access, CustomTool, ToolOutcome},
 };
 use ennead_runtime::ids::AgentId;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{
     tree::{agent, verify},
@@ -19,7 +19,7 @@ use crate::support::settings::SettingsJson as _;
 use crate::support::{
     barrier::Barrier,
     host::{interrupted, prompt},
-    scripted::{Asked, Reply, SESSION, TestDirs, call, calls, finish, model, text},
+    scripted::{Asked, Reply, SESSION, Scripted, TestDirs, call, calls, finish, model, text},
     until::until,
 };
 
@@ -66,19 +66,47 @@ fn top(agents: &'static [(&'static str, &'static str)]) -> impl Fn(&Asked) -> Re
     }
 }
 
+/// The same; agents answer at once, and the top when it is asked again.
+fn held_below(agents: &'static [(&'static str, &'static str)]) -> Arc<Scripted> {
+    let parent = top(agents);
+    model(move |asked| match asked.user().contains("again") {
+        true => text("still here"),
+        false if asked.is_agent() => text("found"),
+        false => parent(asked),
+    })
+}
+
+/// A tool that passes a gate, and then brings this text.
+fn gate_tool(gate: &Barrier, brings: &str) -> Arc<CustomTool> {
+    let (gate, brings) = (gate.clone(), brings.to_owned());
+    let tool = CustomTool::raw("gate", "Waits.", r#"{"type":"object"}"#, move |_, _| {
+        let (gate, brings) = (gate.clone(), brings.clone());
+        async move {
+            gate.pass().await;
+            ToolOutcome::ok(brings)
+        }
+    });
+    Arc::new(tool.access(Access::Free).output_cap(Some(1_000_000)).build().unwrap())
+}
+
+/// A session whose calls may each use 50,000 tokens, in a tree with these limits.
+fn limited(place: &TestDirs, limits: Value) -> SessionOptions {
+    place.session().own_setting("maxOutputTokens", 50_000.into()).own_setting("agents", limits)
+}
+
+/// Limits under which the provider takes one call at a time.
+fn one_at_a_time() -> GovernorLimits {
+    let mut limits = GovernorLimits::default();
+    limits.concurrency = NonZeroU32::new(1);
+    limits
+}
+
 // REQ: AGT-7, AGT-3
 #[tokio::test]
 async fn agent_that_crashes_is_settled_and_those_below_it_and_who_waits_for_them_goes_on() {
     let place = TestDirs::new();
     let gate = Barrier::closed();
-    let passes = gate.clone();
-    let tool = CustomTool::raw("gate", "Waits.", r#"{"type":"object"}"#, move |_, _| {
-        let gate = passes.clone();
-        async move {
-            gate.pass().await;
-            ToolOutcome::ok("word ".repeat(8_000))
-        }
-    });
+    let tool = gate_tool(&gate, &"word ".repeat(8_000));
     let parent = top(&[("a", "delegate"), ("b", "pass the gate")]);
     let model = model(move |asked| {
         let user = asked.user();
@@ -90,11 +118,7 @@ async fn agent_that_crashes_is_settled_and_those_below_it_and_who_waits_for_them
         }
     });
     let (ennead, barrier) = start(&place, &model).await;
-    let options = place
-        .session()
-        .own_setting("maxOutputTokens", 50_000.into())
-        .own_setting("agents", json!({"maxTreeTokens": 130_000}))
-        .tool(Arc::new(tool.access(Access::Free).output_cap(Some(1_000_000)).build().unwrap()));
+    let options = limited(&place, json!({"maxTreeTokens": 130_000})).tool(tool);
     let session = ennead.open(options).await.unwrap();
     let mut log = Log(session.events());
     let run = prompt(&session, "go");
@@ -122,13 +146,9 @@ async fn agent_that_crashes_is_settled_and_those_below_it_and_who_waits_for_them
 #[tokio::test]
 async fn call_of_an_agent_that_crashes_counts_as_its_worst_case() {
     let place = TestDirs::new();
-    let parent = top(&[("a", "held")]);
-    let model = model(move |asked| if asked.is_agent() { text("found") } else { parent(asked) });
+    let model = held_below(&[("a", "held")]);
     let (ennead, barrier) = start(&place, &model).await;
-    let options = place
-        .session()
-        .own_setting("maxOutputTokens", 50_000.into())
-        .own_setting("agents", json!({"maxTreeTokens": 100_000}));
+    let options = limited(&place, json!({"maxTreeTokens": 100_000}));
     let session = ennead.open(options).await.unwrap();
     let run = prompt(&session, "go");
     barrier.arrived().await;
@@ -145,18 +165,8 @@ async fn call_of_an_agent_that_crashes_counts_as_its_worst_case() {
 #[tokio::test]
 async fn interrupt_ends_a_call_that_waits_and_counts_one_that_was_sent() {
     let place = TestDirs::new();
-    let parent = top(&[("a", "held"), ("b", "held")]);
-    let model = model(move |asked| match asked.user().contains("again") {
-        true => text("still here"),
-        false if asked.is_agent() => text("found"),
-        false => parent(asked),
-    });
-    let limited = |limit: u64| {
-        place
-            .session()
-            .own_setting("maxOutputTokens", 50_000.into())
-            .own_setting("agents", json!({ "maxTreeTokens": limit }))
-    };
+    let model = held_below(&[("a", "held"), ("b", "held")]);
+    let limited = |limit: u64| limited(&place, json!({ "maxTreeTokens": limit }));
     let (ennead, barrier) = start(&place, &model).await;
     let session = ennead.open(limited(100_000)).await.unwrap();
     let run = prompt(&session, "go");
@@ -189,22 +199,11 @@ async fn interrupt_ends_a_call_that_waits_and_counts_one_that_was_sent() {
 #[tokio::test]
 async fn interrupt_gives_back_what_was_set_aside_for_calls_that_were_never_sent() {
     let place = TestDirs::new();
-    let parent = top(&[("a", "held"), ("b", "held"), ("c", "held")]);
-    let model = model(move |asked| match asked.user().contains("again") {
-        true => text("still here"),
-        false if asked.is_agent() => text("found"),
-        false => parent(asked),
-    });
+    let model = held_below(&[("a", "held"), ("b", "held"), ("c", "held")]);
     // There is room for two of the calls, and the provider takes one at a time.
-    let limited = || {
-        let limits = json!({"maxTreeTokens": 150_000, "maxTreeTurns": 5});
-        place.session().own_setting("maxOutputTokens", 50_000.into()).own_setting("agents", limits)
-    };
-    let mut one = GovernorLimits::default();
-    one.concurrency = NonZeroU32::new(1);
-
-    let governed = place.options(&model).governor(one);
-    let (ennead, barrier) = start_with(governed, &model).await;
+    let limited = || limited(&place, json!({"maxTreeTokens": 150_000, "maxTreeTurns": 5}));
+    let (ennead, barrier) =
+        start_with(place.options(&model).governor(one_at_a_time()), &model).await;
     let session = ennead.open(limited()).await.unwrap();
     let run = prompt(&session, "go");
     barrier.arrived().await;
@@ -235,12 +234,7 @@ async fn interrupt_gives_back_what_was_set_aside_for_calls_that_were_never_sent(
 async fn model_call_that_crashes_counts_as_its_worst_case_and_is_not_made_again_without_room() {
     let place = TestDirs::new();
     let model = model(|_| text("still here"));
-    let limited = |limit: u64| {
-        place
-            .session()
-            .own_setting("maxOutputTokens", 50_000.into())
-            .own_setting("agents", json!({ "maxTreeTokens": limit }))
-    };
+    let limited = |limit: u64| limited(&place, json!({ "maxTreeTokens": limit }));
     let (ennead, barrier) = start(&place, &model).await;
     // It would be made again in one piece, and so with a lower ceiling.
     let session = ennead.open(limited(70_000)).await.unwrap();
@@ -274,21 +268,15 @@ async fn model_call_that_crashes_before_it_was_sent_counts_as_nothing() {
         true => text("still here"),
         false => Reply::body(200, "not a message"),
     });
-    let mut one = GovernorLimits::default();
-    one.concurrency = NonZeroU32::new(1);
-
-    let governed = place.options(&model).governor(one);
-    let (ennead, barrier) = start_with(governed, &model).await;
+    let (ennead, barrier) =
+        start_with(place.options(&model).governor(one_at_a_time()), &model).await;
     let mut other = place.session();
     other.id = None;
 
     let other = ennead.open(other).await.unwrap();
     let first = prompt(&other, "held");
     barrier.arrived().await;
-    let limited = place
-        .session()
-        .own_setting("maxOutputTokens", 50_000.into())
-        .own_setting("agents", json!({"maxTreeTokens": 100_000}));
+    let limited = limited(&place, json!({"maxTreeTokens": 100_000}));
     let session = ennead.open(limited).await.unwrap();
     let run = prompt(&session, "go");
     find(&ennead, |_| ennead.directory().n_parked() == 1).await;
@@ -310,14 +298,7 @@ async fn model_call_that_crashes_before_it_was_sent_counts_as_nothing() {
 async fn what_an_agent_and_those_below_it_used_is_part_of_the_run_also_when_it_crashes() {
     let place = TestDirs::new();
     let gate = Barrier::closed();
-    let passes = gate.clone();
-    let tool = CustomTool::raw("gate", "Waits.", r#"{"type":"object"}"#, move |_, _| {
-        let gate = passes.clone();
-        async move {
-            gate.pass().await;
-            ToolOutcome::ok("passed")
-        }
-    });
+    let tool = gate_tool(&gate, "passed");
     let parent = top(&[("a", "delegate")]);
     let model = model(move |asked| match asked.n_answers() {
         _ if !asked.is_agent() => parent(asked),
@@ -326,7 +307,7 @@ async fn what_an_agent_and_those_below_it_used_is_part_of_the_run_also_when_it_c
         _ => text("found"),
     });
     let (ennead, _) = start(&place, &model).await;
-    let options = place.session().tool(Arc::new(tool.access(Access::Free).build().unwrap()));
+    let options = place.session().tool(tool);
     let session = ennead.open(options).await.unwrap();
     let mut log = Log(session.events());
     let run = prompt(&session, "go");

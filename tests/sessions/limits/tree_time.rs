@@ -1,13 +1,10 @@
 //! Time of a tree of agents. A timer that a test holds says when it is over.
 
-use std::{
-    sync::{Arc, Mutex},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use ennead::{
-    RunEnd, RunOutcome, SessionOptions, Timer,
-    tool::{Access, BoxFuture, CustomTool, ToolOutcome},
+    RunEnd, RunOutcome, SessionOptions,
+    tool::{Access, CustomTool, ToolOutcome},
 };
 use serde_json::{Value, json};
 
@@ -15,33 +12,9 @@ use super::tree::{agent, verify};
 use crate::support::settings::SettingsJson as _;
 use crate::support::{
     barrier::Barrier,
+    held_timer::HeldTimer,
     scripted::{Scripted, TestDirs, call, finish, model, text},
 };
-
-/// Over when the barrier says so; keeps what it was asked for.
-#[derive(Clone, Debug)]
-struct HeldTimer {
-    barrier: Barrier,
-    asked: Arc<Mutex<Vec<Duration>>>,
-}
-
-impl HeldTimer {
-    fn new() -> Self {
-        Self { barrier: Barrier::closed(), asked: Arc::default() }
-    }
-
-    fn seconds(&self) -> Vec<u64> {
-        self.asked.lock().unwrap().iter().map(Duration::as_secs).collect()
-    }
-}
-
-impl Timer for HeldTimer {
-    fn sleep(&self, time: Duration) -> BoxFuture<'static, ()> {
-        self.asked.lock().unwrap().push(time);
-        let barrier = self.barrier.clone();
-        Box::pin(async move { barrier.pass().await })
-    }
-}
 
 /// Moves the clock forward by this many seconds, then waits at the barrier.
 fn work(place: &TestDirs, barrier: &Barrier) -> Arc<CustomTool> {
@@ -91,7 +64,8 @@ async fn run(
 #[tokio::test]
 async fn run_ends_when_the_time_of_its_tree_is_over() {
     for delegates in [false, true] {
-        let (place, timer, hold) = (TestDirs::new(), HeldTimer::new(), Barrier::closed());
+        let (place, timer, hold) =
+            (TestDirs::new(), HeldTimer::at(&Barrier::closed()), Barrier::closed());
         let options = place.session().own_setting("agents", json!({"maxTreeSeconds": 60}));
         let options = options.tool(work(&place, &hold));
         let model = worker(delegates, 5);
@@ -114,7 +88,8 @@ async fn run_ends_when_the_time_of_its_tree_is_over() {
 // REQ: AGT-7
 #[tokio::test]
 async fn agent_ends_when_its_own_time_is_over_and_its_parent_goes_on() {
-    let (place, timer, hold) = (TestDirs::new(), HeldTimer::new(), Barrier::closed());
+    let (place, timer, hold) =
+        (TestDirs::new(), HeldTimer::at(&Barrier::closed()), Barrier::closed());
     let limits = json!({"maxAgentSeconds": 30});
     let options = place.session().own_setting("agents", limits).tool(work(&place, &hold));
     let model = worker(true, 5);
@@ -133,7 +108,8 @@ async fn agent_ends_when_its_own_time_is_over_and_its_parent_goes_on() {
 // REQ: AGT-7
 #[tokio::test]
 async fn agent_has_no_more_time_than_its_tree_has_left() {
-    let (place, timer, open) = (TestDirs::new(), HeldTimer::new(), Barrier::default());
+    let (place, timer, open) =
+        (TestDirs::new(), HeldTimer::at(&Barrier::closed()), Barrier::default());
     let limits = json!({"maxTreeSeconds": 60, "maxAgentSeconds": 50});
     let options = place.session().own_setting("agents", limits).tool(work(&place, &open));
     // The parent works for 20 seconds before it starts an agent.
@@ -149,7 +125,8 @@ async fn agent_has_no_more_time_than_its_tree_has_left() {
 // REQ: AGT-7
 #[tokio::test]
 async fn time_of_all_runs_is_one_sum() {
-    let (place, timer, open) = (TestDirs::new(), HeldTimer::new(), Barrier::default());
+    let (place, timer, open) =
+        (TestDirs::new(), HeldTimer::at(&Barrier::closed()), Barrier::default());
     let options = place.session().own_setting("agents", json!({"maxTreeSeconds": 60}));
     let options = options.tool(work(&place, &open));
     let model = worker(false, 40);
@@ -166,7 +143,8 @@ async fn time_of_all_runs_is_one_sum() {
 #[tokio::test]
 async fn limit_that_is_moved_within_a_run_moves_its_end() {
     for (moved, seconds) in [(100, vec![60, 80]), (30, vec![60, 10])] {
-        let (place, timer, open) = (TestDirs::new(), HeldTimer::new(), Barrier::default());
+        let (place, timer, open) =
+            (TestDirs::new(), HeldTimer::at(&Barrier::closed()), Barrier::default());
         let limits = |n: u64| json!({"ennead": {"agents": {"maxTreeSeconds": n}}}).to_string();
         let file = place.write("home/.claude/settings.json", &limits(60));
         let tool = CustomTool::raw("move", "Moves.", r#"{"type":"object"}"#, move |_, _| {

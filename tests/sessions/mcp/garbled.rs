@@ -1,8 +1,6 @@
 //! A server that writes what nobody can read.
 
-use std::time::Duration;
-
-use super::{Pauses, only_result, open, start};
+use super::{only_result, open, pauses, start};
 use crate::support::{
     host::{check_usable, prompt, results},
     mcp_server::n_starts,
@@ -12,7 +10,7 @@ use crate::support::{
 // REQ: RUN-2, TOL-11
 #[tokio::test]
 async fn server_that_writes_what_is_no_message_fails_its_calls_and_is_started_again() {
-    let pauses = Pauses::default();
+    let pauses = pauses();
     let host = start(&pauses).await;
     let (session, other) = (open(&host).await, open(&host).await);
     fifo(&host.path("alive"));
@@ -29,7 +27,7 @@ async fn server_that_writes_what_is_no_message_fails_its_calls_and_is_started_ag
     let outcome = session.prompt("use mcp__srv__echo").await.unwrap();
     assert!(!only_result(&outcome).0, "{:?}", results(&outcome));
     assert_eq!(n_starts(host.directory.path()), 2);
-    assert_eq!(*pauses.0.lock().unwrap(), [Duration::from_secs(1)]);
+    assert_eq!(pauses.seconds(), [1]);
     check_usable(&session).await;
     let recorded = std::fs::read_to_string(session.transcript()).unwrap();
     assert!(recorded.contains("wrote what is no JSON"), "the transcript says so");

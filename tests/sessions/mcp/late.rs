@@ -16,13 +16,13 @@ use serde_json::json;
 use tokio::time::timeout;
 
 use super::{
-    Pauses, alerts, only_result,
+    alerts, only_result, pauses,
     starts::{LIMIT, behind, pipe},
     told,
 };
 use crate::support::{
     events::EventLog,
-    host::{Host, check_usable, prompt, results},
+    host::{Host, check_usable, prompt, prompt_to, results},
     mcp_server::{entry, n_starts},
     processes::fifo,
     record,
@@ -32,7 +32,7 @@ use crate::support::{
 async fn start(wait: Option<Duration>) -> (Host, File) {
     let mut mcp = McpLimits::default();
     mcp.wait = wait.unwrap_or(mcp.wait);
-    let timer = Arc::new(Pauses::default());
+    let timer = Arc::new(pauses());
     let change = |options: ennead::Options| options.timer(timer).mcp(mcp);
     let host = Host::start_with(Placement::Ambient, change).await;
     fifo(&host.path("go"));
@@ -121,9 +121,7 @@ async fn tools_join_between_the_turns_of_a_run() {
     let (host, mut go) = start(Some(Duration::ZERO)).await;
     let session = host.ennead.open(host.options().mcp_server(slow("slow"))).await.unwrap();
     let mut log = EventLog::new(session.events());
-    host.workshop.wait.close();
-    let run = prompt(&session, "use wait");
-    host.workshop.wait.arrived().await;
+    let run = prompt_to(&session, "use wait", &host.workshop.wait).await;
     go.write_all(b"\n").unwrap();
     settled(&mut log).await;
     assert!(!host.model.had_tool("mcp__slow__echo"), "the turn goes on as it began");

@@ -10,7 +10,7 @@ use ennead::{Event, tool::ServerConfig};
 use ennead_runtime::mcp::config::ServerTransport;
 use tokio::{sync::oneshot, time::timeout};
 
-use super::{Pauses, only_result, open, start, told};
+use super::{only_result, open, pauses, start, told};
 use crate::support::{
     events::EventLog,
     host::{Host, check_usable, interrupted, prompt},
@@ -40,7 +40,7 @@ pub(super) fn pipe(host: &Host, name: &str) -> File {
 #[tokio::test]
 async fn servers_of_a_session_start_at_the_same_time() {
     const N: usize = 7;
-    let host = start(&Pauses::default()).await;
+    let host = start(&pauses()).await;
     fifo(&host.path("up"));
     fifo(&host.path("go"));
     let (mut up, mut go) = (pipe(&host, "up"), pipe(&host, "go"));
@@ -73,7 +73,7 @@ async fn servers_of_a_session_start_at_the_same_time() {
 // REQ: TOL-11
 #[tokio::test]
 async fn progress_of_a_call_is_an_event_of_its_session() {
-    let host = start(&Pauses::default()).await;
+    let host = start(&pauses()).await;
     let session = open(&host).await;
     let mut log = EventLog::new(session.events());
     let run = prompt(&session, "use mcp__srv__step");

@@ -2,39 +2,21 @@
 
 use std::{sync::Arc, time::Duration};
 
-use ennead::{
-    Placement, RunEnd, RunRequest, Timer,
-    data::{ActorKind, Step},
-    testing::ManualClock,
-    tool::BoxFuture,
-};
+use ennead::{Placement, RunEnd, RunRequest, data::ActorKind, testing::ManualClock};
 
 use crate::support::{
     barrier::Barrier,
+    held_timer::HeldTimer,
     host::{Host, Running, ask, check_usable, results},
     record,
     until::until,
+    waits::{WAITS, Wait, check_early_end},
 };
 
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// Over when the barrier says so, whatever it was asked for.
-#[derive(Debug)]
-struct HeldTimer(Barrier);
-
-impl Timer for HeldTimer {
-    fn sleep(&self, time: Duration) -> BoxFuture<'static, ()> {
-        // A question waits for its answer far longer than any run here.
-        if LIMIT < time {
-            return Box::pin(std::future::pending());
-        }
-        let barrier = self.0.clone();
-        Box::pin(async move { barrier.pass().await })
-    }
-}
-
 async fn start(placement: Placement, time: &Barrier) -> Host {
-    let timer = Arc::new(HeldTimer(time.clone()));
+    let timer = Arc::new(HeldTimer::at(time).up_to(LIMIT));
     Host::start_with(placement, |it| it.timer(timer)).await
 }
 
@@ -74,7 +56,8 @@ async fn no_timer(host: &Host, session: &ennead::SessionHandle) {
     until("the timer is gone", async || timers().is_empty()).await;
 }
 
-async fn check_wait(placement: Placement, text: &str, step: Step, at: fn(&Host) -> &Barrier) {
+async fn check_wait(placement: Placement, wait: Wait) {
+    let (text, _, at) = wait;
     let time = Barrier::closed();
     let host = start(placement, &time).await;
     let session = host.open().await;
@@ -84,9 +67,7 @@ async fn check_wait(placement: Placement, text: &str, step: Step, at: fn(&Host) 
     time.arrived().await;
     time.open();
     timed_out(run).await;
-    assert_eq!(record::run_ends(session.transcript()), ["timed_out"], "{text}");
-    let ends = record::early_ends(session.transcript());
-    assert_eq!(ends, [("timed_out".to_owned(), Some(step.number()))], "{text}");
+    check_early_end(&session, "timed_out", wait);
     at(&host).open();
     check_usable(&session).await;
 }
@@ -94,17 +75,9 @@ async fn check_wait(placement: Placement, text: &str, step: Step, at: fn(&Host) 
 // REQ: TRN-14
 #[tokio::test]
 async fn whatever_a_turn_waits_for_the_limit_ends_the_run() {
-    type Case = (&'static str, Step, fn(&Host) -> &Barrier);
-    let cases: [Case; 5] = [
-        ("again", Step::SettingsResolution, |it| &it.files.settings),
-        ("again", Step::ContextAssembly, |it| &it.files.sources),
-        ("held hello", Step::ModelCall, |it| &it.model.stream),
-        ("use asked", Step::PermissionGate, |it| &it.approver.barrier),
-        ("delegate use wait", Step::ToolExecution, |it| &it.workshop.wait),
-    ];
-    for (text, step, at) in cases {
-        check_wait(Placement::Ambient, text, step, at).await;
-        check_wait(Placement::Threads(1), text, step, at).await;
+    for wait in WAITS {
+        check_wait(Placement::Ambient, wait).await;
+        check_wait(Placement::Threads(1), wait).await;
     }
 }
 
@@ -183,8 +156,7 @@ async fn timer_that_is_killed_has_a_successor() {
 // REQ: TRN-14
 #[tokio::test(start_paused = true)]
 async fn limit_is_counted_from_the_beginning_of_the_run() {
-    let host = Host::start(Placement::Ambient).await;
-    let session = host.open().await;
+    let (host, session) = Host::open_one(Placement::Ambient).await;
     host.model.answer.close();
     let began = tokio::time::Instant::now();
     let first = ask(&session, RunRequest::new("held hello").time_limit(LIMIT));

@@ -1,7 +1,7 @@
 //! Random shell commands.
 
-/// Draws from a seed; the same seed gives the same command.
-pub(super) struct Draws(u64);
+/// Grammar from a seed; the same seed gives the same command.
+pub(super) struct Grammar(u64);
 
 /// Texts that spoil a command.
 const SPOILS: [&str; 34] = [
@@ -10,7 +10,7 @@ const SPOILS: [&str; 34] = [
     "x=", "&&",
 ];
 
-impl Draws {
+impl Grammar {
     pub(super) fn new(seed: u64) -> Self {
         Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0x1234_5678_9abc_def1)
     }

@@ -13,7 +13,7 @@ use ennead::{
 
 use tokio::time::{Instant, sleep};
 
-use super::world::{Kept, SESSION, World};
+use super::world::{ArchiveRig, Kept, SESSION};
 
 /// For how long a lock is tried for.
 const PATIENCE: Duration = Duration::from_millis(200);
@@ -22,7 +22,7 @@ const PATIENCE: Duration = Duration::from_millis(200);
 struct Holder(Child);
 
 impl Holder {
-    fn start(world: &World) -> Self {
+    fn start(world: &ArchiveRig) -> Self {
         let path = Layout::new(world.root()).session(&SESSION.into()).unwrap().lock();
         let file = OpenOptions::new().read(true).write(true).open(path).unwrap();
         file.lock().unwrap();
@@ -45,8 +45,8 @@ impl Drop for Holder {
 }
 
 /// A session that was written to and closed; time passes only where nothing else is left to do.
-async fn closed() -> World {
-    let world = World::new(Kept::InFiles, Durability::Process).await;
+async fn closed() -> ArchiveRig {
+    let world = ArchiveRig::new(Kept::InFiles, Durability::Process).await;
     let mut session = world.open().await;
     session.send(1, &["a"], false, Vec::new());
     session.answer().await.1.unwrap();

@@ -8,7 +8,7 @@ use ennead_runtime::transcript::{
 
 use super::{
     looks::record,
-    world::{Fault, Kept, World},
+    world::{ArchiveRig, Fault, Kept},
 };
 
 fn alert(turn: u32, what: &str) -> Line {
@@ -17,7 +17,7 @@ fn alert(turn: u32, what: &str) -> Line {
 
 /// The alerts of the file in order, those with a hash in capitals. Checks the chain.
 #[track_caller]
-fn alerts(world: &World) -> String {
+fn alerts(world: &ArchiveRig) -> String {
     let bytes = world.bytes();
     super::log(&bytes);
     let text = String::from_utf8(bytes).unwrap();
@@ -31,7 +31,7 @@ fn alerts(world: &World) -> String {
 
 /// The same lines without a fault.
 async fn undisturbed(kept: Kept) -> Vec<u8> {
-    let world = World::new(kept, Durability::Process).await;
+    let world = ArchiveRig::new(kept, Durability::Process).await;
     let mut session = world.open().await;
     for (ticket, lines) in writes() {
         session.send_lines(ticket, lines, false, Vec::new());
@@ -56,7 +56,7 @@ async fn lines_without_a_hash_survive_a_crash_of_the_writer_and_are_covered_by_t
         let lines: Vec<&[u8]> = expected.split_inclusive(|it| *it == b'\n').collect();
         // Of the second write its first line is there, or both, or nothing.
         for n_written in [0, lines[2].len(), lines[2].len() + lines[3].len()] {
-            let world = World::new(kept, Durability::Process).await;
+            let world = ArchiveRig::new(kept, Durability::Process).await;
             let mut session = world.open().await;
             let [first, second, third] = writes();
             session.send_lines(first.0, first.1, false, Vec::new());
@@ -79,7 +79,7 @@ async fn lines_without_a_hash_survive_a_crash_of_the_writer_and_are_covered_by_t
 async fn next_writer_covers_what_an_earlier_one_left_without_a_hash() {
     for kept in [Kept::InFiles, Kept::InMemory] {
         let expected = undisturbed(kept).await;
-        let world = World::new(kept, Durability::Process).await;
+        let world = ArchiveRig::new(kept, Durability::Process).await;
         for (ticket, lines) in writes() {
             let mut session = world.open().await;
             session.send_lines(ticket, lines, false, Vec::new());

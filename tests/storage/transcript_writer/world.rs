@@ -116,7 +116,7 @@ pub(super) enum Kept {
     InMemory,
 }
 
-pub(super) struct World {
+pub(super) struct ArchiveRig {
     pub(super) directory: TempDir,
     pub(super) archive: ActorRef<ArchiveMsg>,
     pub(super) faults: Arc<Faults>,
@@ -134,7 +134,7 @@ pub(super) struct Session {
 
 pub(super) const SESSION: &str = "5f1c0000-0000-4000-8000-000000000001";
 
-impl World {
+impl ArchiveRig {
     pub(super) async fn new(kept: Kept, durability: Durability) -> Self {
         let directory = TempDir::new().unwrap();
         let faults = Arc::new(Faults::default());

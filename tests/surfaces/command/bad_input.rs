@@ -2,11 +2,11 @@
 
 use ennead::{Endpoint, Ennead, Options, SessionOptions};
 
-use super::{Server, TestDirs};
+use super::{CommandDirs, Simulation};
 
 /// One line on standard error that holds `what`, nothing on standard output.
 #[track_caller]
-fn check(place: &TestDirs, args: &[&str], code: i32, what: &str) {
+fn check(place: &CommandDirs, args: &[&str], code: i32, what: &str) {
     let ended = place.run(args);
     assert_eq!(ended.code, Some(code), "{args:?}: {ended:?}");
     assert_eq!(ended.stdout, "", "{args:?}");
@@ -18,7 +18,7 @@ fn check(place: &TestDirs, args: &[&str], code: i32, what: &str) {
 // REQ: SUR-2
 #[test]
 fn each_kind_of_bad_input_has_its_line_and_code_2() {
-    let place = TestDirs::new();
+    let place = CommandDirs::new();
     place.file("bad.json", "{\"model\": ");
     place.file("list.json", "[]");
     place.file("bad.toml", "rule = 3");
@@ -66,7 +66,7 @@ fn each_kind_of_bad_input_has_its_line_and_code_2() {
 #[test]
 fn a_key_that_is_no_text_is_told() {
     use std::{ffi::OsStr, os::unix::ffi::OsStrExt};
-    let place = TestDirs::new();
+    let place = CommandDirs::new();
     let key = OsStr::from_bytes(b"sk-\xff");
     let ended = place.command(&["-p", "a"]).env("ANTHROPIC_API_KEY", key).output().unwrap();
     assert_eq!(ended.status.code(), Some(2), "{ended:?}");
@@ -77,7 +77,7 @@ fn a_key_that_is_no_text_is_told() {
 // REQ: SUR-2
 #[test]
 fn settings_that_cannot_be_read_end_the_run_and_malformed_ones_are_told() {
-    let place = TestDirs::new();
+    let place = CommandDirs::new();
     std::fs::create_dir_all(place.work().join(".claude/settings.json")).unwrap();
     let ended = place.run(&["-p", "hello"]);
     assert_eq!(ended.code, Some(1), "{ended:?}");
@@ -98,7 +98,7 @@ fn settings_that_cannot_be_read_end_the_run_and_malformed_ones_are_told() {
 // REQ: SUR-2
 #[test]
 fn what_cannot_be_used_of_given_settings_is_told_once() {
-    let place = TestDirs::new();
+    let place = CommandDirs::new();
     place.file("null", r#"{"fallbackModel": 7}"#);
     for given in [r#"{"fallbackModel": 7}"#, "null"] {
         let ended = place.run(&["-p", "hello", "--settings", given]);
@@ -111,7 +111,7 @@ fn what_cannot_be_used_of_given_settings_is_told_once() {
 // REQ: SUR-2
 #[test]
 fn a_port_that_is_taken_is_told() {
-    let place = TestDirs::new();
+    let place = CommandDirs::new();
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = taken.local_addr().unwrap().port().to_string();
     check(&place, &["simulate", "--port", &port], 2, "choose another --port");
@@ -120,7 +120,7 @@ fn a_port_that_is_taken_is_told() {
 // REQ: SUR-2
 #[test]
 fn a_server_that_is_not_there_has_code_3() {
-    let place = TestDirs::new();
+    let place = CommandDirs::new();
     // Bound and let go, so that nobody listens.
     let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let base = format!("http://127.0.0.1:{port}");
@@ -148,7 +148,7 @@ fn a_server_that_is_not_there_has_code_3() {
 // REQ: SUR-2, MDL-8
 #[test]
 fn a_provider_that_cannot_be_used_is_told_in_one_line() {
-    let place = TestDirs::new();
+    let place = CommandDirs::new();
     for (provider, base, code, what) in [
         ("nobody", "", 2, "there is no provider `nobody`; set ENNEAD_PROVIDER"),
         ("openai-chat", "", 2, "ENNEAD_PROVIDER=openai-chat needs OPENAI_API_KEY"),
@@ -168,8 +168,8 @@ fn a_provider_that_cannot_be_used_is_told_in_one_line() {
 // REQ: SUR-2
 #[test]
 fn a_wrong_key_has_code_3_and_says_where_to_look() {
-    let place = TestDirs::new();
-    let server = Server::start(&place);
+    let place = CommandDirs::new();
+    let server = Simulation::start(&place);
     let mut command = server.command(&place, &["-p", "a"]);
     let ended: super::Ended = command.env("ANTHROPIC_API_KEY", "wrong").output().unwrap().into();
     assert_eq!(ended.code, Some(3), "{ended:?}");
@@ -181,7 +181,7 @@ fn a_wrong_key_has_code_3_and_says_where_to_look() {
 // REQ: SES-1
 #[tokio::test]
 async fn a_transcript_that_somebody_writes_has_code_5_and_its_holder_is_named() {
-    let place = TestDirs::new();
+    let place = CommandDirs::new();
     let id = "6f1e9b0a-3c1d-4b7e-9a52-0d8f6c2e4b11";
     let ennead = Ennead::start(Options::default()).await.unwrap();
     let mut options = SessionOptions::new(place.work(), Endpoint::messages("http://x", None));
@@ -204,15 +204,15 @@ async fn a_transcript_that_somebody_writes_has_code_5_and_its_holder_is_named() 
 // REQ: SUR-2
 #[test]
 fn the_exit_codes_stand_in_the_help() {
-    let ended = TestDirs::new().run(&["--help"]);
+    let ended = CommandDirs::new().run(&["--help"]);
     assert_eq!(ended.code, Some(0));
     for line in ["0    success", "3    the model server", "5    the transcript is locked"] {
         assert!(ended.stdout.contains(line), "{}", ended.stdout);
     }
     for flag in ["-V", "--version"] {
         assert_eq!(
-            TestDirs::new().run(&[flag]).stdout,
-            TestDirs::new().run(&["-v"]).stdout,
+            CommandDirs::new().run(&[flag]).stdout,
+            CommandDirs::new().run(&["-v"]).stdout,
             "{flag}"
         );
     }

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::TestDirs;
+use super::CommandDirs;
 
 /// As little as can be measured.
 const LITTLE: [&str; 7] = ["bench", "--turns", "3", "--sessions", "2", "--interrupts", "1"];
@@ -15,7 +15,7 @@ fn bench(more: &[&str]) -> String {
 /// Standard output of a command that ended well and left nothing behind.
 #[track_caller]
 fn measured(arguments: &[&str]) -> String {
-    let place = TestDirs::new();
+    let place = CommandDirs::new();
     let temporary = place.work().join("../temporary");
     std::fs::create_dir(&temporary).unwrap();
     let mut command = place.command(arguments);

@@ -4,14 +4,14 @@ use std::fs;
 
 use serde_json::Value;
 
-use super::TestDirs;
+use super::CommandDirs;
 
 const CASES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/cases");
 
-// REQ: TRN-6, SHP-1, MDL-1, SES-7, PRM-8
+// REQ: TRN-6, SHP-1, MDL-1, SES-7, PRM-8, TOL-9
 #[test]
 fn the_corpus_has_no_miss_and_every_case_has_its_line() {
-    let place = TestDirs::new();
+    let place = CommandDirs::new();
     let ended = place.run(&["conformance", CASES, "--out", "got.jsonl"]);
     assert_eq!(ended.code, Some(0), "{ended:?}");
     for file in [
@@ -42,7 +42,7 @@ fn the_corpus_has_no_miss_and_every_case_has_its_line() {
 // REQ: TRN-6
 #[test]
 fn a_miss_is_named_and_has_code_4() {
-    let place = TestDirs::new();
+    let place = CommandDirs::new();
     let cases = fs::read_to_string(format!("{CASES}/stop_check.jsonl")).unwrap();
     let wrong = cases.replacen("\"no_pending_tools\"}", "\"explicit_stop\"}", 1);
     assert_ne!(cases, wrong);

@@ -4,12 +4,12 @@ use std::fs;
 
 use serde_json::{Value, json};
 
-use super::TestDirs;
+use super::CommandDirs;
 
 // REQ: TRN-4
 #[test]
 fn each_setting_is_printed_with_its_source_and_what_it_replaces() {
-    let place = TestDirs::new();
+    let place = CommandDirs::new();
     let user =
         json!({"model": "a", "permissions": {"deny": ["Read(x)"]}, "env": {"TOKEN": "s3cret"}});
     let of_user = place.dir.path().join("home/.claude/settings.json");

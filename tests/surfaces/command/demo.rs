@@ -6,13 +6,13 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::{Ended, TestDirs, text};
+use super::{CommandDirs, Ended, text};
 
 /// Files, lines, marks.
 type Figures = [u64; 3];
 
 /// A tree of more folders than sub-agents run at once, one of them full, and what is left out.
-fn plant(place: &TestDirs) {
+fn plant(place: &CommandDirs) {
     for folder in 0..28 {
         for file in 0..=folder % 4 {
             let marks = "// TODO: more\n".repeat(folder % 3);
@@ -77,7 +77,7 @@ fn told(summary: &str) -> BTreeMap<String, Figures> {
     summary.lines().filter_map(row).collect()
 }
 
-fn survey(place: &TestDirs, args: &[&str]) -> Ended {
+fn survey(place: &CommandDirs, args: &[&str]) -> Ended {
     let ended = place.run(&[&["demo"], args].concat());
     assert_eq!(ended.code, Some(0), "{ended:?}");
     ended
@@ -86,7 +86,7 @@ fn survey(place: &TestDirs, args: &[&str]) -> Ended {
 // REQ: AGT-2, MDL-11, TRN-3
 #[test]
 fn the_summary_counts_what_is_there_and_every_transcript_is_in_order() {
-    let place = TestDirs::new();
+    let place = CommandDirs::new();
     plant(&place);
     fs::remove_dir_all(place.work().join(".transcripts")).unwrap();
     let ended = survey(&place, &[]);
@@ -111,7 +111,7 @@ fn the_summary_counts_what_is_there_and_every_transcript_is_in_order() {
 // REQ: AGT-2
 #[test]
 fn another_run_counts_the_same_although_transcripts_are_there_now() {
-    let place = TestDirs::new();
+    let place = CommandDirs::new();
     place.file("a/x.txt", "TODO\n");
     place.file("b/x.txt", "x\n");
     let first = survey(&place, &["--transcripts", "mine"]);
@@ -123,7 +123,7 @@ fn another_run_counts_the_same_although_transcripts_are_there_now() {
 // REQ: SUR-7
 #[test]
 fn transcripts_go_elsewhere_where_they_cannot_be_written() {
-    let place = TestDirs::new();
+    let place = CommandDirs::new();
     place.file("a/x.txt", "x\n");
     // A file of that name leaves no place for the directory.
     place.file(".transcripts", "");
@@ -142,7 +142,7 @@ fn transcripts_go_elsewhere_where_they_cannot_be_written() {
 // REQ: RUN-3
 #[test]
 fn many_surveys_at_once_are_measured() {
-    let place = TestDirs::new();
+    let place = CommandDirs::new();
     for folder in ["a", "b", "c"] {
         place.file(&format!("{folder}/x.txt"), "TODO\n");
     }

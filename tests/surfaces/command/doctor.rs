@@ -2,12 +2,12 @@
 
 use serde_json::Value;
 
-use super::TestDirs;
+use super::CommandDirs;
 
 // REQ: MDL-10
 #[test]
 fn recovery_table_is_printed_as_the_documentation_has_it() {
-    let place = TestDirs::new();
+    let place = CommandDirs::new();
     let ended = place.run(&["doctor", "--recovery"]);
     assert_eq!((ended.code, &*ended.stderr), (Some(0), ""));
     let page = include_str!("../../../docs/recovery.md");
@@ -37,7 +37,7 @@ fn recovery_table_is_printed_as_the_documentation_has_it() {
 // REQ: MDL-10, TOL-10
 #[test]
 fn doctor_that_is_asked_for_nothing_prints_all_that_it_knows() {
-    let place = TestDirs::new();
+    let place = CommandDirs::new();
     let ended = place.run(&["doctor"]);
     assert_eq!((ended.code, &*ended.stderr), (Some(0), ""));
     for part in ["--sandbox", "--recovery"] {

@@ -9,7 +9,7 @@ use ennead::{
 };
 use serde_json::{Value, json};
 
-use super::{TestDirs, text};
+use super::{CommandDirs, text};
 
 const CORPUS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/corpus");
 
@@ -134,7 +134,7 @@ async fn corpus_is_recorded() {
 // REQ: SHP-11
 #[test]
 fn tables_in_the_docs_are_those_of_the_corpus_and_the_chart_is_that_of_its_longest_session() {
-    let place = TestDirs::new();
+    let place = CommandDirs::new();
     let ended = place.run(&["eval", CORPUS, "--chart", "chart.svg"]);
     assert_eq!(ended.code, Some(0), "{ended:?}");
     assert!(ended.stdout.starts_with("4 sessions, "), "{}", ended.stdout);
@@ -159,7 +159,7 @@ fn corpus_is_in_order() {
     let files = fs::read_dir(CORPUS).unwrap().map(|it| it.unwrap().path());
     let files: Vec<_> = files.filter(|it| it.is_file()).collect();
     let args: Vec<&str> = ["verify"].into_iter().chain(files.iter().map(|it| text(it))).collect();
-    let ended = TestDirs::new().run(&args);
+    let ended = CommandDirs::new().run(&args);
     assert_eq!(ended.code, Some(0), "{ended:?}");
     assert_eq!(ended.stdout.matches(": in order, ").count(), 4, "{ended:?}");
 }
@@ -167,7 +167,7 @@ fn corpus_is_in_order() {
 // REQ: SHP-11
 #[test]
 fn one_stage_is_left_out_by_its_name_and_json_has_every_figure() {
-    let place = TestDirs::new();
+    let place = CommandDirs::new();
     let args =
         ["eval", CORPUS, "--ablate", "auto_compact", "--output-format", "json", "--chart", "c.svg"];
     let ended = place.run(&args);
@@ -186,7 +186,7 @@ fn one_stage_is_left_out_by_its_name_and_json_has_every_figure() {
 // REQ: SHP-11
 #[test]
 fn what_holds_no_session_is_left_out_with_its_reason_and_a_wrong_stage_is_refused() {
-    let place = TestDirs::new();
+    let place = CommandDirs::new();
     let ended = place.run(&["eval", CORPUS, "--ablate", "snap"]);
     assert_eq!(ended.code, Some(2), "{ended:?}");
     assert!(ended.stderr.contains("there is no stage `snap`; take one of budget_reduction"));

@@ -4,7 +4,7 @@ use std::{fs::File, process::Command};
 
 use serde_json::Value;
 
-use super::{Ended, Server, TestDirs};
+use super::{CommandDirs, Ended, Simulation};
 
 /// Overloads that pass, and refusals with words that nobody should see twice, or obey.
 const PLAYBOOK: &str = r#"
@@ -33,7 +33,7 @@ fn json(ended: &Ended) -> Value {
 // REQ: MDL-11, SUR-2
 #[test]
 fn result_that_no_real_model_gave_says_so_in_json_and_costs_nothing_that_is_known() {
-    let place = TestDirs::new();
+    let place = CommandDirs::new();
     let args = ["-p", "17 + 4", "--output-format", "json", "--model", "haiku"];
     let simulated = place.run(&args);
     assert_eq!(simulated.code, Some(0), "{simulated:?}");
@@ -43,7 +43,7 @@ fn result_that_no_real_model_gave_says_so_in_json_and_costs_nothing_that_is_know
     assert!(!models.is_empty() && models.iter().all(|it| it["costUSD"].is_null()), "{result}");
     assert!(simulated.stderr.contains("no real model is asked"), "{}", simulated.stderr);
 
-    let server = Server::playing(&place, PLAYBOOK);
+    let server = Simulation::playing(&place, PLAYBOOK);
     let real = server.run(&place, &args);
     let result = json(&real);
     assert!(result["simulated"].is_null() && result["total_cost_usd"].is_number(), "{result}");
@@ -53,7 +53,7 @@ fn result_that_no_real_model_gave_says_so_in_json_and_costs_nothing_that_is_know
 // REQ: SUR-2
 #[test]
 fn key_of_another_provider_alone_is_named_with_what_uses_it() {
-    let place = TestDirs::new();
+    let place = CommandDirs::new();
     for name in ["OPENAI_API_KEY", "OPENAI_BASE_URL"] {
         let ended: Ended = place.command(&["-p", "17 + 4"]).env(name, "x").output().unwrap().into();
         assert_eq!(ended.code, Some(0), "{ended:?}");
@@ -67,7 +67,7 @@ fn key_of_another_provider_alone_is_named_with_what_uses_it() {
 // REQ: SUR-2
 #[test]
 fn run_that_cannot_begin_says_why_in_json_too_and_an_address_is_no_path() {
-    let place = TestDirs::new();
+    let place = CommandDirs::new();
     let run = |name: &str, value: &str, args: &[&str]| -> Ended {
         let mut command = place.command(&[&["-p", "a"], args].concat());
         command.env(name, value).output().unwrap().into()
@@ -90,7 +90,7 @@ fn run_that_cannot_begin_says_why_in_json_too_and_an_address_is_no_path() {
 // REQ: SUR-2, MDL-11
 #[test]
 fn denial_is_told_on_standard_error_where_there_is_no_terminal() {
-    let place = TestDirs::new();
+    let place = CommandDirs::new();
     let playbook = r#"
 [[rule]]
 name = "call"
@@ -101,7 +101,7 @@ reply = [{ tool = "Bash", input = { command = "make x" } }]
 name = "end"
 reply = [{ text = "fin" }]
 "#;
-    let ended = Server::playing(&place, playbook).run(&place, &["-p", "go"]);
+    let ended = Simulation::playing(&place, playbook).run(&place, &["-p", "go"]);
     assert_eq!((ended.code, ended.stdout.trim()), (Some(0), "fin"), "{ended:?}");
     let told = "a call of Bash was denied";
     assert!(ended.stderr.contains(told) && ended.stderr.contains("'Bash(make x)'"), "{ended:?}");
@@ -110,8 +110,8 @@ reply = [{ text = "fin" }]
 // REQ: SUR-2, MDL-8
 #[test]
 fn provider_whose_models_have_names_of_their_own_needs_one() {
-    let place = TestDirs::new();
-    let server = Server::playing(&place, PLAYBOOK);
+    let place = CommandDirs::new();
+    let server = Simulation::playing(&place, PLAYBOOK);
     let run = |provider: &str, base: &str, args: &[&str]| -> Ended {
         let mut command = place.command(&[&["-p", "a"], args].concat());
         command.env("ENNEAD_PROVIDER", provider).env("OPENAI_BASE_URL", base);
@@ -133,8 +133,8 @@ fn provider_whose_models_have_names_of_their_own_needs_one() {
 // REQ: MDL-6, SUR-2
 #[test]
 fn each_retry_is_told_once_with_its_number_its_cause_and_its_wait() {
-    let place = TestDirs::new();
-    let server = Server::playing(&place, PLAYBOOK);
+    let place = CommandDirs::new();
+    let server = Simulation::playing(&place, PLAYBOOK);
     let ended = server.run(&place, &["-p", "busy", "--model", "m"]);
     assert_eq!((ended.code, &*ended.stdout), (Some(0), "here\n"), "{ended:?}");
     let told: Vec<&str> = ended.stderr.lines().collect();
@@ -150,8 +150,8 @@ fn each_retry_is_told_once_with_its_number_its_cause_and_its_wait() {
 // REQ: SUR-2
 #[test]
 fn failure_is_read_once_where_both_streams_go_to_one_place() {
-    let place = TestDirs::new();
-    let server = Server::playing(&place, PLAYBOOK);
+    let place = CommandDirs::new();
+    let server = Simulation::playing(&place, PLAYBOOK);
     let run = |command: &mut Command| {
         let path = place.work().join("both");
         let file = File::create(&path).unwrap();
@@ -176,8 +176,8 @@ fn failure_is_read_once_where_both_streams_go_to_one_place() {
 // REQ: SUR-2, OUT-2
 #[test]
 fn words_of_a_server_are_shown_without_control_sequences() {
-    let place = TestDirs::new();
-    let server = Server::playing(&place, PLAYBOOK);
+    let place = CommandDirs::new();
+    let server = Simulation::playing(&place, PLAYBOOK);
     for format in ["text", "json"] {
         let ended = server.run(&place, &["-p", "refused", "--output-format", format]);
         assert_eq!(ended.code, Some(1), "{ended:?}");
@@ -194,7 +194,7 @@ fn words_of_a_server_are_shown_without_control_sequences() {
     assert!(!traced.stdout.contains(|c: char| c.is_control() && c != '\n'), "{}", traced.stdout);
 }
 
-impl TestDirs {
+impl CommandDirs {
     /// The first transcript that holds these words.
     fn transcript_of(&self, words: &str) -> String {
         let entries = std::fs::read_dir(self.work().join(".transcripts")).unwrap();

@@ -12,7 +12,7 @@ use std::{
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
-use super::{Ended, Server, TestDirs, text};
+use super::{CommandDirs, Ended, Simulation, text};
 
 const PLAYBOOK: &str = r#"
 key = "right"
@@ -54,7 +54,7 @@ impl Random {
     }
 }
 
-fn ask(server: &Server, place: &TestDirs, prompt: &str) -> std::process::Command {
+fn ask(server: &Simulation, place: &CommandDirs, prompt: &str) -> std::process::Command {
     let mode = ["--permission-mode", "bypassPermissions", "--session-id", SESSION];
     server.command(place, &[&["-p", prompt], &mode[..]].concat())
 }
@@ -70,7 +70,7 @@ struct Counts {
     closed: usize,
 }
 
-fn transcripts(place: &TestDirs) -> Vec<String> {
+fn transcripts(place: &CommandDirs) -> Vec<String> {
     let below = place.work().join(".transcripts").join(SESSION).join("subagents");
     let files = fs::read_dir(below).into_iter().flatten().map(|it| it.unwrap().path());
     let files = files.filter(|it| it.extension().is_some_and(|it| it == "jsonl"));
@@ -81,8 +81,8 @@ fn is_closed(transcript: &str) -> bool {
     transcript.is_empty() || transcript.contains(r#""kind":"run_end""#)
 }
 
-fn kill_once(server: &Server, after: Duration, counts: &mut Counts) {
-    let place = TestDirs::new();
+fn kill_once(server: &Simulation, after: Duration, counts: &mut Counts) {
+    let place = CommandDirs::new();
     let mut child = ask(server, &place, "delegate").spawn().unwrap();
     // Nobody sends: it is the point in time that is waited for.
     let (_never, time) = mpsc::channel::<()>();
@@ -112,8 +112,8 @@ fn kill_once(server: &Server, after: Duration, counts: &mut Counts) {
 fn sessions_with_sub_agents_are_in_order_after_a_kill_at_any_point_and_no_tool_runs_twice() {
     let n_kills: u32 =
         std::env::var("ENNEAD_KILLS").ok().and_then(|it| it.parse().ok()).unwrap_or(6);
-    let (home, place) = (TestDirs::new(), TestDirs::new());
-    let server = Server::playing(&home, PLAYBOOK);
+    let (home, place) = (CommandDirs::new(), CommandDirs::new());
+    let server = Simulation::playing(&home, PLAYBOOK);
     // How long it takes when nobody ends it, within a factor of two.
     #[expect(clippy::disallowed_methods, reason = "points in real time are what this is about")]
     let now = || SystemTime::now().duration_since(UNIX_EPOCH).unwrap();

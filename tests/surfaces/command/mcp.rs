@@ -5,7 +5,7 @@ use std::{fs::File, io::Read};
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 use serde_json::json;
 
-use super::{Server, TestDirs, text};
+use super::{CommandDirs, Simulation, text};
 use crate::support::{
     mcp_server::{entry, last_pid, n_starts},
     processes::fifo,
@@ -29,8 +29,8 @@ fn tools_of_servers_are_used_by_rule_and_the_transcript_is_in_order() {
             0,
         ),
     ] {
-        let place = TestDirs::new();
-        let server = Server::start(&place);
+        let place = CommandDirs::new();
+        let server = Simulation::start(&place);
         if let Some(name) = file {
             place.file(name, &inline);
         }
@@ -45,8 +45,8 @@ fn tools_of_servers_are_used_by_rule_and_the_transcript_is_in_order() {
 }
 #[test]
 fn server_that_fails_or_cannot_be_spoken_to_is_told_on_standard_error() {
-    let place = TestDirs::new();
-    let server = Server::start(&place);
+    let place = CommandDirs::new();
+    let server = Simulation::start(&place);
     let servers = json!({ "mcpServers": {
         "gone": { "command": "/nowhere/at-all" },
         "old": { "type": "sse", "url": "https://x" },
@@ -67,8 +67,8 @@ fn server_that_fails_or_cannot_be_spoken_to_is_told_on_standard_error() {
 // REQ: SUR-2, TOL-8
 #[test]
 fn ctrl_c_ends_the_wait_for_a_server_and_the_server() {
-    let place = TestDirs::new();
-    let server = Server::start(&place);
+    let place = CommandDirs::new();
+    let server = Simulation::start(&place);
     fifo(&place.work().join("alive"));
     let script = "exec 3> alive; echo up >&3; exec sleep 100000";
     let servers = json!({ "mcpServers": { "s": { "command": "sh", "args": ["-c", script] } } });
@@ -85,8 +85,8 @@ fn ctrl_c_ends_the_wait_for_a_server_and_the_server() {
 // REQ: SUR-2, TOL-8
 #[test]
 fn session_that_cannot_be_opened_leaves_no_server() {
-    let place = TestDirs::new();
-    let server = Server::start(&place);
+    let place = CommandDirs::new();
+    let server = Simulation::start(&place);
     place.file(".transcripts", "where a directory must be");
     let ended =
         server.run(&place, &["-p", "hey", "--model", "m", "--mcp-config", &configuration()]);

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{Ended, Server, TestDirs, text, with_input};
+use super::{CommandDirs, Ended, Simulation, text, with_input};
 
 fn json(ended: &Ended) -> Value {
     assert_eq!(ended.stdout.lines().count(), 1, "{}", ended.stdout);
@@ -12,8 +12,8 @@ fn json(ended: &Ended) -> Value {
 // REQ: SUR-2
 #[test]
 fn the_answer_is_printed_and_the_transcript_is_in_order() {
-    let place = TestDirs::new();
-    let server = Server::start(&place);
+    let place = CommandDirs::new();
+    let server = Simulation::start(&place);
     let ended = server.run(&place, &["-p", "what is it", "--model", "m-1"]);
     assert_eq!((ended.code, &*ended.stdout), (Some(0), "m-1: what is it\n"), "{ended:?}");
     assert_eq!(ended.stderr, "");
@@ -25,8 +25,8 @@ fn the_answer_is_printed_and_the_transcript_is_in_order() {
 // REQ: MDL-6, MDL-8
 #[test]
 fn model_that_is_overloaded_is_replaced_by_the_next_one_and_that_is_told() {
-    let place = TestDirs::new();
-    let server = Server::start(&place);
+    let place = CommandDirs::new();
+    let server = Simulation::start(&place);
     let args = ["-p", "hey", "--model", "full", "--fallback-model", "full-2,m-2"];
     let mut command = server.command(&place, &[&args[..], &["--output-format", "json"]].concat());
     // The third overload in a row would come after two waits of half a second and one.
@@ -43,8 +43,8 @@ fn model_that_is_overloaded_is_replaced_by_the_next_one_and_that_is_told() {
 // REQ: SUR-2
 #[test]
 fn json_has_the_fields_of_a_result() {
-    let place = TestDirs::new();
-    let server = Server::start(&place);
+    let place = CommandDirs::new();
+    let server = Simulation::start(&place);
     let id = "0b8f3a52-77aa-4c57-8c0e-5d2d8f1f6a90";
     let ended = server
         .run(&place, &["-p", "--output-format", "json", "--session-id", id, "--model", "m", "hey"]);
@@ -72,8 +72,8 @@ fn json_has_the_fields_of_a_result() {
 // REQ: SUR-2, CTX-4
 #[test]
 fn json_says_what_a_model_with_a_known_price_cost() {
-    let place = TestDirs::new();
-    let server = Server::start(&place);
+    let place = CommandDirs::new();
+    let server = Simulation::start(&place);
     let args = ["-p", "--output-format", "json", "--model", "haiku", "hey"];
     let result = json(&server.run(&place, &args));
     assert_eq!(result["result"], "claude-haiku-4-5: hey");
@@ -92,8 +92,8 @@ fn json_says_what_a_model_with_a_known_price_cost() {
 // REQ: OUT-1, OUT-2, SUR-2
 #[test]
 fn no_output_has_reasoning_and_heartbeats_and_the_transcript_has_what_was_said() {
-    let place = TestDirs::new();
-    let server = Server::start(&place);
+    let place = CommandDirs::new();
+    let server = Simulation::start(&place);
     let prompt = "<think>secret</think>it is `<think>`";
     let ended = server.run(&place, &["-p", prompt, "--model", "m"]);
     assert_eq!((ended.code, &*ended.stdout), (Some(0), "m: it is `<think>`\n"), "{ended:?}");
@@ -114,8 +114,8 @@ fn no_output_has_reasoning_and_heartbeats_and_the_transcript_has_what_was_said()
 // REQ: HKS-5, SUR-2
 #[test]
 fn what_a_hook_says_to_the_user_is_on_standard_error_and_in_its_record() {
-    let place = TestDirs::new();
-    let server = Server::start(&place);
+    let place = CommandDirs::new();
+    let server = Simulation::start(&place);
     let says = r#"echo '{"systemMessage": "mind the gap"}'"#;
     let hooks = serde_json::json!({"hooks": {"Stop": [{"hooks": [
         {"type": "command", "command": says},
@@ -133,8 +133,8 @@ fn what_a_hook_says_to_the_user_is_on_standard_error_and_in_its_record() {
 // REQ: SUR-2
 #[test]
 fn what_is_piped_in_joins_the_prompt_up_to_ten_megabytes() {
-    let place = TestDirs::new();
-    let server = Server::start(&place);
+    let place = CommandDirs::new();
+    let server = Simulation::start(&place);
     let args = ["-p", "sum", "--model", "m"];
     let ended = with_input(server.command(&place, &args), b"1 and 2");
     assert_eq!(ended.stdout, "m: sum\n\n1 and 2\n", "{ended:?}");
@@ -146,8 +146,8 @@ fn what_is_piped_in_joins_the_prompt_up_to_ten_megabytes() {
 // REQ: SUR-2, TRN-7
 #[test]
 fn the_limit_on_turns_is_an_error_of_its_own() {
-    let place = TestDirs::new();
-    let server = Server::start(&place);
+    let place = CommandDirs::new();
+    let server = Simulation::start(&place);
     let args = ["-p", "loop", "--max-turns", "1", "--output-format", "json"];
     let ended = server.run(&place, &args);
     assert_eq!(ended.code, Some(1), "{ended:?}");
@@ -161,8 +161,8 @@ fn the_limit_on_turns_is_an_error_of_its_own() {
 // REQ: SUR-2
 #[test]
 fn a_failure_of_the_server_is_a_success_that_is_an_error() {
-    let place = TestDirs::new();
-    let server = Server::start(&place);
+    let place = CommandDirs::new();
+    let server = Simulation::start(&place);
     let mut command = server.command(&place, &["-p", "a", "--output-format", "json"]);
     let ended: Ended = command.env("ANTHROPIC_API_KEY", "wrong").output().unwrap().into();
     assert_eq!(ended.code, Some(3));
@@ -176,8 +176,8 @@ fn a_failure_of_the_server_is_a_success_that_is_an_error() {
 // REQ: SUR-2
 #[test]
 fn a_token_is_sent_as_bearer() {
-    let place = TestDirs::new();
-    let server = Server::start(&place);
+    let place = CommandDirs::new();
+    let server = Simulation::start(&place);
     let mut command = server.command(&place, &["-p", "a", "--model", "m"]);
     command.env_remove("ANTHROPIC_API_KEY").env("ANTHROPIC_AUTH_TOKEN", "right");
     let ended: Ended = command.output().unwrap().into();
@@ -187,8 +187,8 @@ fn a_token_is_sent_as_bearer() {
 // REQ: SUR-2, MDL-8
 #[test]
 fn servers_of_the_other_formats_are_reached() {
-    let place = TestDirs::new();
-    let server = Server::start(&place);
+    let place = CommandDirs::new();
+    let server = Simulation::start(&place);
     for provider in ["openai-chat", "openai-responses"] {
         // With the version in the address, as is the custom, and without.
         for base in [server.address.clone(), format!("{}/v1", server.address)] {
@@ -206,8 +206,8 @@ fn servers_of_the_other_formats_are_reached() {
 // REQ: SUR-2, PRM-5
 #[test]
 fn a_call_is_denied_without_a_rule_and_runs_with_one() {
-    let place = TestDirs::new();
-    let server = Server::start(&place);
+    let place = CommandDirs::new();
+    let server = Simulation::start(&place);
     let ended = server.run(&place, &["-p", "write", "--output-format", "json"]);
     let denials = json(&ended)["permission_denials"].clone();
     assert_eq!(denials[0]["tool_name"], "Write", "{ended:?}");
@@ -231,8 +231,8 @@ fn a_call_is_denied_without_a_rule_and_runs_with_one() {
 // REQ: SUR-2
 #[test]
 fn system_prompts_stand_one_behind_the_other() {
-    let place = TestDirs::new();
-    let server = Server::start(&place);
+    let place = CommandDirs::new();
+    let server = Simulation::start(&place);
     let args =
         ["-p", "system", "--system-prompt", "Be a pirate.", "--append-system-prompt", "Arr."];
     let ended = server.run(&place, &args);
@@ -243,8 +243,8 @@ fn system_prompts_stand_one_behind_the_other() {
 // REQ: SUR-2, SES-1
 #[test]
 fn a_session_goes_on_under_its_name() {
-    let place = TestDirs::new();
-    let server = Server::start(&place);
+    let place = CommandDirs::new();
+    let server = Simulation::start(&place);
     let id = "0b8f3a52-77aa-4c57-8c0e-5d2d8f1f6a91";
     for prompt in ["first", "second"] {
         let args = ["-p", prompt, "--session-id", id, "--transcripts", "kept"];
@@ -258,7 +258,7 @@ fn a_session_goes_on_under_its_name() {
 // REQ: MDL-11
 #[test]
 fn without_a_key_the_simulated_model_answers_and_is_announced() {
-    let place = TestDirs::new();
+    let place = CommandDirs::new();
     let ended = place.run(&["-p", "17 + 4"]);
     assert_eq!(ended.code, Some(0), "{ended:?}");
     assert!(ended.stdout.starts_with("21"), "{}", ended.stdout);

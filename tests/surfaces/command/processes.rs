@@ -15,7 +15,7 @@ use std::{
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 
-use super::{Server, TestDirs, text};
+use super::{CommandDirs, Simulation, text};
 use crate::support::processes::fifo;
 
 const PLAYBOOK: &str = r#"
@@ -101,7 +101,7 @@ fn living(words: &str) -> Vec<String> {
 }
 
 /// `ennead -p` that may run any command.
-fn ennead(server: &Server, place: &TestDirs, prompt: &str) -> Command {
+fn ennead(server: &Simulation, place: &CommandDirs, prompt: &str) -> Command {
     server.command(place, &["-p", prompt, "--permission-mode", "bypassPermissions"])
 }
 
@@ -112,7 +112,12 @@ fn send(child: &Child, signal: Signal) {
 /// Takes one way, this many times, and returns how many processes are left of it: after the calls, while
 /// the command still runs, and after its end.
 #[expect(clippy::print_stdout, reason = "the counts are worth knowing")]
-fn leave(server: &Server, place: &TestDirs, (name, way): (&str, &str), n_calls: usize) -> usize {
+fn leave(
+    server: &Simulation,
+    place: &CommandDirs,
+    (name, way): (&str, &str),
+    n_calls: usize,
+) -> usize {
     // Told apart from those of other tests, and of other processes that run these.
     let seconds = format!("1000.{}{}", std::process::id(), name.len());
     let prompt = format!("{n_calls} ways: {}", way.replace("SECONDS", &seconds));
@@ -134,8 +139,8 @@ fn leave(server: &Server, place: &TestDirs, (name, way): (&str, &str), n_calls: 
 fn no_process_outlives_its_call_whichever_way_it_goes() {
     let n_trials: usize =
         std::env::var("ENNEAD_TRIALS").ok().and_then(|it| it.parse().ok()).unwrap_or(8);
-    let place = TestDirs::new();
-    let server = Server::playing(&place, PLAYBOOK);
+    let place = CommandDirs::new();
+    let server = Simulation::playing(&place, PLAYBOOK);
     for way in WAYS {
         let mut n_left = 0;
         for begun in (0..n_trials).step_by(CALLS) {
@@ -147,7 +152,7 @@ fn no_process_outlives_its_call_whichever_way_it_goes() {
     check_transcripts(&place);
 }
 
-fn check_transcripts(place: &TestDirs) {
+fn check_transcripts(place: &CommandDirs) {
     for entry in fs::read_dir(place.work().join(".transcripts")).unwrap() {
         let file = entry.unwrap().path();
         if file.extension().is_some_and(|it| it == "jsonl") {
@@ -175,9 +180,9 @@ pub(super) fn watch(path: &Path) -> mpsc::Receiver<()> {
 const HELD: &str = "1 times: exec 9> alive; (setsid sh -c \"sleep 1000 & exit\" &); sleep 1000";
 
 /// Sends a signal while a command runs; gives back how `ennead` ended, once no process is left.
-fn end_by(signal: Signal) -> (TestDirs, std::process::ExitStatus) {
-    let place = TestDirs::new();
-    let server = Server::playing(&place, PLAYBOOK);
+fn end_by(signal: Signal) -> (CommandDirs, std::process::ExitStatus) {
+    let place = CommandDirs::new();
+    let server = Simulation::playing(&place, PLAYBOOK);
     let held = watch(&place.work().join("alive"));
     let mut child = ennead(&server, &place, HELD).spawn().unwrap();
     held.recv_timeout(LIMIT).unwrap();
@@ -199,8 +204,8 @@ fn no_process_outlives_a_killed_ennead() {
 #[test]
 fn no_process_of_a_hook_outlives_an_ennead_that_is_ended_while_the_hook_runs() {
     let n_trials = 12;
-    let place = TestDirs::new();
-    let server = Server::playing(&place, PLAYBOOK);
+    let place = CommandDirs::new();
+    let server = Simulation::playing(&place, PLAYBOOK);
     let command = "trap '' TERM; exec 9> alive; (setsid sh -c 'sleep 1000 & exit' &); sleep 1000";
     let hooks = json!([{"hooks": [{"type": "command", "command": command}]}]);
     place.file(".claude/settings.json", &json!({"hooks": {"UserPromptSubmit": hooks}}).to_string());
@@ -220,8 +225,8 @@ fn no_process_of_a_hook_outlives_an_ennead_that_is_ended_while_the_hook_runs() {
 // REQ: TOL-8
 #[test]
 fn no_background_command_outlives_a_killed_ennead_by_two_seconds_and_the_next_says_it_is_gone() {
-    let place = TestDirs::new();
-    let server = Server::playing(&place, PLAYBOOK);
+    let place = CommandDirs::new();
+    let server = Simulation::playing(&place, PLAYBOOK);
     let held = watch(&place.work().join("alive"));
     let command = HELD.replace("1 times: ", "behind: ");
     let id = "5f1c0000-0000-4000-8000-00000000000c";
@@ -263,8 +268,8 @@ fn sighup_and_sigquit_end_the_run_in_order_and_leave_no_process() {
 // REQ: SUR-2
 #[test]
 fn sighup_that_was_ignored_from_the_start_stays_so() {
-    let place = TestDirs::new();
-    let server = Server::playing(&place, PLAYBOOK);
+    let place = CommandDirs::new();
+    let server = Simulation::playing(&place, PLAYBOOK);
     let held = watch(&place.work().join("alive"));
     let command = ennead(&server, &place, "1 times: exec 9> alive; read line < go");
     fifo(&place.work().join("go"));
@@ -288,8 +293,8 @@ fn sighup_that_was_ignored_from_the_start_stays_so() {
 // REQ: SES-2, SUR-2
 #[test]
 fn limit_on_the_size_of_files_is_an_error_of_the_session_and_not_the_end_of_the_process() {
-    let place = TestDirs::new();
-    let server = Server::playing(&place, PLAYBOOK);
+    let place = CommandDirs::new();
+    let server = Simulation::playing(&place, PLAYBOOK);
     let command = ennead(&server, &place, "on and on");
     let mut limited = place.command(&[]);
     limited = {

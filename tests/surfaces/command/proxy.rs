@@ -9,7 +9,7 @@ use std::{
     thread,
 };
 
-use super::{Server, TestDirs};
+use super::{CommandDirs, Simulation};
 
 /// Takes requests, tells their first line, and refuses them.
 fn proxy() -> (String, Receiver<String>) {
@@ -35,7 +35,7 @@ fn proxy() -> (String, Receiver<String>) {
 }
 
 /// `ennead -p` with nothing in its environment that speaks of proxies.
-fn asks(place: &TestDirs, base: &str) -> Command {
+fn asks(place: &CommandDirs, base: &str) -> Command {
     let mut command = place.command(&["-p", "hey", "--model", "m"]);
     for name in ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"] {
         command.env_remove(name).env_remove(name.to_lowercase());
@@ -47,8 +47,8 @@ fn asks(place: &TestDirs, base: &str) -> Command {
 // REQ: MDL-1
 #[test]
 fn proxy_of_the_environment_is_asked_for_what_is_not_near_and_not_excepted() {
-    let (place, (proxy, told)) = (TestDirs::new(), proxy());
-    let server = Server::start(&place);
+    let (place, (proxy, told)) = (CommandDirs::new(), proxy());
+    let server = Simulation::start(&place);
     let far = server.address.replace("127.0.0.1", "0.0.0.0");
 
     let mut command = asks(&place, &far);
@@ -69,8 +69,8 @@ fn proxy_of_the_environment_is_asked_for_what_is_not_near_and_not_excepted() {
 // REQ: MDL-1
 #[test]
 fn what_is_not_encrypted_needs_nobody_to_trust() {
-    let place = TestDirs::new();
-    let server = Server::start(&place);
+    let place = CommandDirs::new();
+    let server = Simulation::start(&place);
     let far = server.address.replace("127.0.0.1", "0.0.0.0");
     let (nowhere, missing) = (place.work(), place.work().join("missing.pem"));
     // The system has no authorities; then files that the user names are missing.
@@ -97,7 +97,7 @@ fn what_is_not_encrypted_needs_nobody_to_trust() {
 // REQ: MDL-1
 #[test]
 fn secure_connections_are_made_through_the_proxy() {
-    let (place, (proxy, told)) = (TestDirs::new(), proxy());
+    let (place, (proxy, told)) = (CommandDirs::new(), proxy());
     let mut command = asks(&place, "https://model.invalid");
     let mut child = command.env("https_proxy", &proxy).spawn().unwrap();
     assert_eq!(told.recv().unwrap(), "CONNECT model.invalid:443 HTTP/1.1");

@@ -9,7 +9,7 @@ use std::{fs, path::PathBuf, process::Command};
 
 use serde_json::{Value, json};
 
-use super::{Ended, Server, TestDirs, text};
+use super::{CommandDirs, Ended, Simulation, text};
 
 const PLAYBOOK: &str = r#"
 key = "right"
@@ -38,13 +38,13 @@ reply = [{ text = "{{ new_results|join }}" }]
 
 /// A place with a key in the home directory, and directories next to the one that is worked in.
 struct Cell {
-    place: TestDirs,
-    server: Server,
+    place: CommandDirs,
+    server: Simulation,
 }
 
 impl Cell {
     fn new() -> Self {
-        let place = TestDirs::new();
+        let place = CommandDirs::new();
         for (name, content) in [
             ("../home/.ssh/id_test", "ESCAPED with a key\n"),
             ("../outside/kept", "ESCAPED with a file\n"),
@@ -52,7 +52,7 @@ impl Cell {
         ] {
             place.file(name, content);
         }
-        let server = Server::playing(&place, PLAYBOOK);
+        let server = Simulation::playing(&place, PLAYBOOK);
         Self { place, server }
     }
 
@@ -92,7 +92,7 @@ impl Cell {
 
 /// What `doctor --sandbox` says of this kernel.
 fn doctor() -> Value {
-    let ended = TestDirs::new().run(&["doctor", "--sandbox", "--output-format", "json"]);
+    let ended = CommandDirs::new().run(&["doctor", "--sandbox", "--output-format", "json"]);
     assert_eq!(ended.code, Some(0), "{ended:?}");
     serde_json::from_str(&ended.stdout).unwrap()
 }
@@ -112,7 +112,7 @@ fn can_confine(what: &str) -> bool {
 #[test]
 fn doctor_prints_what_the_kernel_gives_as_text_and_as_json() {
     let said = doctor();
-    let ended = TestDirs::new().run(&["doctor", "--sandbox"]);
+    let ended = CommandDirs::new().run(&["doctor", "--sandbox"]);
     assert_eq!(ended.code, Some(0), "{ended:?}");
     let can = ended.stdout.starts_with("commands can be confined\n");
     assert_eq!(can, said["lacks"].is_null(), "{}", ended.stdout);

@@ -19,7 +19,7 @@ use rustix::{
 };
 use serde_json::json;
 
-use super::{Server, TestDirs, text};
+use super::{CommandDirs, Simulation, text};
 use crate::support::model_server::{ModelServer, Reply};
 
 fn send(child: &Child, signal: Signal) {
@@ -29,8 +29,8 @@ fn send(child: &Child, signal: Signal) {
 /// `told` is what standard error says first. Then the run is under way, and waits.
 #[track_caller]
 fn check(prompt: &str, told: &str, signal: Signal, code: i32) {
-    let place = TestDirs::new();
-    let server = Server::start(&place);
+    let place = CommandDirs::new();
+    let server = Simulation::start(&place);
     let mut child = server.command(&place, &["-p", prompt]).spawn().unwrap();
     let mut stderr = BufReader::new(child.stderr.take().unwrap());
     let mut line = String::new();
@@ -66,8 +66,8 @@ fn call_that_waits_for_the_provider_says_so_and_can_be_interrupted() {
 // REQ: SUR-2
 #[test]
 fn a_second_signal_ends_the_command_although_its_thread_is_blocked() {
-    let place = TestDirs::new();
-    let server = Server::start(&place);
+    let place = CommandDirs::new();
+    let server = Simulation::start(&place);
     // A pipe that is full and that nobody reads: the thread that prints the answer is blocked for good.
     let (reader, mut writer) = std::io::pipe().unwrap();
     writer.write_all(&[b'x'; 65_536]).unwrap();
@@ -121,7 +121,7 @@ fn embedder() {
             Reply::message(vec![call], "tool_use")
         })
         .await;
-        let place = TestDirs::new();
+        let place = CommandDirs::new();
         let options = Options::default().placement(Placement::Threads(1));
         let ennead = Ennead::start(options).await.unwrap();
         let tool = CustomTool::raw("block", "Blocks.", r#"{"type":"object"}"#, |_, _| async move {
@@ -175,8 +175,8 @@ fn a_second_signal_ends_the_process_although_a_scheduler_thread_is_blocked() {
 // REQ: MDL-11
 #[test]
 fn a_simulated_server_stops_on_a_signal() {
-    let place = TestDirs::new();
-    let mut server = Server::start(&place);
+    let place = CommandDirs::new();
+    let mut server = Simulation::start(&place);
     send(&server.child, Signal::TERM);
     assert_eq!(server.child.wait().unwrap().code(), Some(0));
 }

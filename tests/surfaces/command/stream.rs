@@ -13,7 +13,7 @@ use std::{
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
-use super::{Ended, Server, TestDirs, processes::LIMIT, with_input};
+use super::{CommandDirs, Ended, Simulation, processes::LIMIT, with_input};
 
 const DRIVEN: [&str; 5] =
     ["--output-format", "stream-json", "--verbose", "--input-format", "stream-json"];
@@ -36,7 +36,7 @@ fn initialize() -> String {
 }
 
 /// The command, with a configuration directory of its own.
-fn driven(place: &TestDirs, server: &Server, more: &[&str]) -> Command {
+fn driven(place: &CommandDirs, server: &Simulation, more: &[&str]) -> Command {
     let mut command = server.command(place, &[&DRIVEN, more].concat());
     command.env("CLAUDE_CONFIG_DIR", place.work().join("../config"));
     command
@@ -45,7 +45,7 @@ fn driven(place: &TestDirs, server: &Server, more: &[&str]) -> Command {
 // REQ: SUR-2, SUR-3
 #[test]
 fn prompts_that_were_written_before_the_end_are_all_answered() {
-    let (place, server) = (TestDirs::new(), Server::start(&TestDirs::new()));
+    let (place, server) = (CommandDirs::new(), Simulation::start(&CommandDirs::new()));
     let input = [initialize(), prompt("one"), prompt("two"), prompt("three")].concat();
     let ended = with_input(driven(&place, &server, &["--model", "m"]), input.as_bytes());
     assert_eq!((ended.code, &*ended.stderr), (Some(0), ""), "{ended:?}");
@@ -61,7 +61,7 @@ fn prompts_that_were_written_before_the_end_are_all_answered() {
 // REQ: SUR-3
 #[test]
 fn lines_that_are_no_requests_are_reported_and_lose_no_prompt() {
-    let (place, server) = (TestDirs::new(), Server::start(&TestDirs::new()));
+    let (place, server) = (CommandDirs::new(), Simulation::start(&CommandDirs::new()));
     let mut input = b"{\n\xff\xfe\n[1]\nnull\n{\"type\":\"later\"}\n\n".to_vec();
     input.extend_from_slice(
         format!("{{\"type\":\"user\",\"x\":\"{}\"}}\n", "y".repeat(5_000_000)).as_bytes(),
@@ -92,7 +92,7 @@ fn lines_that_are_no_requests_are_reported_and_lose_no_prompt() {
 // REQ: SUR-3
 #[test]
 fn end_of_input_without_a_prompt_ends_the_command() {
-    let (place, server) = (TestDirs::new(), Server::start(&TestDirs::new()));
+    let (place, server) = (CommandDirs::new(), Simulation::start(&CommandDirs::new()));
     for input in [String::new(), initialize()] {
         let ended = with_input(driven(&place, &server, &[]), input.as_bytes());
         assert_eq!((ended.code, &*ended.stderr), (Some(0), ""), "{ended:?}");
@@ -102,7 +102,7 @@ fn end_of_input_without_a_prompt_ends_the_command() {
 // REQ: SUR-2
 #[test]
 fn prompt_of_the_command_line_is_shown_as_lines_too() {
-    let (place, server) = (TestDirs::new(), Server::start(&TestDirs::new()));
+    let (place, server) = (CommandDirs::new(), Simulation::start(&CommandDirs::new()));
     let ended =
         server.run(&place, &["-p", "hey", "--model", "m", "--output-format", "stream-json"]);
     let lines = lines(&ended);
@@ -114,7 +114,7 @@ fn prompt_of_the_command_line_is_shown_as_lines_too() {
 // REQ: SUR-3
 #[test]
 fn session_is_gone_on_with_by_its_id_and_an_unknown_one_is_a_result() {
-    let (place, server) = (TestDirs::new(), Server::start(&TestDirs::new()));
+    let (place, server) = (CommandDirs::new(), Simulation::start(&CommandDirs::new()));
     let first = with_input(driven(&place, &server, &[]), prompt("one").as_bytes());
     let id = lines(&first)[0]["session_id"].as_str().unwrap().to_owned();
     let resume = format!("--resume={id}");
@@ -176,7 +176,7 @@ impl Driver {
 // REQ: SUR-3
 #[test]
 fn program_that_does_not_read_holds_no_request_up() {
-    let (place, server) = (TestDirs::new(), Server::start(&TestDirs::new()));
+    let (place, server) = (CommandDirs::new(), Simulation::start(&CommandDirs::new()));
     let mut driver = Driver::start(driven(&place, &server, &["--model", "m"]));
     driver.write(&initialize());
     // Far more than a pipe holds, and nothing of it is read.
@@ -197,7 +197,7 @@ fn program_that_does_not_read_holds_no_request_up() {
 // REQ: SUR-3
 #[test]
 fn program_that_reads_one_line_and_goes_ends_the_command_in_good_order() {
-    let (place, server) = (TestDirs::new(), Server::start(&TestDirs::new()));
+    let (place, server) = (CommandDirs::new(), Simulation::start(&CommandDirs::new()));
     let mut driver = Driver::start(driven(&place, &server, &["--model", "m"]));
     driver.write(&prompt("one"));
     assert_eq!(driver.next()["subtype"], "init");
@@ -227,8 +227,8 @@ reply = [{ tool = "Bash", input = { command = "echo $$ > shell; sleep 600" } }]
 name = "done"
 reply = [{ text = "done" }]
 "#;
-    let place = TestDirs::new();
-    let server = Server::playing(&place, playbook);
+    let place = CommandDirs::new();
+    let server = Simulation::playing(&place, playbook);
     let mut driver = Driver::start(driven(&place, &server, &["--allowedTools", "Bash"]));
     driver.write(&prompt("go"));
     let shell = place.work().join("shell");
@@ -252,7 +252,7 @@ reply = [{ text = "done" }]
 // REQ: SUR-2
 #[test]
 fn flags_of_lines_are_announced_or_refused_where_no_lines_are_printed() {
-    let (place, server) = (TestDirs::new(), Server::start(&TestDirs::new()));
+    let (place, server) = (CommandDirs::new(), Simulation::start(&CommandDirs::new()));
     let run =
         |flags: &[&str]| server.run(&place, &[&["-p", "system", "--model", "m"], flags].concat());
     let ended = run(&["--include-hook-events", "--session-mirror", "--max-budget-usd", "5"]);
@@ -276,7 +276,7 @@ fn flags_of_lines_are_announced_or_refused_where_no_lines_are_printed() {
 // REQ: SUR-2, SUR-3
 #[test]
 fn simulated_answers_are_marked_and_what_waits_for_trust_is_listed() {
-    let place = TestDirs::new();
+    let place = CommandDirs::new();
     place.file(".mcp.json", &json!({"mcpServers": {"own": {"command": "true"}}}).to_string());
     let mut command = place.command(&[&DRIVEN[..], &["--debug-to-stderr"]].concat());
     command.env("CLAUDE_CONFIG_DIR", place.work().join("../config"));
@@ -298,7 +298,7 @@ fn simulated_answers_are_marked_and_what_waits_for_trust_is_listed() {
 // REQ: SUR-3
 #[test]
 fn version_is_one_that_programs_compare_and_ours_is_beside_it() {
-    let ended = TestDirs::new().run(&["-v"]);
+    let ended = CommandDirs::new().run(&["-v"]);
     let first = ended.stdout.split(' ').next().unwrap();
     let numbers: Vec<u32> = first.split('.').map(|it| it.parse().unwrap()).collect();
     assert!(vec![2, 1, 248] <= numbers, "{first}");

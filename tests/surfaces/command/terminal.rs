@@ -9,7 +9,7 @@ use std::{
 
 use pty_process::{Size, blocking};
 
-use super::{Server, TestDirs, text, with_input};
+use super::{CommandDirs, Simulation, text, with_input};
 
 /// Long enough for a loaded machine; a test that waits so long has failed.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -158,13 +158,13 @@ impl Terminal {
     }
 }
 
-fn on_terminal(place: &TestDirs, server: &Server, args: &[&str], columns: u16) -> Terminal {
+fn on_terminal(place: &CommandDirs, server: &Simulation, args: &[&str], columns: u16) -> Terminal {
     Terminal::start(server.command(place, &[args, &["--model", "m"]].concat()), columns)
 }
 
 /// No line of progress is left, and the last lines name the session and its transcript.
 #[track_caller]
-fn check_end(place: &TestDirs, contents: &str) {
+fn check_end(place: &CommandDirs, contents: &str) {
     assert!(!contents.contains("step "), "{contents}");
     let one_line = contents.replace('\n', "");
     let file = place.transcript(".transcripts");
@@ -176,8 +176,8 @@ fn check_end(place: &TestDirs, contents: &str) {
 // REQ: SUR-2, OUT-5
 #[test]
 fn answer_is_on_the_screen_before_it_is_complete_and_ctrl_c_ends_the_run() {
-    let place = TestDirs::new();
-    let server = Server::playing(&place, PLAYBOOK);
+    let place = CommandDirs::new();
+    let server = Simulation::playing(&place, PLAYBOOK);
     let mut terminal = on_terminal(&place, &server, &["-p", "stall"], 80);
     // Nothing comes after it, so it was not held back for the end.
     terminal.until("It begins with");
@@ -193,8 +193,8 @@ fn answer_is_on_the_screen_before_it_is_complete_and_ctrl_c_ends_the_run() {
 #[test]
 fn line_of_progress_stands_while_nothing_is_said_and_goes_without_a_trace() {
     for columns in [12, 80] {
-        let place = TestDirs::new();
-        let server = Server::playing(&place, PLAYBOOK);
+        let place = CommandDirs::new();
+        let server = Simulation::playing(&place, PLAYBOOK);
         let mut terminal = on_terminal(&place, &server, &["-p", "silent"], columns);
         let line = "turn 1, step 5 model_call";
         // Cut to the width, so that it can be erased.
@@ -213,8 +213,8 @@ fn line_of_progress_stands_while_nothing_is_said_and_goes_without_a_trace() {
 #[test]
 fn answer_stands_there_once_at_every_width() {
     for columns in [10, 40, 80, 300] {
-        let place = TestDirs::new();
-        let server = Server::playing(&place, PLAYBOOK);
+        let place = CommandDirs::new();
+        let server = Simulation::playing(&place, PLAYBOOK);
         let prompt = format!("what {}", "words ".repeat(12).trim_end());
         let (code, contents, _) = on_terminal(&place, &server, &["-p", &prompt], columns).end();
         assert_eq!(code, Some(0), "{contents}");
@@ -228,8 +228,8 @@ fn answer_stands_there_once_at_every_width() {
 #[test]
 fn answer_that_broke_off_is_visibly_withdrawn_and_what_replaces_it_comes_once() {
     for columns in [40, 120] {
-        let place = TestDirs::new();
-        let server = Server::playing(&place, PLAYBOOK);
+        let place = CommandDirs::new();
+        let server = Simulation::playing(&place, PLAYBOOK);
         let (code, contents, _) = on_terminal(&place, &server, &["-p", "broken"], columns).end();
         assert_eq!(code, Some(0), "{contents}");
         let mark = "[withdrawn: the answer above does not count]";
@@ -248,8 +248,8 @@ fn answer_that_broke_off_is_visibly_withdrawn_and_what_replaces_it_comes_once() 
 // REQ: OUT-2
 #[test]
 fn answer_cannot_command_the_terminal_and_a_pipe_gets_it_without_sequences() {
-    let place = TestDirs::new();
-    let server = Server::playing(&place, PLAYBOOK);
+    let place = CommandDirs::new();
+    let server = Simulation::playing(&place, PLAYBOOK);
     let (code, contents, raw) = on_terminal(&place, &server, &["-p", "hostile"], 80).end();
     assert_eq!(code, Some(0), "{contents}");
     assert!(contents.contains("one two\nthree four"), "{contents}");
@@ -270,8 +270,8 @@ fn answer_cannot_command_the_terminal_and_a_pipe_gets_it_without_sequences() {
 // REQ: PRM-5, SUR-2
 #[test]
 fn denied_call_names_the_flag_and_the_flag_allows_it() {
-    let place = TestDirs::new();
-    let server = Server::playing(&place, PLAYBOOK);
+    let place = CommandDirs::new();
+    let server = Simulation::playing(&place, PLAYBOOK);
     let mut terminal = on_terminal(&place, &server, &["-p", "write"], 500);
     terminal.until("[y]es, [n]o");
     terminal.type_in("perhaps\n");
@@ -294,8 +294,8 @@ fn denied_call_names_the_flag_and_the_flag_allows_it() {
 #[test]
 fn person_at_the_terminal_says_yes_or_always_and_is_asked_once() {
     for (keys, n_asked) in [("y\n", 2), ("a\n", 1)] {
-        let place = TestDirs::new();
-        let server = Server::playing(&place, PLAYBOOK);
+        let place = CommandDirs::new();
+        let server = Simulation::playing(&place, PLAYBOOK);
         let mut terminal = on_terminal(&place, &server, &["-p", "twice"], 200);
         for n in 1..=n_asked {
             terminal.until_count("[y]es, [n]o", n);
@@ -314,8 +314,8 @@ fn person_at_the_terminal_says_yes_or_always_and_is_asked_once() {
 // REQ: PRM-5, SUR-2
 #[test]
 fn ctrl_c_at_a_question_ends_the_run_and_nothing_runs() {
-    let place = TestDirs::new();
-    let server = Server::playing(&place, PLAYBOOK);
+    let place = CommandDirs::new();
+    let server = Simulation::playing(&place, PLAYBOOK);
     let mut terminal = on_terminal(&place, &server, &["-p", "write"], 200);
     terminal.until("[y]es, [n]o");
     terminal.press_ctrl_c();
@@ -327,8 +327,8 @@ fn ctrl_c_at_a_question_ends_the_run_and_nothing_runs() {
 // REQ: SUR-2
 #[test]
 fn failure_is_told_once_on_a_terminal_and_a_plain_one_gets_no_sequences() {
-    let place = TestDirs::new();
-    let server = Server::playing(&place, PLAYBOOK);
+    let place = CommandDirs::new();
+    let server = Simulation::playing(&place, PLAYBOOK);
     let mut command = server.command(&place, &["-p", "a", "--model", "m"]);
     command.env("ANTHROPIC_API_KEY", "wrong");
     let (code, contents, _) = Terminal::start(command, 300).end();

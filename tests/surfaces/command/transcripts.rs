@@ -4,12 +4,12 @@ use std::fs;
 
 use serde_json::{Value, json};
 
-use super::{TestDirs, text};
+use super::{CommandDirs, text};
 
 // REQ: TRN-3
 #[test]
 fn a_trace_shows_the_nine_steps_in_order() {
-    let place = TestDirs::new();
+    let place = CommandDirs::new();
     place.file("a.txt", "needle\n");
     assert_eq!(place.run(&["-p", "search for needle"]).code, Some(0));
     let ended = place.run(&["trace", text(&place.transcript(".transcripts"))]);
@@ -30,7 +30,7 @@ fn a_trace_shows_the_nine_steps_in_order() {
 // REQ: TRN-3, SES-9
 #[test]
 fn the_first_line_that_was_altered_is_named() {
-    let place = TestDirs::new();
+    let place = CommandDirs::new();
     assert_eq!(place.run(&["-p", "hello"]).code, Some(0));
     let file = place.transcript(".transcripts");
     let whole = fs::read_to_string(&file).unwrap();
@@ -53,7 +53,7 @@ fn the_first_line_that_was_altered_is_named() {
 // REQ: TRN-3, SES-9
 #[test]
 fn a_sidechain_that_was_changed_or_removed_is_noticed_from_its_parent() {
-    let place = TestDirs::new();
+    let place = CommandDirs::new();
     place.file("a/x.txt", "x\n");
     assert_eq!(place.run(&["demo"]).code, Some(0));
     let file = place.transcript(".transcripts");
@@ -76,7 +76,7 @@ fn a_sidechain_that_was_changed_or_removed_is_noticed_from_its_parent() {
 // REQ: TRN-3, SES-9
 #[test]
 fn a_sidechain_that_belongs_to_no_agent_of_its_name_is_refused() {
-    let place = TestDirs::new();
+    let place = CommandDirs::new();
     place.file("a/x.txt", "x\n");
     assert_eq!(place.run(&["demo"]).code, Some(0));
     let file = place.transcript(".transcripts");
@@ -111,12 +111,12 @@ fn a_sidechain_that_belongs_to_no_agent_of_its_name_is_refused() {
 // REQ: TRN-3, SES-9
 #[test]
 fn a_sidechain_of_another_session_is_refused() {
-    let (place, other) = (TestDirs::new(), TestDirs::new());
+    let (place, other) = (CommandDirs::new(), CommandDirs::new());
     place.file("a/x.txt", "x\n");
     other.file("a/x.txt", "x\n");
     assert_eq!(place.run(&["demo"]).code, Some(0));
     assert_eq!(other.run(&["demo"]).code, Some(0));
-    let of = |place: &TestDirs| place.transcript(".transcripts").with_extension("");
+    let of = |place: &CommandDirs| place.transcript(".transcripts").with_extension("");
     for directory in ["subagents", "stored"] {
         for entry in fs::read_dir(of(&other).join(directory)).unwrap() {
             let path = entry.unwrap().path();
@@ -131,7 +131,7 @@ fn a_sidechain_of_another_session_is_refused() {
 // REQ: SES-2, SES-7
 #[test]
 fn who_goes_on_with_a_damaged_transcript_is_told() {
-    let place = TestDirs::new();
+    let place = CommandDirs::new();
     let id = "5f1c0000-0000-4000-8000-0000000000bb";
     assert_eq!(place.run(&["-p", "hello", "--session-id", id]).code, Some(0));
     let file = place.transcript(".transcripts");
@@ -147,7 +147,7 @@ fn who_goes_on_with_a_damaged_transcript_is_told() {
 // REQ: SES-2, SES-7, SES-9
 #[test]
 fn what_an_editor_did_to_line_ends_is_told_with_its_count() {
-    let place = TestDirs::new();
+    let place = CommandDirs::new();
     let id = "5f1c0000-0000-4000-8000-0000000000bb";
     assert_eq!(place.run(&["-p", "hello", "--session-id", id]).code, Some(0));
     let file = place.transcript(".transcripts");
@@ -180,7 +180,7 @@ fn what_an_editor_did_to_line_ends_is_told_with_its_count() {
 // REQ: TRN-3
 #[test]
 fn every_file_is_checked_and_one_without_lines_is_no_transcript() {
-    let place = TestDirs::new();
+    let place = CommandDirs::new();
     assert_eq!(place.run(&["-p", "hello"]).code, Some(0));
     let good = place.transcript(".transcripts");
     place.file("empty", "");
@@ -208,7 +208,7 @@ fn every_file_is_checked_and_one_without_lines_is_no_transcript() {
 #[cfg(target_os = "linux")]
 #[test]
 fn a_result_that_cannot_be_written_is_a_failure() {
-    let place = TestDirs::new();
+    let place = CommandDirs::new();
     let full = fs::File::options().write(true).open("/dev/full").unwrap();
     let ended = place.command(&["-p", "hello"]).stdout(full).output().unwrap();
     assert_eq!(ended.status.code(), Some(1), "{ended:?}");
@@ -218,7 +218,7 @@ fn a_result_that_cannot_be_written_is_a_failure() {
 
 #[test]
 fn a_file_whose_name_has_no_ending_is_judged_by_what_is_in_it() {
-    let place = TestDirs::new();
+    let place = CommandDirs::new();
     place.file("notes", "no transcript\n");
     let ended = place.run(&["verify", "notes"]);
     assert_eq!(ended.code, Some(4), "{ended:?}");
@@ -228,7 +228,7 @@ fn a_file_whose_name_has_no_ending_is_judged_by_what_is_in_it() {
 // REQ: TRN-3
 #[test]
 fn a_text_beside_the_transcript_is_checked_too() {
-    let place = TestDirs::new();
+    let place = CommandDirs::new();
     assert_eq!(place.run(&["-p", "hello"]).code, Some(0));
     let file = place.transcript(".transcripts");
     let stored = fs::read_dir(file.with_extension("").join("stored")).unwrap();
@@ -242,7 +242,7 @@ fn a_text_beside_the_transcript_is_checked_too() {
 // REQ: TRN-3
 #[test]
 fn an_emptied_transcript_with_sidechains_is_refused() {
-    let place = TestDirs::new();
+    let place = CommandDirs::new();
     assert_eq!(place.run(&["-p", "hello"]).code, Some(0));
     let file = place.transcript(".transcripts");
     let beside = file.with_extension("").join("subagents");
@@ -257,7 +257,7 @@ fn an_emptied_transcript_with_sidechains_is_refused() {
 // REQ: TRN-3
 #[test]
 fn trace_of_a_file_that_is_no_transcript_is_one_line_and_code_4() {
-    let place = TestDirs::new();
+    let place = CommandDirs::new();
     place.file("notes", "no transcript\n{}\n{\"type\":\"log\"}\n");
     place.file("empty.jsonl", "");
     for name in ["notes", "empty.jsonl"] {
@@ -297,7 +297,7 @@ fn forked(text: &str, fork: &str, n_lines: usize) -> String {
 // REQ: SES-1, SES-9
 #[test]
 fn session_goes_on_from_a_fork_of_another_program_and_is_in_order() {
-    let place = TestDirs::new();
+    let place = CommandDirs::new();
     place.file("a.txt", "needle\n");
     let [id, fork] = ["1", "2"].map(|it| format!("5f1c0000-0000-4000-8000-00000000000{it}"));
     assert_eq!(place.run(&["-p", "search for needle", "--session-id", &id]).code, Some(0));

@@ -3,14 +3,14 @@
 use rustix::process::Signal;
 use serde_json::json;
 
-use super::{client::ask, process::TestDirs};
+use super::{client::ask, process::ServeDirs};
 use crate::support::until::until;
 
 // REQ: RUN-9
 #[tokio::test]
 async fn server_that_is_told_to_end_under_load_loses_no_run_and_the_next_one_goes_on_with_each() {
     const SESSIONS: usize = 200;
-    let place = TestDirs::new();
+    let place = ServeDirs::new();
     let (token, watch) = (place.token("ci"), place.token("watch"));
     let more = ["--drain", "30", "--tenant-runs", "200"];
     let server = place.serve_with(&more);

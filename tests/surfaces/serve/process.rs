@@ -1,7 +1,7 @@
 //! The server as a process: signals, restarts, tokens on the command line, and TLS.
 
 use std::{
-    io::{BufRead, BufReader},
+    path::PathBuf,
     process::{Child, Command, Stdio},
 };
 
@@ -9,7 +9,10 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
 use super::client::{Reply, Stream, ask};
-use crate::support::until::until;
+use crate::support::{
+    command::{CommandDirs, Simulation, first_line},
+    until::until,
+};
 
 const PLAYBOOK: &str = r#"
 [[rule]]
@@ -46,53 +49,30 @@ reply = [{ text = "said {{ prompt }}" }]
 "#;
 
 /// A model server and a directory, for one server after another.
-pub(super) struct TestDirs {
-    dir: tempfile::TempDir,
-    model: Child,
-    model_address: String,
+pub(super) struct ServeDirs {
+    dirs: CommandDirs,
+    model: Simulation,
 }
 
-impl Drop for TestDirs {
-    fn drop(&mut self) {
-        drop((self.model.kill(), self.model.wait()));
-    }
-}
-
-fn first_line(child: &mut Child) -> String {
-    let mut line = String::new();
-    BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
-    line.trim().to_owned()
-}
-
-impl TestDirs {
+impl ServeDirs {
     pub(super) fn new() -> Self {
-        let dir = tempfile::tempdir().unwrap();
-        std::fs::create_dir(dir.path().join("home")).unwrap();
-        std::fs::write(dir.path().join("playbook.toml"), PLAYBOOK).unwrap();
-        let mut model = command(&dir)
-            .args(["simulate", "--playbook", "playbook.toml"])
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
-        let model_address = first_line(&mut model);
-        Self { dir, model, model_address }
+        let dirs = CommandDirs::new();
+        let model = Simulation::playing(&dirs, PLAYBOOK);
+        Self { dirs, model }
+    }
+
+    /// A path in the working directory.
+    fn path(&self, path: &str) -> PathBuf {
+        self.dirs.work().join(path)
     }
 
     /// The directory of the tenant.
-    fn work(&self) -> std::path::PathBuf {
-        self.dir.path().join("ennead-server").join("work").join("acme")
+    fn tenant(&self) -> PathBuf {
+        self.path("ennead-server").join("work").join("acme")
     }
 
     fn command(&self, args: &[&str]) -> Command {
-        let mut command = command(&self.dir);
-        command.args(args);
-        self.reaching(&mut command);
-        command
-    }
-
-    /// Has a command ask the model server.
-    fn reaching(&self, command: &mut Command) {
-        command.env("ANTHROPIC_BASE_URL", &self.model_address).env("ANTHROPIC_API_KEY", "any");
+        self.model.command(&self.dirs, args)
     }
 
     /// A token of a tenant.
@@ -111,27 +91,13 @@ impl TestDirs {
     pub(super) fn serve_with(&self, more: &[&str]) -> Process {
         let script = r#"ulimit -S -n 256 && exec "$0" serve --listen 127.0.0.1:0 "$@""#;
         let mut command = Command::new("sh");
-        command.args(["-c", script, env!("CARGO_BIN_EXE_ennead")]);
-        let mut command = in_place(command, &self.dir);
-        self.reaching(&mut command);
-        let mut child = command.args(more).stderr(Stdio::null()).spawn().unwrap();
+        command.args(["-c", script, env!("CARGO_BIN_EXE_ennead")]).args(more);
+        let mut command = self.model.reached_by(self.dirs.in_place(command));
+        let mut child = command.stderr(Stdio::null()).spawn().unwrap();
         let line = first_line(&mut child);
         let address = line.strip_prefix("http://").unwrap_or_else(|| panic!("{line}")).to_owned();
         Process { child, address }
     }
-}
-
-fn command(dir: &tempfile::TempDir) -> Command {
-    in_place(Command::new(env!("CARGO_BIN_EXE_ennead")), dir)
-}
-
-fn in_place(mut command: Command, dir: &tempfile::TempDir) -> Command {
-    for name in ["ENNEAD_PROVIDER", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CONFIG_DIR", "RUST_LOG"] {
-        command.env_remove(name);
-    }
-    command.env("HOME", dir.path().join("home")).current_dir(dir.path());
-    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    command
 }
 
 /// A server that runs.
@@ -173,7 +139,7 @@ impl Process {
 // REQ: RUN-9, SUR-5
 #[tokio::test]
 async fn server_that_is_told_to_end_settles_its_runs_and_the_next_one_takes_everything_up() {
-    let place = TestDirs::new();
+    let place = ServeDirs::new();
     let token = place.token("ci");
     let server = place.serve();
     let bearer = format!("Bearer {token}");
@@ -204,7 +170,7 @@ async fn server_that_is_told_to_end_settles_its_runs_and_the_next_one_takes_ever
         json!({ "allow": true, "digest": key["digest"], "epoch": key["epoch"] })
     };
     assert_eq!(server.ask(&token, &line, Some(answer(&question))).await.status, 204);
-    let begun = place.work().join("hangs/begun");
+    let begun = place.tenant().join("hangs/begun");
     until("the command runs", async || begun.exists()).await;
     let queued = json!({ "prompt": "later" });
     let line = format!("POST {hangs}/runs");
@@ -238,7 +204,7 @@ async fn server_that_is_told_to_end_settles_its_runs_and_the_next_one_takes_ever
         |session: &str, run: &Value| format!("GET {session}/runs/{}", run.as_str().unwrap());
     let run = server.ask(&token, &shown(&asks, &asked_run["id"]), None).await.ok(200);
     assert_eq!(run["outcome"]["is_success"], true, "{run}");
-    let written = place.work().join("asks/new.txt");
+    let written = place.tenant().join("asks/new.txt");
     assert_eq!(std::fs::read_to_string(written).unwrap(), "hello");
     let hung = server.ask(&token, &shown(&hangs, &hung_run["id"]), None).await.ok(200);
     assert_eq!(hung["state"], "continued", "{hung}");
@@ -250,7 +216,7 @@ async fn server_that_is_told_to_end_settles_its_runs_and_the_next_one_takes_ever
     assert!(next["ended_at"].as_u64() <= queued["started_at"].as_u64());
     server.send(Signal::TERM);
     assert_eq!(server.end().await, Some(0));
-    let transcripts = place.dir.path().join("ennead-server/state/transcripts/acme");
+    let transcripts = place.path("ennead-server/state/transcripts/acme");
     for file in std::fs::read_dir(transcripts).unwrap().map(|it| it.unwrap().path()) {
         if file.extension().is_some_and(|it| it == "jsonl") {
             let checked = place.command(&["verify", file.to_str().unwrap()]).output().unwrap();
@@ -262,7 +228,7 @@ async fn server_that_is_told_to_end_settles_its_runs_and_the_next_one_takes_ever
 // REQ: SUR-5
 #[tokio::test]
 async fn address_that_others_reach_is_refused_without_tls_and_without_a_token() {
-    let place = TestDirs::new();
+    let place = ServeDirs::new();
     let refused = |args: &[&str], why: &str| {
         let ended = place.command(args).output().unwrap();
         let said = String::from_utf8(ended.stderr).unwrap();
@@ -271,7 +237,7 @@ async fn address_that_others_reach_is_refused_without_tls_and_without_a_token() 
     };
     refused(&["serve", "--listen", "0.0.0.0:0"], "TLS is needed");
     let key = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
-    let (cert, private) = (place.dir.path().join("cert.pem"), place.dir.path().join("key.pem"));
+    let (cert, private) = (place.path("cert.pem"), place.path("key.pem"));
     std::fs::write(&cert, key.cert.pem()).unwrap();
     std::fs::write(&private, key.signing_key.serialize_pem()).unwrap();
     let tls = ["--tls-cert", cert.to_str().unwrap(), "--tls-key", private.to_str().unwrap()];
@@ -316,7 +282,7 @@ async fn over_tls(
 // REQ: SUR-5
 #[tokio::test]
 async fn second_server_in_a_directory_is_refused_and_tokens_are_listed_without_their_secret() {
-    let place = TestDirs::new();
+    let place = ServeDirs::new();
     let token = place.token("ci");
     let server = place.serve();
     let second = place.command(&["serve", "--listen", "127.0.0.1:0"]).output().unwrap();
@@ -333,8 +299,8 @@ async fn second_server_in_a_directory_is_refused_and_tokens_are_listed_without_t
 // REQ: SUR-5
 #[tokio::test]
 async fn demonstration_runs_inside_a_server_that_can_be_asked() {
-    let place = TestDirs::new();
-    let work = place.dir.path().join("project");
+    let place = ServeDirs::new();
+    let work = place.path("project");
     std::fs::create_dir(&work).unwrap();
     std::fs::write(work.join("a.txt"), "text").unwrap();
     let mut child =

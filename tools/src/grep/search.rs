@@ -24,6 +24,7 @@ use super::{
 };
 use crate::{
     blocking::{Stop, interrupted},
+    built_in::AtPath,
     globs,
     hidden::Hidden,
     output::cut_line,
@@ -38,15 +39,12 @@ const MAX_LINE_CHARS: usize = 500;
 const MAX_HEAP: usize = 64 << 20;
 
 /// Searches all files of the root and formats the matches.
-pub(super) fn search(
-    input: &GrepInput,
-    root: &Root,
-    hidden: &[String],
-    stop: &Stop,
-) -> Result<ToolOutcome, String> {
+pub(super) fn search(call: AtPath<'_, GrepInput>) -> Result<ToolOutcome, String> {
+    let AtPath { input, stop, .. } = call;
+    let root = &Root::of(call.path);
     let matcher = matcher(input)?;
     let mut searcher = searcher(input);
-    let hidden = Hidden::new(hidden);
+    let hidden = Hidden::new(call.hidden);
     if !root.real.exists() {
         return Err(format!("{} does not exist.", root.named.display()));
     }

@@ -5,12 +5,12 @@ use std::{fs, os::unix::fs::symlink, process::Command};
 use super::*;
 
 /// A workspace, and a secret next to it.
-struct World {
+struct LinkedTree {
     _keep: tempfile::TempDir,
     top: PathBuf,
 }
 
-impl World {
+impl LinkedTree {
     fn new() -> Self {
         let keep = tempfile::tempdir().unwrap();
         let top = keep.path().canonicalize().unwrap();
@@ -47,7 +47,7 @@ impl World {
 
 #[test]
 fn links_are_followed_as_long_as_they_stay_inside() {
-    let world = World::new();
+    let world = LinkedTree::new();
     world.link("plain", "file");
     world.link("sub/up", "../file");
     world.link("around", "sub/../sub/./deep");
@@ -75,7 +75,7 @@ fn links_are_followed_as_long_as_they_stay_inside() {
 
 #[test]
 fn no_link_leads_out() {
-    let world = World::new();
+    let world = LinkedTree::new();
     let key = world.top.join("secrets/key");
     world.link("absolute", &key);
     world.link("relative", "../secrets/key");
@@ -110,7 +110,7 @@ fn no_link_leads_out() {
 
 #[test]
 fn only_regular_files_of_bounded_size_are_read() {
-    let world = World::new();
+    let world = LinkedTree::new();
     let path = |name: &str| world.top.join("inside").join(name);
     assert!(Command::new("mkfifo").arg(path("pipe")).status().unwrap().success());
     let _socket = std::os::unix::net::UnixListener::bind(path("socket")).unwrap();
@@ -166,7 +166,7 @@ fn what_the_system_makes_up_is_no_file_even_inside() {
 
 #[test]
 fn link_that_is_exchanged_all_the_time_never_gives_the_secret() {
-    let world = World::new();
+    let world = LinkedTree::new();
     let (directory, other) = (world.top.join("inside/dir"), world.top.join("inside/other"));
     fs::create_dir(&directory).unwrap();
     fs::write(directory.join("key"), "fine").unwrap();
@@ -198,7 +198,7 @@ fn link_that_is_exchanged_all_the_time_never_gives_the_secret() {
 
 #[test]
 fn names_that_the_user_chose_may_lead_anywhere_but_not_to_a_pipe() {
-    let world = World::new();
+    let world = LinkedTree::new();
     world.link("chosen", "../secrets/key");
     world.link("endless", "/dev/zero");
     let path = |name: &str| world.top.join("inside").join(name);

@@ -6,12 +6,12 @@ use serde_json::json;
 
 use super::*;
 
-struct World {
+struct TrustRecords {
     _keep: tempfile::TempDir,
     home: PathBuf,
 }
 
-impl World {
+impl TrustRecords {
     fn new() -> Self {
         let keep = tempfile::tempdir().unwrap();
         let home = keep.path().canonicalize().unwrap().join("home");
@@ -40,7 +40,7 @@ impl World {
 }
 #[test]
 fn trust_is_inherited_below_and_ends_at_the_top_of_a_repository() {
-    let world = World::new();
+    let world = TrustRecords::new();
     assert!(!world.trusts("repo"), "there is no record");
     for (recorded, trusted, untrusted) in [
         ("repo", &["repo", "repo/sub", "repo/sub/deep"][..], &["repo/inner", "notes"][..]),
@@ -57,7 +57,7 @@ fn trust_is_inherited_below_and_ends_at_the_top_of_a_repository() {
 
 #[test]
 fn the_record_is_looked_for_where_the_environment_says_and_nowhere_without_a_home() {
-    let world = World::new();
+    let world = TrustRecords::new();
     world.record("repo", true.into());
     let repo = world.home.join("repo");
     let empty = Environment::empty();
@@ -72,7 +72,7 @@ fn the_record_is_looked_for_where_the_environment_says_and_nowhere_without_a_hom
 
 #[test]
 fn only_a_plain_yes_is_trust() {
-    let world = World::new();
+    let world = TrustRecords::new();
     for value in [json!(false), json!("true"), json!(1), json!(null), json!({})] {
         world.record("repo", value.clone());
         assert!(!world.trusts("repo"), "{value}");
@@ -81,7 +81,7 @@ fn only_a_plain_yes_is_trust() {
 
 #[test]
 fn record_that_cannot_be_read_is_an_error_and_one_in_the_workspace_counts_for_nothing() {
-    let world = World::new();
+    let world = TrustRecords::new();
     fs::write(world.state(), "{").unwrap();
     let error = recorded_trust(&world.state(), &world.home.join("repo"), &world.home).unwrap_err();
     assert!(matches!(error, RecordError::NotARecord { .. }), "{error}");
@@ -98,7 +98,7 @@ fn record_that_cannot_be_read_is_an_error_and_one_in_the_workspace_counts_for_no
 
 #[test]
 fn what_waits_for_trust_is_listed_in_harmless_lines() {
-    let world = World::new();
+    let world = TrustRecords::new();
     let repo = world.home.join("repo");
     fs::create_dir(repo.join(".claude")).unwrap();
     let hook = |command: &str| json!([{"hooks": [{"type": "command", "command": command}]}]);

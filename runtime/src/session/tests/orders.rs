@@ -1,14 +1,14 @@
 //! Orders of inputs that matter, one by one.
 
-use super::world::{Owed, World};
+use super::world::{Owed, SessionWorld};
 use crate::{
     run::RunEnd,
     session::{OpenedTranscript, SessionInput, TurnRemains},
 };
 
 /// A session with a turn under way.
-fn turning() -> (World, u64) {
-    let mut world = World::new();
+fn turning() -> (SessionWorld, u64) {
+    let mut world = SessionWorld::new();
     world.owed.clear();
     world.input(SessionInput::Opened(OpenedTranscript::New));
     world.prompt(10);
@@ -16,12 +16,12 @@ fn turning() -> (World, u64) {
     (world, key)
 }
 
-fn last_of(world: &World, effect: &str) -> usize {
+fn last_of(world: &SessionWorld, effect: &str) -> usize {
     world.log.iter().filter(|it| it.starts_with(effect)).count()
 }
 
 /// Lets the writer answer everything that it was sent.
-fn write_all(world: &mut World) {
+fn write_all(world: &mut SessionWorld) {
     while let Some(at) = world.owed.iter().position(|it| matches!(it, Owed::Written(_))) {
         let Owed::Written(ticket) = world.owed.remove(at) else { continue };
         let result = Ok(crate::digest::Digest::of(b"head"));
@@ -117,7 +117,7 @@ fn messages_of_a_turn_that_is_over_have_no_effect() {
 
 #[test]
 fn long_prompt_waits_until_the_settings_are_read() {
-    let mut world = World::new();
+    let mut world = SessionWorld::new();
     world.owed.clear();
     world.input(SessionInput::Opened(OpenedTranscript::New));
     world.prompt(20_000);

@@ -45,7 +45,7 @@ pub(super) enum Owed {
     Time(u64, Duration),
 }
 
-pub(super) struct World {
+pub(super) struct SessionWorld {
     pub(super) machine: Machine,
     pub(super) now: Now,
     pub(super) owed: Vec<Owed>,
@@ -69,7 +69,7 @@ pub(super) struct World {
     is_ending: bool,
 }
 
-impl World {
+impl SessionWorld {
     pub(super) fn new() -> Self {
         let facts = Arc::new(facts(Handler::None));
         let conversation = Conversation::new(facts, EntropyStream::from_seed(7));

@@ -1,4 +1,4 @@
-//! The gate from outside: what it asks for, what it decides, and the two corpora of cases.
+//! The gate from outside: what it asks for, what it decides.
 //!
 //! Built under `#[cfg(test)]` only.
 
@@ -23,7 +23,6 @@ mod changed_below;
 mod class_tables;
 mod classes;
 mod command_files;
-mod corpora;
 mod evaluated;
 mod everyday;
 mod hostile;

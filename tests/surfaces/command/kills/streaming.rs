@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::{Value, json};
 
-use super::super::{Ended, TestDirs, text};
+use super::super::{CommandDirs, Ended, text};
 use crate::support::{
     barrier::Barrier,
     model_server::ModelServer,
@@ -126,7 +126,7 @@ impl Cut {
         Self { server: server.await, half }
     }
 
-    fn ask(&self, place: &TestDirs, format: &Format, prompt: &str) -> std::process::Command {
+    fn ask(&self, place: &CommandDirs, format: &Format, prompt: &str) -> std::process::Command {
         let mode = ["--permission-mode", "bypassPermissions", "--session-id", super::SESSION];
         let mut command = place.command(&[&["-p", prompt, "--model", "m"], &mode[..]].concat());
         command.env("ENNEAD_PROVIDER", format.provider);
@@ -141,7 +141,7 @@ impl Cut {
 async fn call_that_a_kill_cut_off_is_named_and_the_next_request_is_valid_in_every_format() {
     for format in formats() {
         let name = format.provider;
-        let (place, server) = (TestDirs::new(), Cut::start(&format).await);
+        let (place, server) = (CommandDirs::new(), Cut::start(&format).await);
         let mut child = server.ask(&place, &format, "begin").spawn().unwrap();
         within("half of an answer", server.half.arrived()).await;
         child.kill().unwrap();

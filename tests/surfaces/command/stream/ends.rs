@@ -5,14 +5,14 @@ use std::io::BufRead;
 use serde_json::json;
 
 use super::{
-    super::{Server, TestDirs},
+    super::{CommandDirs, Simulation},
     Driver, driven, initialize, prompt,
 };
 
 // REQ: SUR-3, HKS-1
 #[test]
 fn session_whose_program_has_hooks_ends_with_its_input() {
-    let (place, server) = (TestDirs::new(), Server::start(&TestDirs::new()));
+    let (place, server) = (CommandDirs::new(), Simulation::start(&CommandDirs::new()));
     let mut driver = Driver::start(driven(&place, &server, &[]));
     let hooks = json!({"SessionEnd": [{"matcher": null, "hookCallbackIds": ["hook_0"]}]});
     let request = json!({"subtype": "initialize", "hooks": hooks});
@@ -27,7 +27,7 @@ fn session_whose_program_has_hooks_ends_with_its_input() {
 // REQ: SUR-3
 #[test]
 fn one_signal_ends_a_command_whose_last_lines_nobody_reads() {
-    let (place, server) = (TestDirs::new(), Server::start(&TestDirs::new()));
+    let (place, server) = (CommandDirs::new(), Simulation::start(&CommandDirs::new()));
     let mut driver = Driver::start(driven(&place, &server, &["--model", "m"]));
     driver.write(&initialize());
     // Its answer is longer than what a pipe holds.

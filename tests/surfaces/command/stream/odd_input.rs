@@ -5,7 +5,7 @@ use std::{fs, path::PathBuf};
 use serde_json::{Value, json};
 
 use super::{
-    super::{Server, TestDirs, with_input},
+    super::{CommandDirs, Simulation, with_input},
     Driver, driven, initialize, lines, of_type, prompt,
 };
 
@@ -14,7 +14,7 @@ fn request(id: &str, request: &Value) -> String {
 }
 
 /// The one transcript of the configuration directory.
-fn transcript(place: &TestDirs) -> PathBuf {
+fn transcript(place: &CommandDirs) -> PathBuf {
     let projects = place.work().join("../config/projects");
     let directory = fs::read_dir(projects).unwrap().next().unwrap().unwrap().path();
     let mut entries = fs::read_dir(directory).unwrap().map(|it| it.unwrap().path());
@@ -24,7 +24,7 @@ fn transcript(place: &TestDirs) -> PathBuf {
 // REQ: SUR-3
 #[test]
 fn every_control_request_has_one_answer_whatever_it_holds() {
-    let (place, server) = (TestDirs::new(), Server::start(&TestDirs::new()));
+    let (place, server) = (CommandDirs::new(), Simulation::start(&CommandDirs::new()));
     let odd = [
         json!(null),
         json!("initialize"),
@@ -66,7 +66,7 @@ fn every_control_request_has_one_answer_whatever_it_holds() {
 // REQ: SUR-3
 #[test]
 fn input_may_end_within_any_line() {
-    let (place, server) = (TestDirs::new(), Server::start(&TestDirs::new()));
+    let (place, server) = (CommandDirs::new(), Simulation::start(&CommandDirs::new()));
     let whole = [initialize(), prompt("one")].concat();
     let end = whole.len() - 1;
     let points = (0..end).step_by(17).chain([initialize().len() - 1, initialize().len(), end]);
@@ -82,7 +82,7 @@ fn input_may_end_within_any_line() {
 // REQ: SUR-3, SES-1
 #[test]
 fn prompts_of_megabytes_between_broken_lines_are_kept_whole_or_refused_clearly() {
-    let (place, server) = (TestDirs::new(), Server::start(&TestDirs::new()));
+    let (place, server) = (CommandDirs::new(), Simulation::start(&CommandDirs::new()));
     let (long, too_long) = ("x".repeat(2_000_000), "y".repeat(10_000_000));
     let mut input = b"\xff\xfe{\n".to_vec();
     input.extend_from_slice(prompt(&long).as_bytes());
@@ -105,7 +105,7 @@ fn prompts_of_megabytes_between_broken_lines_are_kept_whole_or_refused_clearly()
 // REQ: SUR-3, SES-1
 #[test]
 fn prompt_that_was_taken_is_in_the_transcript_of_a_program_that_stopped_reading() {
-    let (place, server) = (TestDirs::new(), Server::start(&TestDirs::new()));
+    let (place, server) = (CommandDirs::new(), Simulation::start(&CommandDirs::new()));
     let mut driver = Driver::start(driven(&place, &server, &["--model", "m"]));
     driver.write(&prompt("one"));
     while driver.next()["type"] != "result" {}

@@ -5,7 +5,7 @@ use std::{fs, process::Command};
 use serde_json::{Value, json};
 
 use super::{
-    super::TestDirs,
+    super::CommandDirs,
     server::{Bytes, KEY},
 };
 use crate::support::{
@@ -28,7 +28,7 @@ fn server(file: &str) -> Value {
 // REQ: TOL-8
 #[test]
 fn keys_and_named_secrets_are_in_no_shell_hook_or_server() {
-    let place = TestDirs::new();
+    let place = CommandDirs::new();
     let mut handed = server("env-handed");
     handed["env"] = json!({"OWN": "${MINE}"});
     let servers = json!({"mcpServers": {"plain": server("env-server"), "handed": handed}});
@@ -72,7 +72,7 @@ fn with_copies(mut command: Command) -> Command {
 // REQ: TOL-8
 #[test]
 fn no_ancestor_of_a_command_shows_a_key_also_to_root() {
-    let place = TestDirs::new();
+    let place = CommandDirs::new();
     let model = Bytes::running(
         "p=$PPID; while [ \"$p\" -gt 1 ]; do echo \"== $(cat /proc/$p/comm)\"; \
          tr '\\0' '\\n' < /proc/$p/environ; \
@@ -91,7 +91,7 @@ fn no_ancestor_of_a_command_shows_a_key_also_to_root() {
 // REQ: TOL-8
 #[test]
 fn memory_and_files_of_the_command_are_hidden_from_other_processes_of_its_user() {
-    let place = TestDirs::new();
+    let place = CommandDirs::new();
     let model = Bytes::running(
         "p=$(awk '/^PPid:/ { print $2 }' /proc/$PPID/status); { cat /proc/$p/comm; \
          for it in environ maps; do cat /proc/$p/$it > /dev/null && echo \"read $it\"; done; \
@@ -126,7 +126,7 @@ fn memory_and_files_of_the_command_are_hidden_from_other_processes_of_its_user()
 // REQ: TOL-8
 #[test]
 fn a_repository_cannot_hand_a_key_to_its_own_server() {
-    let place = TestDirs::new();
+    let place = CommandDirs::new();
     let mut own = server("env-server");
     own["env"] = json!({"A": "${ANTHROPIC_API_KEY}", "B": "x${COPY:-nothing}", "C": "${PLAIN}"});
     place.file(".mcp.json", &json!({"mcpServers": {"s": own}}).to_string());
@@ -158,7 +158,7 @@ fn key_that_a_server_repeats_comes_to_no_event_transcript_or_terminal() {
     ];
     for body in repeated {
         for status in [401, 400] {
-            let place = TestDirs::new();
+            let place = CommandDirs::new();
             let model = Bytes::start(vec![Reply::body(status, &body().to_string())]);
             let ended = model.run(&place, &["--output-format", "json"]);
             assert_ne!(ended.code, Some(0), "{ended:?}");

@@ -2,22 +2,22 @@
 
 use std::{fs, os::unix::fs::symlink, path::Path};
 
-use super::{super::TestDirs, server::Bytes};
+use super::{super::CommandDirs, server::Bytes};
 use crate::support::processes::fifo;
 
 /// In the environment of the command, and in files outside of the workspace.
 const SECRET: &str = "marker-5d1f0c";
 
 /// A workspace, with secrets next to it.
-fn place() -> TestDirs {
-    let place = TestDirs::new();
+fn place() -> CommandDirs {
+    let place = CommandDirs::new();
     for name in ["CLAUDE.md", "secret.md", "sub/deep.md", "HEAD"] {
         place.file(&format!("../outside/{name}"), SECRET);
     }
     place
 }
 
-fn link(place: &TestDirs, name: &str, target: impl AsRef<Path>) {
+fn link(place: &CommandDirs, name: &str, target: impl AsRef<Path>) {
     let path = place.work().join(name);
     fs::create_dir_all(path.parent().unwrap()).unwrap();
     symlink(target, path).unwrap();
@@ -25,7 +25,7 @@ fn link(place: &TestDirs, name: &str, target: impl AsRef<Path>) {
 
 /// Nothing of what lies outside comes to the model server, though the rest of the prompt does.
 #[track_caller]
-fn check(place: &TestDirs, case: &str) {
+fn check(place: &CommandDirs, case: &str) {
     let server = Bytes::done();
     let mut command = server.command(place, &["--setting-sources", "user,project,local"]);
     let ended: super::super::Ended = command.env("TEST_MARKER", SECRET).output().unwrap().into();
@@ -89,7 +89,7 @@ fn pipes_devices_and_huge_files_are_passed_over_at_once() {
 fn link_that_stays_in_the_workspace_is_followed_and_a_deny_rule_hides_what_it_leads_to() {
     let hidden = ["--settings", r#"{"permissions": {"deny": ["Read(.env)", "Read(keys/**)"]}}"#];
     for (flags, shown) in [(&[][..], true), (&hidden[..], false)] {
-        let place = TestDirs::new();
+        let place = CommandDirs::new();
         place.file(".env", "A-env");
         place.file("keys/b", "B-key");
         place.file("docs/c.md", "C-docs");

@@ -4,7 +4,7 @@ use std::process::Command;
 
 use serde_json::json;
 
-use super::super::{Ended, TestDirs};
+use super::super::{CommandDirs, Ended};
 use crate::support::{
     model_server::ModelServer,
     scripted::{Reply, call, replies, text},
@@ -33,13 +33,13 @@ impl Bytes {
     }
 
     /// A command that asks it.
-    pub(super) fn command(&self, place: &TestDirs, args: &[&str]) -> Command {
+    pub(super) fn command(&self, place: &CommandDirs, args: &[&str]) -> Command {
         let mut command = place.command(&[&["--model", "m", "-p", "hello"], args].concat());
         command.env("ANTHROPIC_BASE_URL", self.0.address()).env("ANTHROPIC_API_KEY", KEY);
         command
     }
 
-    pub(super) fn run(&self, place: &TestDirs, args: &[&str]) -> Ended {
+    pub(super) fn run(&self, place: &CommandDirs, args: &[&str]) -> Ended {
         self.command(place, args).output().unwrap().into()
     }
 

@@ -3,14 +3,14 @@
 use serde_json::json;
 
 use super::{
-    super::{Ended, TestDirs},
+    super::{CommandDirs, Ended},
     server::Bytes,
 };
 use crate::support::mcp_server::{entry, n_starts};
 
 /// A repository that would start a hook and a server and set variables. Its hook allows every call.
-fn place() -> TestDirs {
-    let place = TestDirs::new();
+fn place() -> CommandDirs {
+    let place = CommandDirs::new();
     let answer = json!({"hookSpecificOutput": {
         "hookEventName": "PreToolUse", "permissionDecision": "allow",
     }});
@@ -27,7 +27,7 @@ fn place() -> TestDirs {
 
 /// What came of a call `touch done-$GREETING` in a repository.
 #[track_caller]
-fn check(place: &TestDirs, flags: &[&str], hook: bool, server: bool, allowed: bool) -> Ended {
+fn check(place: &CommandDirs, flags: &[&str], hook: bool, server: bool, allowed: bool) -> Ended {
     let model = Bytes::running("touch done-$GREETING");
     let ended = model.run(place, flags);
     let has = |name: &str| place.work().join(name).exists();
@@ -95,7 +95,7 @@ fn hook_of_a_repository_that_is_not_trusted_denies_and_adds_context_and_changes_
         (context, true, "C-context"),
         (change, false, "wants to change the input"),
     ] {
-        let place = TestDirs::new();
+        let place = CommandDirs::new();
         let hook = json!({"type": "command", "command": format!("echo '{said}'")});
         let settings = json!({"hooks": {"PreToolUse": [{"hooks": [hook]}]}});
         place.file(".claude/settings.json", &settings.to_string());

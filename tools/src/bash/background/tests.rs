@@ -27,12 +27,12 @@ use crate::{
 /// How long anything may take that is waited for.
 const LIMIT: Duration = Duration::from_secs(60);
 
-struct Rig {
+struct ShellRig {
     world: World,
     host: Arc<TaskHost>,
 }
 
-impl Rig {
+impl ShellRig {
     fn new(settings: ShellSettings) -> Self {
         let (mut world, host) = (World::new(), Arc::new(TaskHost::default()));
         world.context.processes = Some(host.clone());
@@ -112,7 +112,7 @@ impl Reader {
 // REQ: TOL-6, TOL-8
 #[test]
 fn output_is_read_once_and_by_filter_and_the_end_is_shown() {
-    let mut rig = Rig::new(ShellSettings::default());
+    let mut rig = ShellRig::new(ShellSettings::default());
     let (up, go) = (rig.pipe("up"), rig.pipe("go"));
     block_on(async {
         let mut up = up.reader();
@@ -157,7 +157,7 @@ fn output_is_read_once_and_by_filter_and_the_end_is_shown() {
 // REQ: TOL-8
 #[test]
 fn killed_command_leaves_no_process_and_no_guard() {
-    let mut rig = Rig::new(ShellSettings::default());
+    let mut rig = ShellRig::new(ShellSettings::default());
     let alive = rig.pipe("alive");
     block_on(async {
         let mut alive = alive.reader();
@@ -192,7 +192,7 @@ fn command_at_its_time_limit_goes_on_unless_that_makes_no_sense_or_is_off() {
         (ShellSettings::default(), "git version; read line < gate", false),
     ];
     for (settings, command, goes_on) in cases {
-        let mut rig = Rig::new(settings);
+        let mut rig = ShellRig::new(settings);
         let gate = rig.pipe("gate");
         block_on(async {
             let input = json!({"command": command, "timeout": 300});
@@ -223,7 +223,7 @@ fn number_and_time_in_the_background_are_bounded() {
         max_background_seconds: NonZeroU64::new(1),
         ..ShellSettings::default()
     };
-    let mut rig = Rig::new(settings);
+    let mut rig = ShellRig::new(settings);
     block_on(async {
         assert_eq!(rig.start("sleep 1000").await.error, None);
         let second = rig.start("echo never").await;
@@ -245,7 +245,7 @@ fn number_and_time_in_the_background_are_bounded() {
 // REQ: TOL-8
 #[test]
 fn flood_of_a_gigabyte_fills_no_more_than_its_file() {
-    let mut rig = Rig::new(ShellSettings::default());
+    let mut rig = ShellRig::new(ShellSettings::default());
     block_on(async {
         let started = rig.start("yes | head -c 1000000000; echo end").await;
         let path = structured(&started)["persistedOutputPath"].as_str().unwrap().to_owned();
@@ -265,7 +265,7 @@ fn flood_of_a_gigabyte_fills_no_more_than_its_file() {
 // REQ: TOL-8
 #[test]
 fn command_whose_owner_is_dropped_is_gone() {
-    let mut rig = Rig::new(ShellSettings::default());
+    let mut rig = ShellRig::new(ShellSettings::default());
     let alive = rig.pipe("alive");
     block_on(async {
         let mut alive = alive.reader();
