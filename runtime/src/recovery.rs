@@ -135,24 +135,20 @@ pub struct RecoveryDecision {
 
 /// What was decided in one turn.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct RecoveryLedger {
+pub(crate) struct RecoveryLedger {
     model: usize,
     /// Milliseconds of attempts that ended in silence, of both purposes.
     silent_ms: u64,
+    /// What was decided so far, oldest first; at most `MAX_DECISIONS`.
     decided: Vec<RecoveryDecision>,
 }
 
 impl RecoveryLedger {
-    /// At the start of a turn.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
     /// Decides what to do about a failure and counts it.
     ///
     /// An answer that the output ceiling cut comes as [`FailureClass::MaxOutput`], a refusal as
     /// [`FailureClass::Refusal`], and so on; see `step5_model_call::failure::of_answer`.
-    pub fn decide(&mut self, failure: &ModelFailure, situation: &Situation<'_>) -> Remedy {
+    pub(crate) fn decide(&mut self, failure: &ModelFailure, situation: &Situation<'_>) -> Remedy {
         if failure.class == FailureClass::Timeout {
             self.silent_ms = self.silent_ms.saturating_add(situation.took_ms);
         }
@@ -177,25 +173,20 @@ impl RecoveryLedger {
         remedy
     }
 
-    /// What was decided so far, oldest first; at most `MAX_DECISIONS`.
-    pub fn decided(&self) -> &[RecoveryDecision] {
-        &self.decided
-    }
-
     /// The model in use: its place in the chain.
-    pub fn model(&self) -> usize {
+    pub(crate) fn model(&self) -> usize {
         self.model
     }
 
     /// Whether another provider is left in the chain: who is asked next when the one in use is away.
     /// `providers` is as in [`Situation`].
-    pub fn has_other_provider(&self, providers: &[usize]) -> bool {
+    pub(crate) fn has_other_provider(&self, providers: &[usize]) -> bool {
         self.next_provider(providers).is_some()
     }
 
     /// How long the next attempt may be silent, in milliseconds, if that is not for the settings alone
     /// to say: it is made after silence, within `MAX_SILENT_MS`.
-    pub fn patience_ms(&self) -> Option<u64> {
+    pub(crate) fn patience_ms(&self) -> Option<u64> {
         let left = MAX_SILENT_MS.saturating_sub(self.silent_ms);
         (0 < self.silent_ms && 0 < left).then_some(left)
     }

@@ -134,7 +134,7 @@ pub(crate) struct ModelState {
     /// Digest and size of the request under way.
     pub request: (crate::digest::Digest, u64),
     /// What was tried, and how often.
-    pub ledger: RecoveryLedger,
+    pub(crate) ledger: RecoveryLedger,
     /// The answer of the model, once it has come.
     pub answer: Option<ModelAnswer>,
     /// The line of the answer.

@@ -86,7 +86,7 @@ fn behind(length: usize) -> usize {
 
 #[track_caller]
 fn check_caps(ledger: &RecoveryLedger, n_models: usize) {
-    let decided = ledger.decided();
+    let decided = &ledger.decided;
     let count = |is: fn(&Remedy) -> bool| decided.iter().filter(|it| is(&it.remedy)).count();
     assert!(count(|it| matches!(it, EscalateOutput { .. })) <= MAX_ESCALATIONS as usize);
     assert!(count(|it| *it == CollapseContext) <= 1);
@@ -113,7 +113,7 @@ fn check_caps(ledger: &RecoveryLedger, n_models: usize) {
 fn after_every_sequence_of_seven_outcomes_all_counts_hold() {
     for providers in [&[0][..], &[0, 0], &[0, 1, 2, 2]] {
         let situation = Situation { providers, ..SITUATION };
-        let start = TurnWalk { ledger: RecoveryLedger::new(), situation, n_calls: 0 };
+        let start = TurnWalk { ledger: RecoveryLedger::default(), situation, n_calls: 0 };
         let mut seen = SequenceCounts::default();
         walk(&start, 0, &mut seen);
         assert_eq!(seen.sequences, 335_922);
@@ -127,7 +127,7 @@ fn after_every_sequence_of_seven_outcomes_all_counts_hold() {
 fn a_turn_that_only_meets_these_outcomes_ends_after_at_most_sixteen_failures() {
     // Ten retries, three escalations, one collapse, one compaction, and the end.
     let mut longest = 0;
-    let mut open = vec![(RecoveryLedger::new(), SITUATION.max_tokens, 0usize)];
+    let mut open = vec![(RecoveryLedger::default(), SITUATION.max_tokens, 0usize)];
     let mut known = std::collections::BTreeSet::new();
     while let Some((ledger, max_tokens, n)) = open.pop() {
         for class in OUTCOMES.into_iter().flatten() {
@@ -139,11 +139,11 @@ fn a_turn_that_only_meets_these_outcomes_ends_after_at_most_sixteen_failures() {
                 EscalateOutput { max_tokens } => situation.max_tokens = max_tokens,
                 _ => {}
             }
-            if ledger.decided().last().is_some_and(|it| it.remedy == Surface) {
+            if ledger.decided.last().is_some_and(|it| it.remedy == Surface) {
                 continue;
             }
             // What is left of the counts is all that decides what comes; each such state once.
-            let count = |action| ledger.decided().iter().filter(|it| it.action == action).count();
+            let count = |action| ledger.decided.iter().filter(|it| it.action == action).count();
             let state = [
                 ledger.n_retries(Purpose::Turn) as usize,
                 count(Action::RaiseCeiling),
