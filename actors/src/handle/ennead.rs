@@ -1,4 +1,7 @@
 //! The handle to a process full of agents.
+//!
+//! [`Ennead::open`] looks at the options (`check.rs`), joins MCP servers, puts together what the session is
+//! opened with (`setup.rs`), and has a shard (`shard.rs`) spawn it.
 
 mod approvals;
 mod check;
