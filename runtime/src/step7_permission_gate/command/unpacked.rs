@@ -3,7 +3,9 @@
 //!
 //! Programs that a command starts may make links as well; those are not seen.
 
-use super::{CommandContext, CommandPart, PathTarget, named::named, part::base, unpackers::is_unpacker};
+use super::{
+    CommandContext, CommandPart, PathTarget, named::named, part::base, unpackers::is_unpacker,
+};
 use crate::step7_permission_gate::{path_rule::lies_in, shell::word::Word};
 
 /// Directories of one command that are followed; with more of them every path counts as below one.

@@ -29,7 +29,7 @@ fn check(world: World, end: RunEnd) -> Play {
     play.run("and now?");
     let sent = view::compile(&play.conversation.history.to_messages());
     assert!(view::is_acceptable_for(
-        view::Target::default(),
+        view::ViewTarget::default(),
         &sent.messages[..sent.messages.len() - 1]
     ));
     play
