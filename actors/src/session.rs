@@ -6,7 +6,8 @@
 //! started it as a sub-agent. Idle, a session is this actor, its writer and nothing else.
 //!
 //! A prompt arrives from [`SessionHandle`] as [`SessionMsg::Prompt`]; the machine queues it
-//! (`session/queue.rs` in `runtime`), and `turn_handles.rs` starts the supervisor of its first turn.
+//! (`session/queue.rs` in `runtime`). What the machine wants done then is carried out in `session_effects.rs`;
+//! to begin a turn, that has `turn_handles.rs` spawn its supervisor.
 
 pub(crate) mod agents;
 pub(crate) mod background;

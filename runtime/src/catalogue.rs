@@ -15,6 +15,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use serde::{Deserialize, Serialize};
 
 pub(crate) use names::canonical;
+use names::without_region;
 pub use overrides::{CatalogueOverrides, NotACatalogue};
 pub use price::{LongPrompt, Money, Prices};
 pub use thinking::{Disabling, Effort, Sampling, ThinkingDisplay, ThinkingSupport};
@@ -67,7 +68,7 @@ pub struct ModelFacts {
     /// Hundredths of the output ceiling that are the thinking budget of a model which takes one and is
     /// asked to reason as it sees fit.
     pub reasoning_percent: u8,
-    /// Its names on platforms that do not use `id`.
+    /// Its names on platforms that do not use `id`; it is found under each.
     #[serde(skip_serializing_if = "PlatformIds::is_empty")]
     pub ids: PlatformIds,
     /// Where these facts are from, and when they were looked up.
@@ -75,7 +76,8 @@ pub struct ModelFacts {
     pub source: String,
 }
 
-/// Names of a model where they follow no rule.
+/// Names of a model on other platforms, such as the ARN of an inference profile. [`Catalogue::find`] knows
+/// them, in addition to those that its rules make.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct PlatformIds {
@@ -118,6 +120,14 @@ impl PlatformIds {
     fn is_empty(&self) -> bool {
         *self == Self::default()
     }
+
+    /// Whether a platform calls the model this, with a region in front or without.
+    fn have(&self, name: &str) -> bool {
+        let is_one = |it: &str| {
+            [&self.bedrock_runtime, &self.vertex].into_iter().any(|id| id.as_deref() == Some(it))
+        };
+        is_one(name) || is_one(without_region(name))
+    }
 }
 
 impl Catalogue {
@@ -142,7 +152,8 @@ impl Catalogue {
     pub fn find(&self, name: &str) -> Option<&Arc<ModelFacts>> {
         let name = self.resolve(name);
         let by_rule = || Some(canonical(name)).filter(|it| *it != name);
-        self.models.get(name).or_else(|| self.models.get(by_rule()?))
+        let by_platform = || self.models.values().find(|it| it.ids.have(name));
+        self.models.get(name).or_else(|| self.models.get(by_rule()?)).or_else(by_platform)
     }
 
     /// What is known under these names and no others.

@@ -34,6 +34,7 @@ pub(crate) use pressure::{Trigger, under_pressure};
 pub(crate) use shaper5_auto_compact::shrink;
 pub use shaper5_auto_compact::{SummaryRequest, apply_summary};
 
+use self::shaper3_microcompact::Clearing;
 use crate::{
     digest::Digest,
     ids::ToolName,
@@ -190,6 +191,10 @@ pub enum StageResult {
     NeedsSummary(Box<SummaryRequest>),
 }
 
+/// What a trigger found that its stage would look for again.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Due(Option<Clearing>);
+
 /// Whether this stage would do anything here. Pure and cheap: looks at kept counts, not at texts.
 ///
 /// # Errors
@@ -199,26 +204,42 @@ pub fn trigger(
     stage: Stage,
     context: &ShapedContext,
     setup: &ShaperSetup,
-) -> Result<(), &'static str> {
-    match stage {
+) -> Result<Due, &'static str> {
+    let holds = match stage {
         Stage::BudgetReduction => shaper1_budget_reduction::trigger(context, setup),
         Stage::Snip => shaper2_snip::trigger(context, setup),
-        Stage::Microcompact => shaper3_microcompact::trigger(context, setup),
+        Stage::Microcompact => {
+            return shaper3_microcompact::due(context, setup).map(|it| Due(Some(it)));
+        }
         Stage::ContextCollapse => shaper4_context_collapse::trigger(context, setup),
         Stage::AutoCompact => shaper5_auto_compact::trigger(context, setup),
         Stage::OverflowReduction => overflow_reduction::trigger(context, setup),
-    }
+    };
+    holds.map(|()| Due::default())
 }
 
 /// Runs one stage. Where its [`trigger()`] does not hold, the context comes back unchanged.
 pub fn run_stage(stage: Stage, context: &ShapedContext, setup: &ShaperSetup) -> StageResult {
-    if let Err(why) = trigger(stage, context, setup) {
-        return StageResult::Unchanged { why: why.into() };
+    match trigger(stage, context, setup) {
+        Ok(due) => run_due(stage, context, setup, &due),
+        Err(why) => StageResult::Unchanged { why: why.into() },
     }
+}
+
+/// Runs a stage whose [`trigger()`] found this for the same context and setup.
+pub(crate) fn run_due(
+    stage: Stage,
+    context: &ShapedContext,
+    setup: &ShaperSetup,
+    due: &Due,
+) -> StageResult {
     let result = match stage {
         Stage::BudgetReduction => shaper1_budget_reduction::run(context, setup),
         Stage::Snip => shaper2_snip::run(context, setup),
-        Stage::Microcompact => shaper3_microcompact::run(context, setup),
+        Stage::Microcompact => match &due.0 {
+            Some(clearing) => shaper3_microcompact::run(context, setup, clearing),
+            None => return run_stage(stage, context, setup),
+        },
         Stage::ContextCollapse => shaper4_context_collapse::run(context, setup),
         Stage::AutoCompact => shaper5_auto_compact::run(context, setup),
         Stage::OverflowReduction => overflow_reduction::run(context, setup),

@@ -13,6 +13,7 @@ pub mod gate;
 pub mod permit;
 pub mod setup;
 
+mod call_input;
 pub(crate) mod command;
 pub mod conformance;
 pub mod isolation;

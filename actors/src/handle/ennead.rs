@@ -1,14 +1,17 @@
 //! The handle to a process full of agents.
+//!
+//! [`Ennead::open`] looks at the options (`check.rs`), joins MCP servers, puts together what the session is
+//! opened with (`setup.rs`), and has a shard (`shard.rs`) spawn it.
 
 mod approvals;
 mod check;
 mod given;
 mod inspect;
 mod place;
+mod setup;
 
 use std::{
     num::NonZeroU32,
-    path::Path,
     sync::{
         Arc, Mutex, PoisonError,
         atomic::{AtomicUsize, Ordering},
@@ -19,51 +22,26 @@ use ennead_runtime::{
     catalogue::Catalogue,
     entropy::EntropyStream,
     ids::SessionId,
-    permission::PermissionMode,
-    run::{
-        agent_types::{AgentType, listing},
-        conversation::Conversation,
-        facts::{REVISION, SessionFacts},
-    },
     step1_settings_resolution::{LayerText, Merged},
-    step5_model_call::wire_format::Provider,
-    step7_permission_gate::Handler,
-    tool::ToolSpec,
-    transcript::entry::LineFrame,
 };
 use tokio::sync::oneshot;
 
-use self::{
-    check::Looked,
-    given::{endpoints, layers},
-    place::layout,
-};
+use self::{check::Looked, given::layers};
 use crate::{
-    groundwork::{
-        directory::Directory,
-        mailbox::Mailbox,
-        redaction::{PatternsInUse, Redaction},
-        spans,
-    },
-    options::{Endpoint, Options, SessionOptions, credentials::secret_variables},
+    groundwork::{directory::Directory, mailbox::Mailbox, redaction::PatternsInUse},
+    options::{Options, SessionOptions},
     ports::{
         errors::{OpenError, StartError},
-        events::{EventHub, EventsOfAll},
-        in_process_hook::Hooks,
+        events::EventsOfAll,
     },
     services::{
         approval::pending::Approvals,
         governor::Governors,
         mcp_server::{self, Joined, McpServers},
     },
-    session::{
-        OpenPlan, SessionContext, SessionHandle, SessionMsg, SessionSetup,
-        background::SessionShells, tools::SessionTools,
-    },
+    session::{SessionHandle, SessionMsg},
     shard::{ShardHandle, ShardMsg},
-    storage::archive::guard,
     turn::model_call::learned::Learned,
-    world::sources::memory_directory,
 };
 #[cfg(feature = "simulated")]
 use ennead_simulated::Playbook;
@@ -246,148 +224,12 @@ impl Ennead {
             }
         }
     }
-
-    fn setup(
-        &self,
-        options: SessionOptions,
-        shard: &ShardHandle,
-        id: SessionId,
-        joined: Joined,
-        looked: Looked,
-        redaction: Redaction,
-    ) -> Result<Box<SessionSetup>, OpenError> {
-        let Looked { place, mut real_paths, layers, first: first_look, .. } = looked;
-        let layout = layout(&self.options.environment, &options, &place)?;
-        let file = layout.session(&id).map_err(|it| OpenError::BadId(it.id))?;
-        if options.id.is_some() && options.transcripts.is_none() {
-            guard::check_session(&file).map_err(OpenError::UnsafeTranscripts)?;
-        }
-        real_paths.follow(&place.home);
-        match &options.id {
-            Some(_) => drop(real_paths.follow(&file.beside)),
-            None => real_paths.follow_new(&file.beside),
-        }
-        let endpoints = endpoints(&options);
-        let catalogue = self.learned.over(&self.catalogue, &endpoints);
-        let merged = self.merged(&layers, &catalogue);
-        let durability = merged.resolved.settings.durability;
-        let provider = |it: &Endpoint| Provider { name: it.provider.clone(), format: it.format };
-        // Who has no home keeps nothing there.
-        let keeps_notes = options.reads_sources && place.home != Path::new("/");
-        let notes = keeps_notes.then(|| memory_directory(&place));
-        let facts = Arc::new(SessionFacts {
-            revision: REVISION,
-            session: id.clone(),
-            agent: None,
-            agent_type: "".into(),
-            depth: 0,
-            workspace: text(&place.workspace),
-            within: Vec::new(),
-            home: text(&place.home),
-            real: real_paths.real,
-            directory: text(&file.beside),
-            memory: notes.map(|it| text(&it)),
-            transcript: text(&file.file),
-            tools: options
-                .tools
-                .iter()
-                .map(|it| offered(it.spec(), &options.agent_types))
-                .collect(),
-            agents: Arc::default(),
-            agent_types: options.agent_types,
-            handler: match options.approver.is_some() || options.answers_by_handle {
-                true => Handler::Approver,
-                false => Handler::None,
-            },
-            has_policy: options.policy.is_some(),
-            may_bypass: options.may_bypass
-                || merged.resolved.settings.permissions.mode == PermissionMode::BypassPermissions,
-            shows_secrets: !redaction.is_for_model(),
-            layers,
-            reads_settings: options.reads_settings,
-            streams: options.streams,
-            providers: endpoints.iter().map(provider).collect(),
-        });
-        let frame = LineFrame {
-            session: id.clone(),
-            agent: None,
-            cwd: Arc::clone(&facts.workspace),
-            git_branch: None,
-            version: env!("CARGO_PKG_VERSION"),
-        };
-        let Joined { notices, servers, starting } = joined;
-        let shared = SessionContext {
-            session: id.clone(),
-            facts: Arc::clone(&facts),
-            world: shard.world.clone(),
-            place,
-            guard: None,
-            learned: self.learned.clone(),
-            limiters: endpoints.iter().map(|it| self.governors.of(it)).collect(),
-            endpoints: Arc::clone(&endpoints),
-            tenant: options.tenant.unwrap_or_default(),
-            tools: SessionTools::new(&options.tools),
-            servers,
-            shells: SessionShells::default(),
-            hub: EventHub::of_session(
-                id.clone(),
-                self.events.0.clone(),
-                redaction.redactor().clone(),
-            ),
-            span: spans::session(None, &id),
-            directory: self.directory.clone(),
-            approvals: self.approvals.clone(),
-            approver: options.approver,
-            policy: options.policy,
-            answers_by_handle: options.answers_by_handle,
-            breakpoints: self.options.breakpoints.clone(),
-            hooks: Hooks::new(options.hooks),
-            hook_chain: match &self.options.hook_chain {
-                Some(chain) => chain.clone().into(),
-                None => self.options.environment.hook_chain().into(),
-            },
-            secret_variables: secret_variables(&endpoints),
-            redaction,
-            reads_sources: options.reads_sources,
-            goes_on_from: options.goes_on_from.map(Into::into),
-            system_prompt: options.system_prompt,
-            append_system_prompt: options.append_system_prompt,
-            bare_system_prompt: options.bare_system_prompt,
-            static_system_prompt: options.static_system_prompt,
-        };
-        // In a box, since the future of the one that opens a session would carry it to its end.
-        Ok(Box::new(SessionSetup {
-            shared: Arc::new(shared),
-            conversation: Conversation::new(facts, self.stream.child(id.as_str()))
-                .with_catalogue(catalogue)
-                .with_merged(merged),
-            archive: shard.archive.clone(),
-            open: OpenPlan { place: file, frame, durability, meta: None, first_look },
-            parent: None,
-            layout,
-            notices,
-            starting,
-        }))
-    }
 }
 
 /// From the operating system's source of randomness, by way of a hasher that is seeded from it.
 fn seed_of_the_system() -> u64 {
     use std::hash::{BuildHasher, RandomState};
     RandomState::new().hash_one(std::process::id())
-}
-
-/// The description of a tool as models read it: the tool that starts agents lists those of the session.
-fn offered(spec: &ToolSpec, agent_types: &[AgentType]) -> Arc<ToolSpec> {
-    let mut spec = spec.clone();
-    if let Some(listing) = listing(agent_types).filter(|_| spec.name.as_str() == "Agent") {
-        spec.description = format!("{}{listing}", spec.description).into();
-    }
-    Arc::new(spec)
-}
-
-fn text(path: &Path) -> Arc<str> {
-    path.to_string_lossy().as_ref().into()
 }
 
 fn is_uuid(text: &str) -> bool {

@@ -1,4 +1,5 @@
-//! Carries events from a session to its listeners.
+//! Carries events from a session to its listeners: to each as they are, through `channel.rs` in the form that one
+//! place needs, and through `events/everywhere.rs` those of all sessions.
 //!
 //! Events are numbered without gaps per session. Publishing never waits, and what waits
 //! for a listener is bounded ([`CAPACITY`], [`MAX_BYTES`]). A slow listener gets deltas joined and

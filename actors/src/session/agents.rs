@@ -12,7 +12,7 @@ use std::{collections::BTreeMap, num::NonZeroU32, sync::Arc};
 
 use ennead_runtime::{
     event::Event,
-    ids::{AgentId, SessionId},
+    ids::AgentId,
     lease::Lease,
     output::OutputSettings,
     permission::{PermissionMode, Scope},
@@ -29,13 +29,9 @@ use tokio::sync::oneshot;
 pub(crate) use self::report::AgentPort;
 use super::{
     Gone, OpenPlan, Prompt, RunError, RunOutcome, Session, SessionMsg, SessionSetup, SessionState,
-    SpawnRequest, background::SessionShells, context::SessionContext,
+    SpawnRequest, context::AgentContext,
 };
-use crate::{
-    groundwork::{mailbox::Mailbox, spans, supervision::spawn},
-    ports::events::EventHub,
-    services::mcp_server::SessionServers,
-};
+use crate::groundwork::{mailbox::Mailbox, supervision::spawn};
 
 /// Where a sub-agent is in its tree.
 #[derive(Clone, Debug)]
@@ -274,38 +270,13 @@ impl SessionState {
             facts.layers.push(LayerText { scope: Scope::CliArg, source, text });
         }
         let facts = Arc::new(facts);
-        let shared = SessionContext {
-            session: SessionId::of_agent(&facts.session, agent),
+        let shared = parent.of_agent(AgentContext {
+            agent,
             facts: Arc::clone(&facts),
-            world: parent.world.clone(),
             place: files,
             guard,
-            endpoints: parent.endpoints.clone(),
-            limiters: Arc::clone(&parent.limiters),
-            learned: parent.learned.clone(),
-            tenant: parent.tenant.clone(),
-            tools: parent.tools.clone(),
-            servers: SessionServers::default(),
-            shells: SessionShells::default(),
-            hub: EventHub::new(Some((parent.hub.clone(), agent.clone()))),
-            span: spans::session(Some(&parent.span), &SessionId::of_agent(&facts.session, agent)),
-            directory: parent.directory.clone(),
-            approvals: parent.approvals.clone(),
-            approver: parent.approver.clone(),
-            policy: parent.policy.clone(),
-            answers_by_handle: parent.answers_by_handle,
-            breakpoints: parent.breakpoints.clone(),
-            hooks: parent.hooks.clone(),
-            hook_chain: Arc::clone(&parent.hook_chain),
-            secret_variables: Arc::clone(&parent.secret_variables),
-            redaction: parent.redaction.clone(),
-            reads_sources: parent.reads_sources,
-            goes_on_from: None,
-            system_prompt: Some(kind.system_prompt.to_string()),
-            append_system_prompt: None,
-            bare_system_prompt: false,
-            static_system_prompt: parent.static_system_prompt,
-        };
+            system_prompt: kind.system_prompt.to_string(),
+        });
         let mut meta = serde_json::json!({
             "agentType": &*kind.name,
             "toolUseId": order.tool_use,

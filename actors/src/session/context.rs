@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use ennead_runtime::{
-    ids::{EntryId, SessionId, TenantId},
+    ids::{AgentId, EntryId, SessionId, TenantId},
     ports::{BoxFuture, WorkGuard},
     run::facts::SessionFacts,
 };
@@ -12,6 +12,7 @@ use crate::{
     groundwork::{
         directory::{ActorKind, Directory},
         redaction::Redaction,
+        spans,
         supervision::Job,
     },
     options::{Breakpoints, Endpoint},
@@ -27,7 +28,7 @@ use crate::{
 };
 
 /// What the actors of one session have in common.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct SessionContext {
     /// The session; of a sub-agent the name it has in the directory.
     pub(crate) session: SessionId,
@@ -51,7 +52,7 @@ pub(crate) struct SessionContext {
     /// Its MCP servers; a sub-agent has none of its own.
     pub(crate) servers: SessionServers,
     /// Its commands in the background.
-    pub(crate) shells: SessionShells,
+    pub(crate) shells: Arc<SessionShells>,
     pub(crate) hub: EventHub,
     /// The span of all that is done for the session.
     pub(crate) span: tracing::Span,
@@ -87,7 +88,37 @@ pub(crate) struct SessionContext {
     pub(crate) static_system_prompt: bool,
 }
 
+/// What a sub-agent has of its own.
+pub(crate) struct AgentContext<'a> {
+    pub(crate) agent: &'a AgentId,
+    pub(crate) facts: Arc<SessionFacts>,
+    pub(crate) place: SessionDirs,
+    pub(crate) guard: Option<WorkGuard>,
+    pub(crate) system_prompt: String,
+}
+
 impl SessionContext {
+    /// The context of a sub-agent of this session: the same but for what is its own. It is not opened by
+    /// an embedder, so nothing that options give to one session alone is handed on.
+    pub(crate) fn of_agent(&self, own: AgentContext<'_>) -> Self {
+        let session = SessionId::of_agent(&own.facts.session, own.agent);
+        Self {
+            hub: EventHub::new(Some((self.hub.clone(), own.agent.clone()))),
+            span: spans::session(Some(&self.span), &session),
+            session,
+            facts: own.facts,
+            place: own.place,
+            guard: own.guard,
+            servers: SessionServers::default(),
+            shells: Arc::default(),
+            goes_on_from: None,
+            system_prompt: Some(own.system_prompt),
+            append_system_prompt: None,
+            bare_system_prompt: false,
+            ..self.clone()
+        }
+    }
+
     /// A leaf that works for this session.
     pub(crate) fn job(&self, kind: ActorKind, work: BoxFuture<'static, ()>) -> Job {
         Job::new(kind, Some(self.session.clone()), self.directory.clone(), work)

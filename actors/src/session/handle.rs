@@ -1,4 +1,7 @@
 //! What an embedder holds of a session.
+//!
+//! A prompt takes a slot of the session's mailbox and leaves as `SessionMsg::Prompt`, with the way for its
+//! outcome to come back; `session.rs` says what becomes of it. Steering goes past the mailbox.
 
 use std::{path::PathBuf, sync::Arc};
 

@@ -1,4 +1,5 @@
-//! The handles of the turn under way: its supervisor, and what its calls leave for the session.
+//! Spawns the supervisor of a turn, and holds what the session has of the turn under way: that supervisor, and
+//! what its calls leave for the session.
 
 use std::{sync::Arc, time::Duration};
 

@@ -4,6 +4,9 @@
 //! slot of every call is kept until the turn ends, so the call after the last slot is refused,
 //! however fast the others end. Executors answer the turn themselves; the dispatcher answers for those
 //! that end without a word.
+//!
+//! The tools themselves are in the crate `ennead-tools`, one file each; what a call may use of its session is
+//! put together in `turn_supervisor/tool_context.rs`.
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 

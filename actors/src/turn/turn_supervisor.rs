@@ -9,11 +9,11 @@
 //! `tool_dispatcher.rs`, and comes back as an input of the turn; what the session must write goes to it as a
 //! message.
 
+mod awaited_children;
 mod dispatch;
 mod message;
 mod open_question;
 mod progress;
-mod questions;
 mod tool_context;
 mod tree_admission;
 mod turn_effects;

@@ -9,15 +9,20 @@ const REGIONS: [&str; 7] = ["us", "eu", "apac", "jp", "au", "us-gov", "global"];
 pub(crate) fn canonical(name: &str) -> &str {
     let name = name.trim();
     let name = name.strip_suffix("[1m]").unwrap_or(name);
-    let name = match name.split_once('.') {
-        Some((region, name)) if REGIONS.contains(&region) => name,
-        _ => name,
-    };
+    let name = without_region(name);
     let makers = ["anthropic.", "anthropic/", "openai/", "models/"];
     let name = makers.iter().find_map(|it| name.strip_prefix(it)).unwrap_or(name);
     let name = name.split_once('@').map_or(name, |(name, _)| name);
     let name = name.strip_suffix("-latest").unwrap_or(name);
     without_date(without_version(name))
+}
+
+/// Returns the name without a region such as `us.`.
+pub(super) fn without_region(name: &str) -> &str {
+    match name.split_once('.') {
+        Some((region, name)) if REGIONS.contains(&region) => name,
+        _ => name,
+    }
 }
 
 /// Returns the name without a version such as `-v1` or `-v1:0`.

@@ -60,13 +60,29 @@ fn one_model_is_found_by_all_its_names() {
     }
 }
 
+// REQ: CTX-4
 #[test]
-fn names_on_platforms_are_given_where_no_rule_makes_them() {
+fn model_is_found_under_each_of_its_names_on_other_platforms() {
     let catalogue = Catalogue::built_in();
-    let ids = &catalogue.find("haiku").unwrap().ids;
-    assert_eq!(ids.bedrock_runtime.as_deref(), Some("anthropic.claude-haiku-4-5-20251001-v1:0"));
-    assert_eq!(ids.vertex.as_deref(), Some("claude-haiku-4-5@20251001"));
-    assert_eq!(catalogue.find("claude-opus-5").unwrap().ids, PlatformIds::default());
+    for facts in catalogue.models() {
+        let PlatformIds { bedrock_runtime, vertex } = &facts.ids;
+        for name in bedrock_runtime.iter().chain(vertex) {
+            assert_eq!(catalogue.find(name), Some(facts), "{name}");
+        }
+    }
+    // No rule makes such a name of another.
+    let profile = "arn:aws:bedrock:us-east-1:111122223333:application-inference-profile/abc";
+    let ids = json!({"bedrock_runtime": profile, "vertex": "house-model"});
+    let over = json!({"models": {"claude-opus-5": {"ids": ids}}});
+    let over: CatalogueOverrides = serde_json::from_value(over).unwrap();
+    let (named, wrong) = catalogue.with(&over);
+    assert!(wrong.is_empty(), "{wrong:?}");
+    for name in [profile, "house-model", "eu.house-model"] {
+        assert_eq!(catalogue.find(name), None, "{name}");
+        assert_eq!(named.find(name).map(|it| &*it.id), Some("claude-opus-5"), "{name}");
+        let recorded = named.excerpt([name]);
+        assert_eq!(recorded.find(name), named.find("claude-opus-5"), "{name}");
+    }
 }
 
 // REQ: CTX-4

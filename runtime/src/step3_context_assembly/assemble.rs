@@ -204,12 +204,6 @@ impl Assembled {
     }
 }
 
-/// Places the nine sources. Equal arguments give equal contexts.
-#[cfg(test)]
-fn assemble_context(sources: &Sources, conversation: &[Arc<Message>]) -> Assembled {
-    assemble_grown(sources, conversation.to_vec(), &mut CountedMessages::default())
-}
-
 /// Places the nine sources around a conversation of which a part may have been counted before. Equal
 /// arguments give equal contexts.
 pub(crate) fn assemble_grown(

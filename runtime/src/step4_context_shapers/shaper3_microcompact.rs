@@ -21,37 +21,56 @@ use crate::{
 
 const MS_PER_MINUTE: u64 = 60_000;
 
-/// What is cleared.
-enum Cleared {
-    /// All old results.
-    Old,
-    /// These old results, which later ones superseded.
-    Superseded(BTreeSet<ToolUseId>),
-    /// These, which are superseded or long, the oldest ones.
-    Oldest(BTreeSet<ToolUseId>),
+/// Which results are cleared. Found once, by the trigger, and handed to what clears them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Clearing {
+    reason: Reason,
+    /// The results: which message, and which of its blocks. In order, and not empty.
+    places: Vec<(usize, usize)>,
 }
 
-impl Cleared {
-    fn covers(&self, block: &Block) -> bool {
-        match (self, block.as_tool_result()) {
-            (Self::Old, _) => true,
-            (Self::Superseded(ids) | Self::Oldest(ids), Some((id, _, _))) => ids.contains(id),
-            (Self::Superseded(_) | Self::Oldest(_), None) => false,
-        }
+/// Why results are cleared, and with that which of the old ones.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Reason {
+    /// An idle time is over: all.
+    Idle,
+    /// Later ones superseded them.
+    Superseded,
+    /// They are superseded or long, and the oldest ones of these.
+    Oldest,
+}
+
+/// What is to be cleared.
+///
+/// # Errors
+///
+/// Why nothing is.
+pub(super) fn due(context: &ShapedContext, setup: &ShaperSetup) -> Result<Clearing, &'static str> {
+    let (reason, places) = chosen(context, setup)?;
+    match (places.is_empty(), reason) {
+        (false, reason) => Ok(Clearing { reason, places }),
+        (true, Reason::Idle) => Err("no old result is left to clear"),
+        (true, Reason::Superseded) => Err("the cache is warm, and no old result is superseded"),
+        (true, Reason::Oldest) => Err("the cache is warm, and no old result is long"),
     }
 }
 
-/// What is to be cleared, or why nothing is.
-fn cleared(context: &ShapedContext, setup: &ShaperSetup) -> Result<Cleared, &'static str> {
+type Chosen = (Reason, Vec<(usize, usize)>);
+
+fn chosen(context: &ShapedContext, setup: &ShaperSetup) -> Result<Chosen, &'static str> {
     if u64::from(setup.settings.idle_minutes_threshold) * MS_PER_MINUTE <= setup.idle_ms {
-        return Ok(Cleared::Old);
+        let all = clearable(context, setup, |_| true);
+        return Ok((Reason::Idle, all.map(|it| it.place).collect()));
     }
     match under_pressure(context, setup).filter(|_| setup.grades) {
         Some(pressure) => {
             let superseded = superseded(&context.messages);
             Ok(match setup.clears && pressure == Trigger::Tokens {
-                true => oldest(context, setup, superseded),
-                false => Cleared::Superseded(superseded),
+                true => oldest(context, setup, &superseded),
+                false => {
+                    let these = clearable(context, setup, |it| superseded.contains(it));
+                    (Reason::Superseded, these.map(|it| it.place).collect())
+                }
             })
         }
         // Turns that were recorded before the setting was given up are walked again with its words.
@@ -67,66 +86,72 @@ fn cleared(context: &ShapedContext, setup: &ShaperSetup) -> Result<Cleared, &'st
 fn oldest(
     context: &ShapedContext,
     setup: &ShaperSetup,
-    superseded: BTreeSet<ToolUseId>,
-) -> Cleared {
-    let newest = history::newest_start(&context.messages, setup.settings.keep_newest);
-    let results = || {
-        let blocks =
-            (0..newest).flat_map(|at| context.messages[at].blocks.iter().map(move |it| (at, it)));
-        let clearable = blocks.filter(|(at, it)| is_clearable(context, *at, it, setup));
-        clearable.filter_map(|(_, it)| Some((it.as_tool_result()?.0, it)))
-    };
+    superseded: &BTreeSet<&ToolUseId>,
+) -> Chosen {
+    let (first, others): (Vec<Clearable<'_>>, Vec<_>) =
+        clearable(context, setup, |_| true).partition(|it| superseded.contains(it.id));
     let mark = marker::max_chars(u64::MAX, &setup.reference_prefix);
-    let freed = |block: &Block| {
+    let freed = |it: &Clearable<'_>| {
         let left = Tokens::from_chars(mark);
-        setup.counting.tokens(Estimate::of(block.size())).saturating_sub(left)
+        setup.counting.tokens(Estimate::of(it.block.size())).saturating_sub(left)
     };
-    let is_first = |(id, _): &(&ToolUseId, &Block)| superseded.contains(*id);
-    let mut tokens = context.tokens;
-    for (_, block) in results().filter(is_first) {
-        tokens = tokens.saturating_sub(freed(block));
-    }
-    let mut ids = superseded.clone();
-    for (id, block) in results().filter(|it| !is_first(it)) {
+    let without = |tokens: Tokens, it| tokens.saturating_sub(freed(it));
+    let mut tokens = first.iter().fold(context.tokens, without);
+    let mut long: BTreeSet<&ToolUseId> = BTreeSet::new();
+    for it in &others {
         if is_at_aim(tokens, 0, 0, setup) {
             break;
         }
-        tokens = tokens.saturating_sub(freed(block));
-        ids.insert(id.clone());
+        tokens = without(tokens, it);
+        long.insert(it.id);
     }
-    let is_enough = is_at_aim(tokens, 0, 0, setup) || !setup.settings.auto_compact;
-    if is_enough { Cleared::Oldest(ids) } else { Cleared::Superseded(superseded) }
+    let first = first.iter().map(|it| it.place);
+    if !is_at_aim(tokens, 0, 0, setup) && setup.settings.auto_compact {
+        return (Reason::Superseded, first.collect());
+    }
+    let long = others.iter().filter(|it| long.contains(it.id)).map(|it| it.place);
+    let mut places: Vec<_> = first.chain(long).collect();
+    places.sort_unstable();
+    (Reason::Oldest, places)
 }
 
-pub(super) fn trigger(context: &ShapedContext, setup: &ShaperSetup) -> Result<(), &'static str> {
-    let cleared = cleared(context, setup)?;
-    let newest = history::newest_start(&context.messages, setup.settings.keep_newest);
-    let is_due = |at: usize| {
-        let mut blocks = context.messages[at].blocks.iter();
-        blocks.any(|it| cleared.covers(it) && is_clearable(context, at, it, setup))
-    };
-    match (0..newest).any(is_due) {
-        true => Ok(()),
-        false => Err(match cleared {
-            Cleared::Old => "no old result is left to clear",
-            Cleared::Superseded(_) => "the cache is warm, and no old result is superseded",
-            Cleared::Oldest(_) => "the cache is warm, and no old result is long",
-        }),
-    }
+/// A result that may be cleared.
+struct Clearable<'a> {
+    place: (usize, usize),
+    id: &'a ToolUseId,
+    block: &'a Block,
 }
 
-pub(super) fn run(context: &ShapedContext, setup: &ShaperSetup) -> StageResult {
-    let cleared = match cleared(context, setup) {
-        Ok(cleared) => cleared,
-        Err(why) => return StageResult::Unchanged { why: why.into() },
-    };
+/// The old results with one of these ids that are worth to be cleared, the oldest first.
+fn clearable<'a>(
+    context: &'a ShapedContext,
+    setup: &'a ShaperSetup,
+    is_one: impl Fn(&ToolUseId) -> bool,
+) -> impl Iterator<Item = Clearable<'a>> {
     let newest = history::newest_start(&context.messages, setup.settings.keep_newest);
+    let in_message = |at: usize| {
+        let results = context.messages[at].blocks.iter().enumerate();
+        results.filter_map(move |(i, block)| {
+            let (id, _, _) = block.as_tool_result()?;
+            Some(Clearable { place: (at, i), id, block })
+        })
+    };
+    let is_worth_it = move |it: &Clearable<'_>| is_clearable(context, it.place.0, it.block, setup);
+    (0..newest).flat_map(in_message).filter(move |it| is_one(it.id)).filter(is_worth_it)
+}
+
+pub(super) fn run(
+    context: &ShapedContext,
+    setup: &ShaperSetup,
+    Clearing { reason, places }: &Clearing,
+) -> StageResult {
     let mut messages = context.messages.clone();
-    let mut stored = Vec::new();
-    for at in 0..newest {
-        history::replace_blocks(&mut messages, at, |_, block| {
+    let mut stored = Vec::with_capacity(places.len());
+    for of_message in places.chunk_by(|a, b| a.0 == b.0) {
+        let at = of_message[0].0;
+        history::replace_blocks(&mut messages, at, |i, block| {
             let BlockKind::ToolResult { id, text, is_error } = block.kind() else { return None };
-            if !cleared.covers(block) || !is_clearable(context, at, block, setup) {
+            if !of_message.contains(&(at, i)) {
                 return None;
             }
             let cut = marker::cut(text, 0, 0, &setup.reference_prefix);
@@ -135,12 +160,12 @@ pub(super) fn run(context: &ShapedContext, setup: &ShaperSetup) -> StageResult {
         });
     }
     let n = stored.len();
-    let why = match cleared {
-        Cleared::Old => format!("cleared {n} old tool results after an idle time"),
-        Cleared::Superseded(_) => {
+    let why = match reason {
+        Reason::Idle => format!("cleared {n} old tool results after an idle time"),
+        Reason::Superseded => {
             format!("cleared {n} results of files that were read again or changed")
         }
-        Cleared::Oldest(_) => format!("cleared {n} old results, which spares a summary"),
+        Reason::Oldest => format!("cleared {n} old results, which spares a summary"),
     };
     StageResult::Changed { context: context.with(messages, setup.counting), stored, why }
 }

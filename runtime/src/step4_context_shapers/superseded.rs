@@ -30,7 +30,7 @@ struct FileInput {
 
 /// Reads whose file was read again since, as a whole or in the same part, or changed. Calls that failed
 /// or have no result yet supersede nothing. Paths are compared as the model wrote them.
-pub(super) fn superseded(messages: &[Arc<Message>]) -> BTreeSet<ToolUseId> {
+pub(super) fn superseded(messages: &[Arc<Message>]) -> BTreeSet<&ToolUseId> {
     let blocks = || messages.iter().flat_map(|it| &it.blocks);
     let of_files: Vec<_> = blocks()
         .filter_map(|it| it.as_tool_use())
@@ -61,7 +61,7 @@ pub(super) fn superseded(messages: &[Arc<Message>]) -> BTreeSet<ToolUseId> {
         earlier.retain(|(read, of)| {
             let is_covered = is_change || part == (None, None) || part == *of;
             if is_covered {
-                found.insert((*read).clone());
+                found.insert(*read);
             }
             !is_covered
         });

@@ -23,7 +23,7 @@ mod sized;
 mod target;
 
 #[cfg(test)]
-pub(crate) use acceptable::{is_acceptable, is_acceptable_for};
+pub(crate) use acceptable::is_acceptable_for;
 pub use grown::{CarriedView, GrownView};
 pub(super) use grown::{Extent, Settled};
 pub use note::ViewNote;

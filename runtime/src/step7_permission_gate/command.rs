@@ -4,6 +4,7 @@
 //! worktrees, transcripts and classes all look at the same parts.
 
 mod changed_below;
+mod changes;
 pub(crate) mod class;
 mod dirs;
 pub(crate) mod edits;
@@ -19,6 +20,7 @@ mod links_below;
 mod lists;
 mod mentions;
 mod moved;
+mod named;
 mod names;
 pub(crate) mod options;
 mod outputs;
@@ -42,12 +44,12 @@ mod writers;
 
 use std::sync::{Arc, OnceLock};
 
-pub(crate) use changed_below::ChangedBelow;
+pub(crate) use changes::{ChangedBelow, Changes};
 pub(crate) use dirs::{Dirs, PathTarget, target};
-pub(crate) use files::{Changes, Named};
 pub(crate) use followed::Follower;
 pub use followed::{LinksSeen, Listing, Look};
 pub(crate) use mentions::Mention;
+pub(crate) use named::Named;
 pub(crate) use part::CommandPart;
 pub(crate) use part::base;
 pub(super) use read_only::reads_only;

@@ -9,8 +9,9 @@ use serde_json::Value;
 
 use super::{
     CommandClass, CommandOrder, Decision, GateSetup, GateStage, Judged, LinksSeen,
-    PermissionAnswer, Permit, ResolvedPath, RuleRef, stage1_prefilter,
-    stage2_pre_tool_use_hooks as stage2,
+    PermissionAnswer, Permit, ResolvedPath, RuleRef,
+    call_input::CallInput,
+    stage1_prefilter, stage2_pre_tool_use_hooks as stage2,
     stage3_rule_evaluation::{self as stage3, CallFacts},
     stage4_permission_handler as stage4,
 };
@@ -307,21 +308,6 @@ impl Gate {
     fn out_of_order(&mut self) -> GateStep {
         let reason = "the gate was answered out of order".into();
         self.deny(GateStage::PermissionHandler, None, reason)
-    }
-}
-
-/// The input of a call. Parsed when a field is first looked at: mostly the name of the tool decides.
-#[derive(Debug)]
-pub(super) struct CallInput {
-    pub(super) text: Arc<str>,
-    pub(super) value: OnceCell<Value>,
-}
-
-impl CallInput {
-    /// A field; there is none in what is not an object.
-    pub(super) fn get(&self, field: &str) -> Option<&Value> {
-        let parse = || serde_json::from_str(&self.text).unwrap_or_default();
-        self.value.get_or_init(parse).get(field)
     }
 }
 

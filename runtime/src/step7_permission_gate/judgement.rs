@@ -8,8 +8,8 @@ use std::{cell::OnceCell, sync::Arc};
 
 use super::{
     CommandClass, Decision, GateSetup, GateStage, LinksSeen, Look, RuleRef,
+    call_input::CallInput,
     command::Follower,
-    gate::CallInput,
     stage2_pre_tool_use_hooks::Remembered,
     stage3_rule_evaluation::{self as stage3, CallFacts, Coverage, RuleVerdict},
 };

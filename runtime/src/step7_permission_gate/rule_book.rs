@@ -10,11 +10,11 @@ use std::sync::Arc;
 use self::specifiers::{CallFields, Match, parameter, specifier, yes};
 use super::{
     ResolvedPath, RuleRef,
+    call_input::CallInput,
     command::{
         CommandContext, CommandPart, CommandPattern, Mention, Named, PathTarget, Ruled,
         ShellCommand,
     },
-    gate::CallInput,
     path_rule::{Anchors, PathPattern, before_glob, lies_in},
     rule::Rule,
 };

@@ -11,8 +11,8 @@ pub(super) use coverage::Coverage;
 
 use super::{
     GateSetup, PathKind, ResolvedPath, RuleRef,
+    call_input::CallInput,
     command::{Follower, ShellCommand},
-    gate::CallInput,
     mode::{self, ModeDecision},
     path_rule::lies_in,
     protected::is_protected,

@@ -11,7 +11,10 @@ use crate::{
     step::Step,
     step1_settings_resolution::{Certificates, HttpSettings},
     step3_context_assembly::SourcesOrder,
-    step4_context_shapers::{ShapedContext, ShaperSetup, Stage, SummaryRequest},
+    step4_context_shapers::{
+        Due, ShapedContext, ShaperSetup, Stage, StageResult, SummaryRequest, apply_summary,
+        run_due, run_stage,
+    },
     step5_model_call::{request::EncodedRequest, wire_format::WireFormat},
     step7_permission_gate::{CommandOrder, Permit},
     tokens::Usage,
@@ -118,6 +121,21 @@ pub struct ShapeOrder {
     pub setup: Arc<ShaperSetup>,
     /// The second phase of auto_compact: the request and the summary that came of it.
     pub summary: Option<(SummaryRequest, String, crate::ids::EntryId)>,
+    /// What the trigger of the stage found; `None` where the stage asks its trigger itself.
+    pub due: Option<Due>,
+}
+
+impl ShapeOrder {
+    /// Carries out the order.
+    pub fn run(&self) -> StageResult {
+        match (&self.summary, &self.due) {
+            (Some((request, summary, id)), _) => {
+                apply_summary(&self.context, request, summary, id.clone())
+            }
+            (None, Some(due)) => run_due(self.stage, &self.context, &self.setup, due),
+            (None, None) => run_stage(self.stage, &self.context, &self.setup),
+        }
+    }
 }
 
 /// One attempt to get an answer from a model.

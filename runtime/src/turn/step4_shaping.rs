@@ -17,7 +17,7 @@ use crate::{
     step::Step,
     step2_state_initialization::FiringReason,
     step4_context_shapers::{
-        ShaperSetup, Sharing, Stage, StageResult, overflow_reduction::can_shrink, trigger,
+        Due, ShaperSetup, Sharing, Stage, StageResult, overflow_reduction::can_shrink, trigger,
     },
     step5_model_call::ModelFailure,
     tokens::Tokens,
@@ -101,13 +101,13 @@ impl Turn {
                 return;
             };
             let due = match stage {
-                Stage::BudgetReduction => self.memory.caps.trigger(context, setup),
-                _ => trigger(stage, context, setup),
+                Stage::BudgetReduction => self.memory.caps.trigger(context, setup).map(|()| None),
+                _ => trigger(stage, context, setup).map(Some),
             };
             match due {
-                Ok(()) => {
+                Ok(due) => {
                     self.log_passed(passed);
-                    return self.order_stage(stage, None);
+                    return self.order_due_stage(stage, None, due);
                 }
                 Err(why) => {
                     if stage == Stage::AutoCompact {
@@ -144,6 +144,10 @@ impl Turn {
     }
 
     pub(super) fn order_stage(&mut self, stage: Stage, summary: Option<String>) {
+        self.order_due_stage(stage, summary, None);
+    }
+
+    fn order_due_stage(&mut self, stage: Stage, summary: Option<String>, due: Option<Due>) {
         let (Some(context), Some(setup)) = (&self.state.shaped, &self.state.shaper_setup) else {
             return;
         };
@@ -153,7 +157,7 @@ impl Turn {
         });
         self.awaits = Some(Awaits::Stage(stage));
         let order =
-            ShapeOrder { stage, context: context.clone(), setup: Arc::clone(setup), summary };
+            ShapeOrder { stage, context: context.clone(), setup: Arc::clone(setup), summary, due };
         self.effects.push(Effect::Shape(Box::new(order)));
     }
 

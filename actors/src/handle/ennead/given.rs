@@ -1,4 +1,4 @@
-//! What a session is opened with: its layers of settings, its models, and its secrets.
+//! What the options of a session give: layers of settings, models, and secrets.
 
 use std::sync::Arc;
 

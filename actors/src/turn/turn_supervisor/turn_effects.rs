@@ -1,4 +1,5 @@
-//! Carries out the effects of a turn: each becomes a message or a child.
+//! Carries out the effects of a turn: each becomes a message or a child. Tool calls go on to `dispatch.rs`,
+//! questions to people to `open_question.rs`, and children that owe an answer into `awaited_children.rs`.
 
 use std::{collections::VecDeque, sync::Arc, time::Duration};
 
@@ -17,7 +18,7 @@ use ractor::{ActorProcessingErr, ActorRef};
 use tracing::Instrument;
 
 use super::{
-    ActiveTurn, Pending, TurnMsg, dispatch::check_inputs, questions::crashed, tree_admission,
+    ActiveTurn, Pending, TurnMsg, awaited_children::crashed, dispatch::check_inputs, tree_admission,
 };
 use crate::{
     groundwork::{

@@ -84,6 +84,11 @@ fn read(path: &str) -> ToolMemory {
     memory
 }
 
+/// The context of a conversation of which nothing was counted before.
+fn assembled(sources: &Sources, conversation: &[Arc<Message>]) -> Assembled {
+    assemble_grown(sources, conversation.to_vec(), &mut CountedMessages::default())
+}
+
 fn ids(assembled: &Assembled) -> Vec<&str> {
     assembled.messages.iter().map(|it| it.id.as_str()).collect()
 }
@@ -93,7 +98,7 @@ fn ids(assembled: &Assembled) -> Vec<&str> {
 fn nine_sources_stand_in_their_places() {
     let mut sources = Arc::new(sources());
     assert!(sources.files_read(&read("/r/src/a.tsx"), || "rules".into()));
-    let assembled = assemble_context(&sources, &conversation());
+    let assembled = assembled(&sources, &conversation());
     assert_eq!(ids(&assembled), ["context", "rules", "2", "3", "4", "5"]);
     assert_eq!(assembled.n_context, 2);
     assert_eq!(*assembled.tools, [tool()]);
@@ -107,7 +112,7 @@ fn nine_sources_stand_in_their_places() {
 // REQ: CTX-2
 #[test]
 fn instructions_are_said_by_the_user_nearest_last() {
-    let assembled = assemble_context(&sources(), &[]);
+    let assembled = assembled(&sources(), &[]);
     let context = &assembled.messages[0];
     assert_eq!((context.role, context.kind), (Role::User, MessageKind::Meta));
     let text = context.text();
@@ -123,10 +128,10 @@ fn path_rule_is_shown_once_a_file_of_its_kind_was_read() {
     let mut sources = Arc::new(sources());
     assert!(!sources.files_read(&read("/r/src/a.rs"), || "x".into()));
     assert!(!sources.files_read(&read("/other/src/a.ts"), || "x".into()));
-    assert_eq!(assemble_context(&sources, &[]).n_context, 1);
+    assert_eq!(assembled(&sources, &[]).n_context, 1);
     assert!(sources.files_read(&read("/r/src/deep/a.ts"), || "rules".into()));
     assert!(!sources.files_read(&read("/r/src/b.ts"), || "again".into()));
-    let assembled = assemble_context(&sources, &[]);
+    let assembled = assembled(&sources, &[]);
     assert_eq!(ids(&assembled), ["context", "rules"]);
     assert!(assembled.messages[1].text().contains("TYPED"));
 }
@@ -142,19 +147,19 @@ fn rules_for_files_hold_for_those_of_a_worktree_that_stand_for_them() {
         assert!(!sources.files_read(&read(&file), || "x".into()), "{file}");
     }
     assert!(sources.files_read(&read(&format!("{worktree}/src/a.ts")), || "rules".into()));
-    assert!(assemble_context(&sources, &[]).messages[1].text().contains("TYPED"));
+    assert!(assembled(&sources, &[]).messages[1].text().contains("TYPED"));
 }
 
 // REQ: CTX-5
 #[test]
 fn assembly_is_idempotent_and_shares_messages() {
     let (sources, conversation) = (sources(), conversation());
-    let first = assemble_context(&sources, &conversation);
-    let second = assemble_context(&sources, &conversation);
+    let first = assembled(&sources, &conversation);
+    let second = assembled(&sources, &conversation);
     assert_eq!(first, second);
     assert!(first.messages.iter().zip(&second.messages).all(|(a, b)| Arc::ptr_eq(a, b)));
     // What was assembled once and is assembled again without its context is the same.
-    let again = assemble_context(&sources, &first.messages[first.n_context..]);
+    let again = assembled(&sources, &first.messages[first.n_context..]);
     assert_eq!(again, first);
 }
 
@@ -162,7 +167,7 @@ fn assembly_is_idempotent_and_shares_messages() {
 fn session_without_any_text_has_only_the_base() {
     let empty = SystemPromptParts::default();
     let sources = Sources::new(&SourceTexts::default(), &empty, Vec::new(), "context".into());
-    let assembled = assemble_context(&sources, &[]);
+    let assembled = assembled(&sources, &[]);
     assert_eq!((assembled.system.len(), assembled.messages.len()), (1, 0));
 }
 
@@ -187,9 +192,9 @@ fn other_tools_give_what_the_texts_give_with_them() {
         let made = |tools: &Vec<_>| Sources::new(&texts, &parts, tools.clone(), "context".into());
         for (before, now) in lists.iter().flat_map(|it| lists.iter().map(move |now| (it, now))) {
             let offering = made(before).offering(now.clone());
-            assert_eq!(assemble_context(&offering, &[]), assemble_context(&made(now), &[]));
+            assert_eq!(assembled(&offering, &[]), assembled(&made(now), &[]));
             let back = offering.offering(before.clone());
-            assert_eq!(assemble_context(&back, &[]), assemble_context(&made(before), &[]));
+            assert_eq!(assembled(&back, &[]), assembled(&made(before), &[]));
         }
     }
 }
@@ -211,7 +216,7 @@ fn context_of_a_conversation_that_grows_is_the_one_counted_anew() {
     let others = [&all[..], &all[..9], &all[4..], &all[4..30], &[]];
     for conversation in grows.into_iter().chain(others) {
         let grown = assemble_grown(&sources, conversation.to_vec(), &mut counted);
-        assert_eq!(grown, assemble_context(&sources, conversation));
+        assert_eq!(grown, assembled(&sources, conversation));
         assert_eq!(grown.estimate, estimate_of(&grown.messages));
         let results = grown.messages[grown.n_context..].iter().flat_map(|it| &it.blocks);
         let results = results.filter(|it| it.as_tool_result().is_some());

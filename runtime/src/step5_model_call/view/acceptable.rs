@@ -11,9 +11,8 @@ use crate::{
     message::Role,
 };
 
-/// Whether a provider would accept the messages of a view: what [`compile`](super::compile)
-/// promises.
-pub(crate) fn is_acceptable(messages: &[ViewMessage]) -> bool {
+/// Whether roles alternate, and calls and results are in pairs.
+fn is_in_order(messages: &[ViewMessage]) -> bool {
     let mut expected = Role::User;
     let mut open: BTreeSet<&ToolUseId> = BTreeSet::new();
     for message in messages {
@@ -37,7 +36,7 @@ pub(crate) fn is_acceptable(messages: &[ViewMessage]) -> bool {
     open.is_empty() && server_tools_are_paired(messages)
 }
 
-/// Whether this provider would accept them, for this model: what
+/// Whether this provider would accept the messages of a view, for this model: what
 /// [`compile_for`](super::compile_for) promises.
 pub(crate) fn is_acceptable_for(target: ViewTarget<'_>, messages: &[ViewMessage]) -> bool {
     let features = target.format.features();
@@ -55,7 +54,7 @@ pub(crate) fn is_acceptable_for(target: ViewTarget<'_>, messages: &[ViewMessage]
         BlockKind::ToolUse { id, .. } => !is_plain(id),
         BlockKind::ToolResult { id, .. } => !is_plain(id),
     };
-    is_acceptable(messages) && !messages.iter().flat_map(|it| &it.blocks).any(is_foreign)
+    is_in_order(messages) && !messages.iter().flat_map(|it| &it.blocks).any(is_foreign)
 }
 
 fn is_plain(id: &ToolUseId) -> bool {

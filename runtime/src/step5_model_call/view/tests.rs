@@ -58,7 +58,7 @@ fn check(messages: &[Arc<Message>], expected: &str, notes: &[ViewNote]) {
     let view = compile(messages);
     assert_eq!(log(&view), expected);
     assert_eq!(view.notes, notes);
-    assert!(is_acceptable(&view.messages));
+    assert!(is_acceptable_for(ViewTarget::default(), &view.messages));
 }
 
 // REQ: SHP-12
@@ -229,7 +229,7 @@ fn paused_answer_goes_back_unchanged_as_the_last_message() {
     view.push_answer(&paused[1..]);
     assert_eq!(view.messages.len(), 2);
     assert_eq!(view.messages[1].blocks, paused);
-    assert!(is_acceptable(&view.messages));
+    assert!(is_acceptable_for(ViewTarget::default(), &view.messages));
 }
 
 // REQ: SHP-12
@@ -294,7 +294,7 @@ fn pictures_of_one_turn_that_are_more_than_a_request_holds_give_way_oldest_first
     let sizes: Vec<usize> = view.messages[2].blocks.iter().map(|it| it.wire_open().len()).collect();
     assert!(sizes.iter().sum::<usize>() <= MAX_VIEW_BYTES);
     assert!(sizes[..4].iter().all(|it| *it < 200) && sizes[4..].iter().all(|it| 5_000_000 < *it));
-    assert!(is_acceptable(&view.messages));
+    assert!(is_acceptable_for(ViewTarget::default(), &view.messages));
 }
 
 fn any_block() -> impl Strategy<Value = Block> {
@@ -330,7 +330,7 @@ proptest! {
         messages in proptest::collection::vec(any_message(), 0..12),
     ) {
         let view = compile(&messages);
-        prop_assert!(is_acceptable(&view.messages), "{}", log(&view));
+        prop_assert!(is_acceptable_for(ViewTarget::default(), &view.messages), "{}", log(&view));
         // Compiling what was compiled changes nothing.
         let again: Vec<_> = view.messages.iter().enumerate().map(|(i, it)| match it.role {
             Role::Assistant => answer(&i.to_string(), &it.blocks),

@@ -6,8 +6,9 @@
 
 use super::{
     CommandContext, CommandPart,
+    changes::{ChangedBelow, Changes},
     escapes::call,
-    files::{Changes, Named, listed, named, shortened},
+    named::{listed, named, shortened},
     options::{has_letter, is_long, operands},
     part::base,
     programs::{MORE_READERS, PRINTERS, READERS},
@@ -15,33 +16,7 @@ use super::{
     unpackers::is_unpacker,
     writers::{self, edits_in_place, is_critical},
 };
-use crate::step7_permission_gate::{rule::wildcard, shell::word::Word};
-
-/// A directory in which files are changed or removed, on any level below it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct ChangedBelow {
-    pub(crate) directory: Named,
-    /// The pattern of names that are chosen, with `*` alone; `None`: any may be.
-    chosen: Option<String>,
-    /// Files are put there and none is taken away, so that only rules about edits are about it.
-    pub(crate) only_brings: bool,
-}
-
-impl ChangedBelow {
-    fn all_in(directory: Named) -> Self {
-        Self { directory, chosen: None, only_brings: false }
-    }
-
-    fn brought_to(directory: Named) -> Self {
-        Self { directory, chosen: None, only_brings: true }
-    }
-
-    /// Whether nothing of this name is changed. In a directory there may be any names.
-    pub(crate) fn leaves_out(&self, name: &str, is_directory: bool) -> bool {
-        let is_other = |it: &String| !wildcard(it, name);
-        !is_directory && self.chosen.as_ref().is_some_and(is_other)
-    }
-}
+use crate::step7_permission_gate::shell::word::Word;
 
 /// Whether a program may change files that are given to it.
 fn may_change(name: &str, args: &[Word]) -> bool {

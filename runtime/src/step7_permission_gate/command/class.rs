@@ -14,10 +14,12 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     CommandContext, CommandPart, ShellCommand,
+    changes::Changes,
     dirs::PathTarget,
     edits::is_device,
     escapes::{self, escapes},
-    files::{Changes, Named, changes, named, shortened},
+    files::changes,
+    named::{Named, named, shortened},
     options::{has_letter, is_long},
     programs::{PRINTERS, READERS, SHELLS},
 };

@@ -2,7 +2,8 @@
 
 use super::{
     CommandContext, CommandPart, escapes,
-    files::{Named, changes},
+    files::changes,
+    named::Named,
     options::{Table, is_long},
     read_only::has_harmless_assignments,
     writers::edits_in_place,

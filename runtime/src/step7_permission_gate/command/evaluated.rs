@@ -269,7 +269,7 @@ impl EvaluatedNames {
                 self.is_open |= value.contains(['$', '`']);
             }
             if is_evaluated {
-                self.sum(&super::files::shortened(arg, value));
+                self.sum(&super::named::shortened(arg, value));
             }
         }
     }

@@ -1,11 +1,12 @@
 //! Files that a part reads, changes and takes away, as far as its words say.
 
 use super::{
-    CommandContext, CommandPart,
-    changed_below::{self, ChangedBelow},
-    dirs::{Dirs, PathTarget, target, through_process},
+    CommandContext, CommandPart, changed_below,
+    changes::Changes,
+    dirs::PathTarget,
     links_below, lists,
-    options::{has_letter, included, is_long, operands},
+    named::{Named, has_pattern, listed, named, shortened},
+    options::{included, is_long, operands},
     part::base,
     piped::Piped,
     programs::{LISTERS, MORE_READERS, PRINTERS, READERS, WRITERS},
@@ -14,72 +15,9 @@ use super::{
     suspects, writers,
 };
 use crate::step7_permission_gate::{
-    path_resolution::by_text,
     protected::is_protected,
-    shell::{
-        tree::Redirect,
-        word::{PieceKind, Word},
-    },
+    shell::{tree::Redirect, word::Word},
 };
-
-/// One file that a part names.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Named {
-    /// What the word represents.
-    pub(crate) target: PathTarget,
-    /// Where it may be, by text; as written where the directory is not known.
-    pub(crate) paths: Vec<String>,
-}
-
-impl Named {
-    /// Whether it is known, and lies in the workspace wherever the shell is.
-    pub(crate) fn is_inside(&self, dirs: &Dirs, around: &CommandContext) -> bool {
-        let is_known = matches!(self.target, PathTarget::Known(_));
-        let is_placed = self.target.text().starts_with('/') || !dirs.is_unknown();
-        is_known && is_placed && self.paths.iter().all(|it| around.hold(it))
-    }
-}
-
-/// What a part does to files.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Changes {
-    /// Files that it reads.
-    pub(crate) reads: Vec<Named>,
-    /// Files and directories of which it reads all that is in them.
-    pub(crate) trees: Vec<Named>,
-    /// More of them, if some operand is none.
-    pub(crate) doubtful_trees: Vec<Named>,
-    /// Files that operands name which it changes.
-    pub(crate) changes: Vec<Named>,
-    /// Targets of redirections and operands of `tee`.
-    pub(crate) writes: Vec<Named>,
-    /// Files and directories that it removes or moves away; `dir/*` for the files in it that have no
-    /// dot in front, `dir/**` for the directories, too.
-    pub(crate) removes: Vec<Named>,
-    /// Directories below which it changes or removes files that it does not name.
-    pub(crate) below: Vec<ChangedBelow>,
-    /// Files and directories that it gives another name, or that it shows elsewhere.
-    pub(crate) links: Vec<Named>,
-    /// Some of those are links: what climbs from there climbs from where they lead.
-    pub(crate) makes_links: bool,
-    /// It puts whole directories out of the workspace, or to a place that is not known.
-    pub(crate) leads_out: bool,
-    /// It goes through links that it meets below what it names, and reads what is there.
-    pub(crate) follows_links: bool,
-    /// The same, and it changes or removes what is there, or hands it on to what may.
-    pub(crate) alters_through_links: bool,
-    /// Protected paths that it names, of a program whose use of them is not known.
-    pub(crate) suspected: Vec<Named>,
-    /// It removes something that needs a question first.
-    pub(crate) is_critical: bool,
-}
-
-impl Changes {
-    /// Everything that is not as it was afterwards.
-    pub(crate) fn altered(&self) -> impl Iterator<Item = &Named> {
-        self.changes.iter().chain(&self.writes).chain(&self.removes)
-    }
-}
 
 /// What a part does to files.
 pub(crate) fn changes(part: &CommandPart, around: &CommandContext) -> Changes {
@@ -156,65 +94,6 @@ fn fed(start: usize, part: &CommandPart, around: &CommandContext, found: &mut Ch
     } else if reads {
         found.reads.push(Named { target: PathTarget::Open(String::new()), paths: Vec::new() });
     }
-}
-
-/// The places of which the names come that a program in front of this part lists.
-pub(super) fn listed(
-    piped: &Piped,
-    part: &CommandPart,
-    around: &CommandContext,
-) -> impl Iterator<Item = Named> {
-    // Patterns of names in quotes are those of `find`.
-    let of = |word: &Word| match target(word, &around.home, part.is_lost) {
-        PathTarget::Known(text) if text.contains(['*', '?', '[']) => PathTarget::Glob(text),
-        other => other,
-    };
-    let words = &*piped.words;
-    let files = words.iter().skip(1).filter(|it| !it.text.starts_with('-'));
-    let here = words.split_first().filter(|(name, args)| lists_here(base(&name.text), args));
-    let here = here.map(|_| named(&Word::plain("."), part, around));
-    files.map(move |it| place_in(of(it), &part.dirs, around)).chain(here)
-}
-
-/// Where a word leads from every directory.
-pub(super) fn named(word: &Word, part: &CommandPart, around: &CommandContext) -> Named {
-    place_in(target(word, &around.home, part.is_lost), &part.dirs, around)
-}
-
-/// Where something leads from these directories.
-pub(super) fn place_in(target: PathTarget, dirs: &Dirs, around: &CommandContext) -> Named {
-    let text = target.text();
-    let written = match (through_process(text, dirs), dirs.all()) {
-        (Some(paths), _) if paths.is_empty() => {
-            return Named { target: PathTarget::Open(text.to_owned()), paths };
-        }
-        (Some(paths), _) => paths,
-        (None, _) if text.starts_with('/') => vec![text.to_owned()],
-        (None, Some(all)) => all.map(|it| format!("{it}/{text}")).collect(),
-        (None, None) => {
-            let paths = vec![by_text(text).trim_start_matches('/').to_owned()];
-            return Named { target, paths };
-        }
-    };
-    let mut paths: Vec<String> = Vec::with_capacity(written.len());
-    let mut add = |path: String| {
-        if !paths.contains(&path) {
-            paths.push(path);
-        }
-    };
-    let mut is_lost = false;
-    for path in written {
-        add(by_text(&path));
-        let places = match target {
-            PathTarget::Glob(_) => around.places_of_pattern(&path),
-            PathTarget::Known(_) | PathTarget::Open(_) => around.places(&path),
-        };
-        places.iter().cloned().for_each(&mut add);
-        is_lost |= around.is_of_process(&path);
-    }
-    // Where its process will be is not known.
-    let target = if is_lost { PathTarget::Open(target.text().to_owned()) } else { target };
-    Named { target, paths }
 }
 
 fn operands_of(
@@ -314,35 +193,5 @@ fn reads_below(name: &str, args: &[Word]) -> bool {
         "rg" | "ag" | "ack" => true,
         "grep" | "egrep" | "fgrep" | "zgrep" => searches::recurses(args),
         _ => false,
-    }
-}
-
-/// Whether the first operand is a pattern or a script.
-pub(super) fn has_pattern(name: &str, args: &[Word]) -> bool {
-    let given = |it: &Word| {
-        has_letter(&it.text, 'e', "")
-            || has_letter(&it.text, 'f', "")
-            || is_long(&it.text, "--regexp")
-            || is_long(&it.text, "--file")
-            || is_long(&it.text, "--expression")
-            || is_long(&it.text, "--from-file")
-            || it.text == "--files"
-    };
-    let has = [
-        "grep", "egrep", "fgrep", "rg", "sed", "awk", "gawk", "mawk", "nawk", "ag", "ack", "zgrep",
-        "jq", "yq",
-    ];
-    has.contains(&name) && !args.iter().any(given)
-}
-
-/// A word without what is in front of a value.
-pub(super) fn shortened(word: &Word, value: &str) -> Word {
-    match word.is_literal() {
-        true => Word::plain(value),
-        false => {
-            let mut short = Word::plain(value);
-            short.mark(0, PieceKind::Open { quoted: false });
-            short
-        }
     }
 }

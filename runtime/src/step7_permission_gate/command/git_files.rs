@@ -4,9 +4,10 @@
 
 use super::{
     CommandContext, CommandPart,
+    changes::Changes,
     dirs::{Dirs, PathTarget, target},
     escapes::{GitCall, call},
-    files::{Changes, Named, has_pattern, place_in, shortened},
+    named::{Named, has_pattern, place_in, shortened},
     names::Names,
     options::{has_letter, is_long},
 };
@@ -57,7 +58,7 @@ pub(super) fn reads(
     // What a `-c key=value` names, `include.path` above all.
     let given = call.global.iter().filter(|it| !it.text.starts_with('-'));
     let given = given.filter_map(|it| it.text.split_once('=').map(|value| shortened(it, value.1)));
-    found.reads.extend(given.map(|it| super::files::named(&it, part, around)));
+    found.reads.extend(given.map(|it| super::named::named(&it, part, around)));
     if OPEN_PLACES.contains(call.command) {
         // Repositories, and files of configuration.
         let operands = call.args.iter().flat_map(super::outputs::values);
@@ -80,7 +81,7 @@ pub(super) fn reads(
         let value = if text == "--git-dir" { call.global.get(i + 1) } else { None };
         let attached = text.strip_prefix("--git-dir=").map(|it| shortened(option, it));
         let files = value.cloned().into_iter().chain(attached);
-        named.extend(files.map(|it| super::files::named(&it, part, around)));
+        named.extend(files.map(|it| super::named::named(&it, part, around)));
     }
     let mut add = |word: &Word| named.extend(places(word, &dirs, part, around));
     let is_fed = |it: &Word| {

@@ -5,8 +5,9 @@
 
 use super::{
     CommandContext, CommandPart,
+    changes::Changes,
     dirs::{Dirs, PathTarget, target},
-    files::{Changes, named, place_in},
+    named::{named, place_in},
     options::{has_letter, is_long, operands},
     outputs::values,
 };

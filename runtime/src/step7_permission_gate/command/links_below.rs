@@ -4,9 +4,10 @@
 
 use super::{
     CommandContext, CommandPart,
+    changes::Changes,
     dirs::PathTarget,
     escapes::call,
-    files::{Changes, named, shortened},
+    named::{named, shortened},
     options::{has_letter, is_cluster, is_long},
     part::base,
 };

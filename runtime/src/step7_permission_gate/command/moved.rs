@@ -9,7 +9,7 @@ use super::{
     CommandContext, CommandPart,
     dirs::{PathTarget, target},
     escapes,
-    files::place_in,
+    named::place_in,
     options::operands,
     part::base,
     writers,

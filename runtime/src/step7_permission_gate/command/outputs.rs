@@ -6,11 +6,12 @@
 use super::{
     CommandContext, CommandPart,
     changed_below::changes_found,
+    changes::Changes,
     dirs::{PathTarget, target},
     escapes,
     file_url::file_url,
-    files::{Changes, Named, named, place_in, shortened},
     git_files,
+    named::{Named, named, place_in, shortened},
     names::Names,
     options::{has_letter, is_long, operands, value_of},
 };

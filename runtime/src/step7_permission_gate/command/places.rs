@@ -7,7 +7,7 @@
 use super::{
     CommandContext, CommandPart,
     dirs::{Dirs, PathTarget, target},
-    files::shortened,
+    named::shortened,
     names::{Glance, Names},
     options::{has_letter, is_long, operands},
     part::base,

@@ -4,7 +4,7 @@ use super::{
     CommandContext, CommandPart,
     dirs::{PathTarget, target},
     escapes::{self, call},
-    files::{Named, named},
+    named::{Named, named},
     options::{has_letter, operands},
     programs::{HARMLESS, PRINTERS, READERS},
     walk::destination,

@@ -237,7 +237,7 @@ fn git_in_workspace(part: &CommandPart, around: &CommandContext) -> Option<Strin
             "--no-pager" | "-P" => {}
             "-C" => {
                 let to = global.next()?;
-                super::files::named(to, part, around).is_inside(&part.dirs, around).then_some(())?;
+                super::named::named(to, part, around).is_inside(&part.dirs, around).then_some(())?;
             }
             _ => return None,
         }

@@ -6,9 +6,10 @@
 
 use super::{
     CommandContext, CommandPart,
+    changes::Changes,
     class::READS,
-    files::{Changes, named, shortened},
     interpreters::is_interpreter,
+    named::{named, shortened},
     names::Names,
     options::included,
     outputs::values,

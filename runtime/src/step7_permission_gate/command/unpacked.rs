@@ -4,7 +4,7 @@
 //! Programs that a command starts may make links as well; those are not seen.
 
 use super::{
-    CommandContext, CommandPart, PathTarget, files::named, part::base, unpackers::is_unpacker,
+    CommandContext, CommandPart, PathTarget, named::named, part::base, unpackers::is_unpacker,
 };
 use crate::step7_permission_gate::{path_rule::lies_in, shell::word::Word};
 

@@ -2,9 +2,10 @@
 
 use super::{
     CommandContext, CommandPart,
+    changes::Changes,
     dirs::PathTarget,
     escapes::sed_files,
-    files::{Changes, Named, has_pattern, named, place_in, shortened},
+    named::{Named, has_pattern, named, place_in, shortened},
     options::{has_letter, is_long, operands},
     part::base,
 };

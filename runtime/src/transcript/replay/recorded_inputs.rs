@@ -15,7 +15,6 @@ use crate::{
     step::Step,
     step1_settings_resolution::LayerText,
     step3_context_assembly::{SourceMarks, SourcesLook},
-    step4_context_shapers::{apply_summary, run_stage},
     step7_permission_gate::{Judged, LinksSeen, ResolvedPath, path_resolution::can_be},
     time::Timestamp,
     transcript::entry::{Line, RecordKind, StepDetail, Stored},
@@ -168,12 +167,9 @@ impl<'a> RecordedInputs<'a> {
             _ => None,
         };
         let has_crashed = self.ahead(0).and_then(|it| of_stage(&it)).is_some_and(|it| it.1);
-        let result = match &order.summary {
-            _ if has_crashed => Err(Crashed),
-            None => Ok(Box::new(run_stage(order.stage, &order.context, &order.setup))),
-            Some((request, text, id)) => {
-                Ok(Box::new(apply_summary(&order.context, request, text, id.clone())))
-            }
+        let result = match has_crashed {
+            true => Err(Crashed),
+            false => Ok(Box::new(order.run())),
         };
         let elapsed = self.lines[self.next..].iter().find_map(of_stage);
         TurnInput::Shaped {

@@ -21,7 +21,7 @@ use crate::{
         FileContent, InstructionFile, SourceMarks, SourceTexts, SourcesLook, SourcesOrder,
         SourcesSeen,
     },
-    step4_context_shapers::{Stage, apply_summary, run_stage},
+    step4_context_shapers::Stage,
     step5_model_call::{FailureClass, ModelAnswer, ModelFailure},
     step6_tool_dispatch::Admission,
     step7_permission_gate::{
@@ -177,12 +177,9 @@ impl World {
     }
 
     pub(super) fn shape(&self, order: &ShapeOrder) -> TurnInput {
-        let result = match &order.summary {
-            _ if self.crashes.contains(&order.stage) => Err(Crashed),
-            None => Ok(Box::new(run_stage(order.stage, &order.context, &order.setup))),
-            Some((request, text, id)) => {
-                Ok(Box::new(apply_summary(&order.context, request, text, id.clone())))
-            }
+        let result = match self.crashes.contains(&order.stage) {
+            true => Err(Crashed),
+            false => Ok(Box::new(order.run())),
         };
         TurnInput::Shaped { stage: order.stage, result, elapsed_us: 17 }
     }

@@ -119,7 +119,7 @@ fn server_tools_go_back_whole_or_as_texts() {
 fn check_server_blocks(messages: &[Arc<Message>], expected: &str) {
     let all: Vec<_> = std::iter::once(user(&[text("a")])).chain(messages.iter().cloned()).collect();
     let view = compile(&all);
-    assert!(is_acceptable(&view.messages));
+    assert!(is_acceptable_for(ViewTarget::default(), &view.messages));
     let blocks = view.messages.iter().filter(|it| it.role == Role::Assistant);
     let signs = blocks.flat_map(|it| &it.blocks).filter_map(|it| match it.kind() {
         BlockKind::Opaque { .. } => Some('!'),

@@ -9,7 +9,7 @@ use crate::step7_permission_gate::{
     command::{
         CommandPart,
         evaluated::{Value, evaluated, is_set_by_shell, value},
-        files::shortened,
+        named::shortened,
     },
     shell::word::Word,
 };

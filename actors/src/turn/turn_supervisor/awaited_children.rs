@@ -1,4 +1,5 @@
-//! Questions to children that are open, and what represents the answer of a child that is gone.
+//! Children that owe an answer, and what represents the answer of one that is gone. Questions to people are
+//! in `open_question.rs`.
 
 use ennead_runtime::{
     event::Event,

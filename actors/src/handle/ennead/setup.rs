@@ -1,0 +1,191 @@
+//! What a session is opened with: its facts, the context of its actors, and where its transcript lies.
+
+use std::{path::Path, sync::Arc};
+
+use ennead_runtime::{
+    ids::SessionId,
+    permission::PermissionMode,
+    run::{
+        agent_types::{AgentType, listing},
+        conversation::Conversation,
+        facts::{REVISION, SessionFacts},
+    },
+    step5_model_call::wire_format::Provider,
+    step7_permission_gate::Handler,
+    tool::ToolSpec,
+    transcript::entry::LineFrame,
+};
+
+use super::{Ennead, check::Looked, given::endpoints, place::layout};
+use crate::{
+    groundwork::{redaction::Redaction, spans},
+    options::{Endpoint, SessionOptions, credentials::secret_variables},
+    ports::{errors::OpenError, events::EventHub, in_process_hook::Hooks},
+    services::mcp_server::{Joined, SessionServers},
+    session::{OpenPlan, SessionContext, SessionSetup, tools::SessionTools},
+    shard::ShardHandle,
+    storage::archive::guard,
+    world::{source_files::SessionDirs, sources::memory_directory},
+};
+
+/// Parts of a context that the facts are made of, too, or that had to be waited for.
+struct ContextParts {
+    facts: Arc<SessionFacts>,
+    place: SessionDirs,
+    endpoints: Arc<[Endpoint]>,
+    servers: SessionServers,
+    redaction: Redaction,
+}
+
+impl Ennead {
+    /// Everything that a session is opened with.
+    pub(super) fn setup(
+        &self,
+        mut options: SessionOptions,
+        shard: &ShardHandle,
+        id: SessionId,
+        joined: Joined,
+        looked: Looked,
+        redaction: Redaction,
+    ) -> Result<Box<SessionSetup>, OpenError> {
+        let Looked { place, mut real_paths, layers, first: first_look, .. } = looked;
+        let layout = layout(&self.options.environment, &options, &place)?;
+        let file = layout.session(&id).map_err(|it| OpenError::BadId(it.id))?;
+        if options.id.is_some() && options.transcripts.is_none() {
+            guard::check_session(&file).map_err(OpenError::UnsafeTranscripts)?;
+        }
+        real_paths.follow(&place.home);
+        match &options.id {
+            Some(_) => drop(real_paths.follow(&file.beside)),
+            None => real_paths.follow_new(&file.beside),
+        }
+        let endpoints = endpoints(&options);
+        let catalogue = self.learned.over(&self.catalogue, &endpoints);
+        let merged = self.merged(&layers, &catalogue);
+        let durability = merged.resolved.settings.durability;
+        let provider = |it: &Endpoint| Provider { name: it.provider.clone(), format: it.format };
+        // Who has no home keeps nothing there.
+        let keeps_notes = options.reads_sources && place.home != Path::new("/");
+        let notes = keeps_notes.then(|| memory_directory(&place));
+        let facts = Arc::new(SessionFacts {
+            revision: REVISION,
+            session: id.clone(),
+            agent: None,
+            agent_type: "".into(),
+            depth: 0,
+            workspace: text(&place.workspace),
+            within: Vec::new(),
+            home: text(&place.home),
+            real: real_paths.real,
+            directory: text(&file.beside),
+            memory: notes.map(|it| text(&it)),
+            transcript: text(&file.file),
+            tools: options
+                .tools
+                .iter()
+                .map(|it| offered(it.spec(), &options.agent_types))
+                .collect(),
+            agents: Arc::default(),
+            agent_types: std::mem::take(&mut options.agent_types),
+            handler: match options.approver.is_some() || options.answers_by_handle {
+                true => Handler::Approver,
+                false => Handler::None,
+            },
+            has_policy: options.policy.is_some(),
+            may_bypass: options.may_bypass
+                || merged.resolved.settings.permissions.mode == PermissionMode::BypassPermissions,
+            shows_secrets: !redaction.is_for_model(),
+            layers,
+            reads_settings: options.reads_settings,
+            streams: options.streams,
+            providers: endpoints.iter().map(provider).collect(),
+        });
+        let frame = LineFrame {
+            session: id.clone(),
+            agent: None,
+            cwd: Arc::clone(&facts.workspace),
+            git_branch: None,
+            version: env!("CARGO_PKG_VERSION"),
+        };
+        let Joined { notices, servers, starting } = joined;
+        let own = ContextParts { facts: Arc::clone(&facts), place, endpoints, servers, redaction };
+        let shared = self.context(options, shard, own);
+        // In a box, since the future of the one that opens a session would carry it to its end.
+        Ok(Box::new(SessionSetup {
+            shared: Arc::new(shared),
+            conversation: Conversation::new(facts, self.stream.child(id.as_str()))
+                .with_catalogue(catalogue)
+                .with_merged(merged),
+            archive: shard.archive.clone(),
+            open: OpenPlan { place: file, frame, durability, meta: None, first_look },
+            parent: None,
+            layout,
+            notices,
+            starting,
+        }))
+    }
+
+    /// What the actors of a session have in common. That of a sub-agent is made of its parent's, by
+    /// [`SessionContext::of_agent`].
+    fn context(
+        &self,
+        options: SessionOptions,
+        shard: &ShardHandle,
+        own: ContextParts,
+    ) -> SessionContext {
+        let ContextParts { facts, place, endpoints, servers, redaction } = own;
+        let id = facts.session.clone();
+        SessionContext {
+            session: id.clone(),
+            facts,
+            world: shard.world.clone(),
+            place,
+            guard: None,
+            learned: self.learned.clone(),
+            limiters: endpoints.iter().map(|it| self.governors.of(it)).collect(),
+            endpoints: Arc::clone(&endpoints),
+            tenant: options.tenant.unwrap_or_default(),
+            tools: SessionTools::new(&options.tools),
+            servers,
+            shells: Arc::default(),
+            hub: EventHub::of_session(
+                id.clone(),
+                self.events.0.clone(),
+                redaction.redactor().clone(),
+            ),
+            span: spans::session(None, &id),
+            directory: self.directory.clone(),
+            approvals: self.approvals.clone(),
+            approver: options.approver,
+            policy: options.policy,
+            answers_by_handle: options.answers_by_handle,
+            breakpoints: self.options.breakpoints.clone(),
+            hooks: Hooks::new(options.hooks),
+            hook_chain: match &self.options.hook_chain {
+                Some(chain) => chain.clone().into(),
+                None => self.options.environment.hook_chain().into(),
+            },
+            secret_variables: secret_variables(&endpoints),
+            redaction,
+            reads_sources: options.reads_sources,
+            goes_on_from: options.goes_on_from.map(Into::into),
+            system_prompt: options.system_prompt,
+            append_system_prompt: options.append_system_prompt,
+            bare_system_prompt: options.bare_system_prompt,
+            static_system_prompt: options.static_system_prompt,
+        }
+    }
+}
+
+/// The description of a tool as models read it: the tool that starts agents lists those of the session.
+fn offered(spec: &ToolSpec, agent_types: &[AgentType]) -> Arc<ToolSpec> {
+    let mut spec = spec.clone();
+    if let Some(listing) = listing(agent_types).filter(|_| spec.name.as_str() == "Agent") {
+        spec.description = format!("{}{listing}", spec.description).into();
+    }
+    Arc::new(spec)
+}
+
+fn text(path: &Path) -> Arc<str> {
+    path.to_string_lossy().as_ref().into()
+}
