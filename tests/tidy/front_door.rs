@@ -13,12 +13,9 @@ use super::{
 /// embedders build field by field, and what our own packages must handle in full.
 const CLOSED: &[&str] = &[
     "model::Usage",
-    "permission::RuleDestination",
     "permission::SettingSources",
     "permission::Trust",
     "settings::Durability",
-    "settings::Scope",
-    "settings::SourceTexts",
     "tool::ToolContext",
     "tool::ToolSpec",
 ];
