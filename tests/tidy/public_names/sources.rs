@@ -279,7 +279,7 @@ impl Sources {
         if (is_module && !is_last) || self.items(&own).next().is_some() {
             return Some(Target::Own(own));
         }
-        for import in it.imports.iter().filter(|it| it.name == name) {
+        if let Some(import) = it.imports.iter().find(|it| it.name == name) {
             let first = import.path[0].as_str();
             let is_own = ["crate", "self", "super"].contains(&first)
                 || PACKAGES.iter().any(|(it, _)| *it == first)

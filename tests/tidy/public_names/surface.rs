@@ -44,7 +44,7 @@ pub(super) struct Export {
 pub(super) fn surface(sources: &Sources) -> BTreeMap<String, PublicItem> {
     let mut exports = Vec::new();
     exported(sources, &["ennead".to_owned()], &[], &mut exports);
-    exports.sort_by(|one, other| is_last(&one.path).cmp(&is_last(&other.path)));
+    exports.sort_by_key(|it| is_last(&it.path));
     let mut doors = Doors::new();
     for it in exports.iter().filter(|it| !it.path.starts_with("ennead::internal::")) {
         doors.entry(it.own.clone()).or_insert_with(|| it.path.clone());
