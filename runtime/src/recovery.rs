@@ -24,7 +24,7 @@ pub(crate) const MAX_DECISIONS: usize = 200;
 
 /// What to do about a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Remedy {
+pub(crate) enum Remedy {
     /// Ask again after a while.
     RetryAfter {
         /// The wait, in milliseconds; 0: at once.
@@ -69,7 +69,7 @@ pub enum Remedy {
 
 impl Remedy {
     /// The code, as in records and events. Stable.
-    pub fn code(self) -> &'static str {
+    pub(crate) fn code(self) -> &'static str {
         match self {
             Self::RetryAfter { streamed: true, .. } => "retry",
             Self::RetryAfter { streamed: false, .. } => "retry_without_streaming",
@@ -89,7 +89,7 @@ impl Remedy {
 
 /// The call that failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Situation<'a> {
+pub(crate) struct Situation<'a> {
     /// What it was for. Counts are kept apart; the model in use is the same for both.
     pub purpose: Purpose,
     /// Its output ceiling, in tokens.
@@ -118,7 +118,7 @@ pub struct Situation<'a> {
 
 /// The remedy that was chosen for one failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RecoveryDecision {
+pub(crate) struct RecoveryDecision {
     /// What the call was for.
     pub purpose: Purpose,
     /// The class of the failure.
@@ -135,7 +135,7 @@ pub struct RecoveryDecision {
 
 /// What was decided in one turn.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct RecoveryLedger {
+pub(crate) struct RecoveryLedger {
     model: usize,
     /// Milliseconds of attempts that ended in silence, of both purposes.
     silent_ms: u64,
@@ -143,16 +143,11 @@ pub struct RecoveryLedger {
 }
 
 impl RecoveryLedger {
-    /// At the start of a turn.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
     /// Decides what to do about a failure and counts it.
     ///
     /// An answer that the output ceiling cut comes as [`FailureClass::MaxOutput`], a refusal as
     /// [`FailureClass::Refusal`], and so on; see `step5_model_call::failure::of_answer`.
-    pub fn decide(&mut self, failure: &ModelFailure, situation: &Situation<'_>) -> Remedy {
+    pub(crate) fn decide(&mut self, failure: &ModelFailure, situation: &Situation<'_>) -> Remedy {
         if failure.class == FailureClass::Timeout {
             self.silent_ms = self.silent_ms.saturating_add(situation.took_ms);
         }
@@ -178,24 +173,25 @@ impl RecoveryLedger {
     }
 
     /// What was decided so far, oldest first; at most `MAX_DECISIONS`.
-    pub fn decided(&self) -> &[RecoveryDecision] {
+    #[cfg(test)]
+    pub(crate) fn decided(&self) -> &[RecoveryDecision] {
         &self.decided
     }
 
     /// The model in use: its place in the chain.
-    pub fn model(&self) -> usize {
+    pub(crate) fn model(&self) -> usize {
         self.model
     }
 
     /// Whether another provider is left in the chain: who is asked next when the one in use is away.
     /// `providers` is as in [`Situation`].
-    pub fn has_other_provider(&self, providers: &[usize]) -> bool {
+    pub(crate) fn has_other_provider(&self, providers: &[usize]) -> bool {
         self.next_provider(providers).is_some()
     }
 
     /// How long the next attempt may be silent, in milliseconds, if that is not for the settings alone
     /// to say: it is made after silence, within `MAX_SILENT_MS`.
-    pub fn patience_ms(&self) -> Option<u64> {
+    pub(crate) fn patience_ms(&self) -> Option<u64> {
         let left = MAX_SILENT_MS.saturating_sub(self.silent_ms);
         (0 < self.silent_ms && 0 < left).then_some(left)
     }

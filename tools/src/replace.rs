@@ -55,7 +55,7 @@ pub(crate) fn replace<I>(
     if call.stop.is_set() {
         return Ok(interrupted());
     }
-    prepared.put().map_err(|it| say(it))?;
+    prepared.put().map_err(say)?;
     call.context.settled.set(outcome.clone());
     Ok(outcome)
 }

@@ -51,7 +51,7 @@ fn check_in(
     failures: &[(FailureClass, Option<u64>)],
     expected: &[Remedy],
 ) {
-    let mut ledger = RecoveryLedger::new();
+    let mut ledger = RecoveryLedger::default();
     let mut situation = situation;
     let mut remedies = Vec::new();
     for (class, retry_after_ms) in failures {
@@ -266,7 +266,7 @@ fn permanent_failures_are_never_tried_again() {
 #[test]
 fn refusal_and_used_up_retries_move_along_the_chain() {
     check_chain(&[Refusal, Refusal], &[SwitchModel { index: 1 }, Surface]);
-    let mut ledger = RecoveryLedger::new();
+    let mut ledger = RecoveryLedger::default();
     let situation = CHAIN;
     let remedies: Vec<_> =
         (0..22).map(|_| ledger.decide(&failure(RateLimit, None), &situation)).collect();
@@ -336,7 +336,7 @@ fn summary_has_retries_and_chain_and_is_shrunk_three_times_instead_of_compacted(
 #[test]
 fn counts_of_summaries_and_of_answers_are_apart_and_the_model_is_the_same() {
     let summary = Situation { purpose: Purpose::Compaction, ..CHAIN };
-    let mut ledger = RecoveryLedger::new();
+    let mut ledger = RecoveryLedger::default();
     for _ in 0..3 {
         ledger.decide(&failure(Overloaded, None), &summary);
     }

@@ -113,7 +113,7 @@ fn check_caps(ledger: &RecoveryLedger, n_models: usize) {
 fn after_every_sequence_of_seven_outcomes_all_counts_hold() {
     for providers in [&[0][..], &[0, 0], &[0, 1, 2, 2]] {
         let situation = Situation { providers, ..SITUATION };
-        let start = TurnWalk { ledger: RecoveryLedger::new(), situation, n_calls: 0 };
+        let start = TurnWalk { ledger: RecoveryLedger::default(), situation, n_calls: 0 };
         let mut seen = SequenceCounts::default();
         walk(&start, 0, &mut seen);
         assert_eq!(seen.sequences, 335_922);
@@ -127,7 +127,7 @@ fn after_every_sequence_of_seven_outcomes_all_counts_hold() {
 fn a_turn_that_only_meets_these_outcomes_ends_after_at_most_sixteen_failures() {
     // Ten retries, three escalations, one collapse, one compaction, and the end.
     let mut longest = 0;
-    let mut open = vec![(RecoveryLedger::new(), SITUATION.max_tokens, 0usize)];
+    let mut open = vec![(RecoveryLedger::default(), SITUATION.max_tokens, 0usize)];
     let mut known = std::collections::BTreeSet::new();
     while let Some((ledger, max_tokens, n)) = open.pop() {
         for class in OUTCOMES.into_iter().flatten() {

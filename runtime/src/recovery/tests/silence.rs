@@ -9,7 +9,7 @@ use super::*;
 fn server_that_cannot_be_reached_is_left_within_twenty_seconds() {
     // All of each step: the longest waits.
     let late = Situation { jitter_draw: 16_000, ..SITUATION };
-    let mut ledger = RecoveryLedger::new();
+    let mut ledger = RecoveryLedger::default();
     let mut waited = Vec::new();
     while let RetryAfter { delay_ms, .. } = ledger.decide(&failure(Unreachable, None), &late) {
         waited.push(delay_ms);
@@ -31,7 +31,7 @@ fn silence_is_asked_again_twice_within_fifteen_minutes_of_the_turn() {
     let silent = |took_ms| Situation { took_ms, ..SITUATION };
     let decide =
         |ledger: &mut RecoveryLedger, situation| ledger.decide(&failure(Timeout, None), &situation);
-    let mut ledger = RecoveryLedger::new();
+    let mut ledger = RecoveryLedger::default();
     assert_eq!(ledger.patience_ms(), None);
     for left in [600_000, 300_000] {
         assert!(matches!(decide(&mut ledger, silent(300_000)), RetryAfter { streamed: true, .. }));
@@ -42,7 +42,7 @@ fn silence_is_asked_again_twice_within_fifteen_minutes_of_the_turn() {
     check(&[Timeout; 3], &[retry(250), retry(500), Surface]);
     check_chain(&[Timeout; 3], &[retry(250), retry(500), SwitchModel { index: 1 }]);
     // Long ones use the time up, for every model and for summaries, too.
-    let mut ledger = RecoveryLedger::new();
+    let mut ledger = RecoveryLedger::default();
     let summary = Situation { purpose: Purpose::Compaction, ..silent(800_000) };
     assert!(matches!(decide(&mut ledger, summary), RetryAfter { .. }));
     assert_eq!(

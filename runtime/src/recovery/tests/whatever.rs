@@ -48,7 +48,7 @@ proptest! {
         providers in proptest::collection::vec(0usize..3, 0..5),
         max_retries in 0..=MAX_RETRIES,
     ) {
-        let mut ledger = RecoveryLedger::new();
+        let mut ledger = RecoveryLedger::default();
         let mut remedies = Vec::new();
         for (class, retry_after_ms, max_tokens, jitter_draw) in failures {
             let streamed = streams && streamed;

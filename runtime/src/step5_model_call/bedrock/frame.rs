@@ -23,7 +23,7 @@ pub(crate) struct Frames {
 
 /// One whole frame of an event stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct EventFrame<'a> {
+pub(crate) struct EventFrame<'a> {
     /// Names and values of the headers that are texts, in order.
     pub headers: Vec<(&'a str, &'a str)>,
     /// Bytes that the frame carries.
@@ -32,7 +32,7 @@ pub struct EventFrame<'a> {
 
 impl EventFrame<'_> {
     /// The text of a header.
-    pub fn header(&self, wanted: &str) -> Option<&str> {
+    pub(crate) fn header(&self, wanted: &str) -> Option<&str> {
         self.headers.iter().find(|(name, _)| *name == wanted).map(|(_, value)| *value)
     }
 }
