@@ -129,7 +129,7 @@ pub mod tool {
 #[doc = include_str!("front_door/permission.md")]
 pub mod permission {
     pub use ennead_runtime::{
-        approval::{PermissionAnswer, PolicyVerdict, Question, RuleDestination, RuleUpdate},
+        approval::{PermissionAnswer, PolicyVerdict, Question, RuleUpdate},
         hook::HookEvent,
         permission::PermissionMode,
         step1_settings_resolution::trust::{SettingSources, Trust},
@@ -159,13 +159,9 @@ pub mod model {
 ///
 #[doc = include_str!("front_door/settings.md")]
 pub mod settings {
-    pub use ennead_runtime::{
-        permission::Scope, step1_settings_resolution::Durability,
-        step3_context_assembly::SourceTexts,
-    };
+    pub use ennead_runtime::step1_settings_resolution::Durability;
 
-    pub use crate::options::Settings;
-    pub use crate::world::source_files::SourceFiles;
+    pub use crate::{options::Settings, world::source_files::SourceFiles};
 }
 
 /// Where transcripts are kept; looking at them, and checking them.
@@ -173,7 +169,7 @@ pub mod settings {
 #[doc = include_str!("front_door/transcript.md")]
 pub mod transcript {
     pub use crate::storage::{
-        transcript_store::{FileStore, Lease, StoreError, TranscriptLog, TranscriptStore},
+        transcript_store::{FileStore, TranscriptLog, TranscriptStore},
         transcripts::{trace, verify},
     };
 }
@@ -191,11 +187,14 @@ pub mod testing {
 
 /// Types of fields, variants, parameters and results of the above: what programs read, and seldom have to
 /// name. Those that a port of one's own needs are here, too: the [`Timestamp`](data::Timestamp) of a clock,
-/// the [`InstructionFile`](data::InstructionFile) of a source, the
+/// the [`SourceTexts`](data::SourceTexts) of a source, the [`StoreError`](data::StoreError) of a store, the
 /// [`ToolErrorKind`](data::ToolErrorKind) of a tool that fails.
 pub mod data {
     pub use ennead_runtime::{
-        approval::{AnswerError, AnsweredBy, ModeError, QuestionCounts, QuestionKey, UpdateAct},
+        approval::{
+            AnswerError, AnsweredBy, ModeError, QuestionCounts, QuestionKey, RuleDestination,
+            UpdateAct,
+        },
         block::{Block, BlockKind, NotABlock},
         catalogue::{
             Catalogue, Disabling, Effort, LongPrompt, ModelFacts, Money, PlatformIds, Prices,
@@ -218,7 +217,7 @@ pub mod data {
         },
         message::{Message, MessageKind, Messages, Role},
         output::{Break, ChunkPolicy, Chunking, Delivery, OutputSettings, Piece, ToolResult},
-        permission::{RuleKind, RuleText},
+        permission::{RuleKind, RuleText, Scope},
         ports::{
             AgentOrder, AgentPlace, AgentReport, AgentStatus, Cancel, CommittedOutcome,
             HostProcess, Progress, ReportProgress, ResponseBody, SpawnAgent, TransportError,
@@ -233,7 +232,7 @@ pub mod data {
         step1_settings_resolution::{
             Certificates, LayerText, ShellSettings, WorktreeBase, trust::UnknownSource,
         },
-        step3_context_assembly::{InstructionFile, PathRule},
+        step3_context_assembly::{InstructionFile, PathRule, SourceTexts},
         step5_model_call::{
             cache_watch::{DropReason, PromptCacheEvent},
             wire_format::WireFormat,
@@ -278,7 +277,7 @@ pub mod data {
         session::Status,
         storage::{
             archive::guard::UnsafeTranscripts,
-            transcript_store::{FileOps, Holder, SyncWork},
+            transcript_store::{FileOps, Holder, Lease, StoreError, SyncWork},
             transcripts::{Checked, TranscriptError},
         },
         world::source_files::SessionDirs,

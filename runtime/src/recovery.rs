@@ -24,7 +24,7 @@ pub(crate) const MAX_DECISIONS: usize = 200;
 
 /// What to do about a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Remedy {
+pub(crate) enum Remedy {
     /// Ask again after a while.
     RetryAfter {
         /// The wait, in milliseconds; 0: at once.
@@ -69,7 +69,7 @@ pub enum Remedy {
 
 impl Remedy {
     /// The code, as in records and events. Stable.
-    pub fn code(self) -> &'static str {
+    pub(crate) fn code(self) -> &'static str {
         match self {
             Self::RetryAfter { streamed: true, .. } => "retry",
             Self::RetryAfter { streamed: false, .. } => "retry_without_streaming",
@@ -89,7 +89,7 @@ impl Remedy {
 
 /// The call that failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Situation<'a> {
+pub(crate) struct Situation<'a> {
     /// What it was for. Counts are kept apart; the model in use is the same for both.
     pub purpose: Purpose,
     /// Its output ceiling, in tokens.
@@ -118,7 +118,7 @@ pub struct Situation<'a> {
 
 /// The remedy that was chosen for one failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RecoveryDecision {
+pub(crate) struct RecoveryDecision {
     /// What the call was for.
     pub purpose: Purpose,
     /// The class of the failure.
@@ -139,7 +139,6 @@ pub(crate) struct RecoveryLedger {
     model: usize,
     /// Milliseconds of attempts that ended in silence, of both purposes.
     silent_ms: u64,
-    /// What was decided so far, oldest first; at most `MAX_DECISIONS`.
     decided: Vec<RecoveryDecision>,
 }
 
@@ -171,6 +170,12 @@ impl RecoveryLedger {
             self.model = index;
         }
         remedy
+    }
+
+    /// What was decided so far, oldest first; at most `MAX_DECISIONS`.
+    #[cfg(test)]
+    pub(crate) fn decided(&self) -> &[RecoveryDecision] {
+        &self.decided
     }
 
     /// The model in use: its place in the chain.

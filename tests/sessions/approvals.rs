@@ -10,10 +10,8 @@ use std::{
 
 use ennead::{
     Ennead, Event, Events, RunEnd, RunOutcome, SessionHandle, SessionOptions,
-    data::{AnswerError, ModeError, QuestionKey},
-    permission::{
-        PermissionAnswer, PermissionMode, PolicyVerdict, Question, RuleDestination, RuleUpdate,
-    },
+    data::{AnswerError, ModeError, QuestionKey, RuleDestination},
+    permission::{PermissionAnswer, PermissionMode, PolicyVerdict, Question, RuleUpdate},
 };
 use ennead_runtime::{approval::AnsweredBy, digest::Digest};
 use serde_json::{Value, json};

@@ -11,10 +11,9 @@ use std::{
 
 use ennead::{
     Ennead,
-    data::SessionDirs as Files,
+    data::{SessionDirs as Files, SourceTexts},
     internal::{Fingerprints, LocalFiles, SourceLookup, with_lookup},
     permission::Trust,
-    settings::SourceTexts,
     tool::{BoxFuture, McpLimits},
 };
 use ennead_runtime::turn::input::SettingsRead;

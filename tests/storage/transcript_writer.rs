@@ -10,9 +10,9 @@ use std::{fs, os::unix::fs::PermissionsExt, path::Path};
 use self::world::{ArchiveRig, Fault, Kept, SESSION, archive};
 use ennead::{
     OpenError,
+    data::StoreError,
     internal::{Opened, WriteError},
     settings::Durability,
-    transcript::StoreError,
 };
 use ennead_runtime::transcript::{
     entry::{Record, RecordKind, SkippedBytes, StoredText, TextFolder},

@@ -9,9 +9,9 @@ use std::{
 use ennead::{
     Endpoint, Ennead, Options, Placement, RunEnd, RunError, RunOutcome, RunRequest, SessionHandle,
     SessionId, SessionOptions,
-    data::{ActorKind, Live, SessionDirs},
+    data::{ActorKind, Live, SessionDirs, SourceTexts},
     permission::{Approver, PermissionAnswer, Question},
-    settings::{Durability, SourceFiles, SourceTexts},
+    settings::{Durability, SourceFiles},
     testing::ManualClock,
     tool::{BoxFuture, McpLimits, Tool},
 };

@@ -9,8 +9,8 @@ use std::{
 };
 
 use ennead::{
-    data::Holder,
-    transcript::{Lease, StoreError, TranscriptLog, TranscriptStore},
+    data::{Holder, Lease, StoreError},
+    transcript::{TranscriptLog, TranscriptStore},
 };
 
 /// How bytes are appended, so that a test can have that fail.

@@ -9,18 +9,20 @@ use super::{
     read,
 };
 
-/// Types whose fields or variants are known to be all, so that a new one is a breaking change: what
-/// embedders build field by field, and what our own packages must handle in full.
-const CLOSED: &[&str] = &[
-    "model::Usage",
-    "permission::RuleDestination",
-    "permission::SettingSources",
-    "permission::Trust",
-    "settings::Durability",
-    "settings::Scope",
-    "settings::SourceTexts",
-    "tool::ToolContext",
-    "tool::ToolSpec",
+/// Types whose fields or variants are known to be all, so that a new one is a breaking change, and why.
+const CLOSED: &[(&str, &str)] = &[
+    ("model::Usage", "a model in process gives every count, and our packages add up each"),
+    (
+        "permission::SettingSources",
+        "embedders write it field by field: what is not said would be read",
+    ),
+    ("permission::Trust", "embedders and our packages must decide for each way to trust"),
+    ("settings::Durability", "a store must know each promise that it is asked for"),
+    ("tool::ToolContext", "tests of tools build it field by field"),
+    (
+        "tool::ToolSpec",
+        "tools build it field by field: a default could grant what they do not mean",
+    ),
 ];
 
 /// The structs and enums at the front door whose fields or variants embedders see.
@@ -35,15 +37,17 @@ fn open_types() -> BTreeMap<&'static str, &'static PublicItem> {
 #[test]
 fn types_at_the_front_door_can_grow() {
     let types = open_types();
-    let is_closed = |name: &str| CLOSED.contains(&name.trim_start_matches("ennead::"));
+    let is_closed = |name: &str| CLOSED.iter().any(|(it, _)| name == format!("ennead::{it}"));
     let wrong: Vec<_> = types
         .iter()
         .filter(|(name, it)| it.is_non_exhaustive == is_closed(name))
         .map(|(name, _)| name)
         .collect();
     assert!(wrong.is_empty(), "either #[non_exhaustive] or listed as closed: {wrong:#?}");
-    let gone: Vec<_> =
-        CLOSED.iter().filter(|it| !types.contains_key(format!("ennead::{it}").as_str())).collect();
+    let gone: Vec<_> = CLOSED
+        .iter()
+        .filter(|(it, _)| !types.contains_key(format!("ennead::{it}").as_str()))
+        .collect();
     assert!(gone.is_empty(), "{gone:?}");
 }
 
@@ -54,7 +58,8 @@ fn example_words<'a>(lines: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
     for line in lines {
         if line.trim_start().starts_with("```") {
             // What is not compiled proves nothing.
-            is_inside = !is_inside && !line.contains("text") && !line.contains("ignore");
+            is_inside = !is_inside
+                && ["text", "ignore", "compile_fail"].iter().all(|it| !line.contains(it));
         } else if is_inside {
             words.extend(line.split(|it: char| !it.is_alphanumeric() && it != '_'));
         }

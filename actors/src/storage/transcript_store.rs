@@ -43,7 +43,7 @@ pub use lock::Holder;
 /// store.write(&directory.path().join("a"), b"text")?;
 /// assert_eq!(store.read(&directory.path().join("a"))?, b"text");
 /// let options = Options::default().transcript_store(store);
-/// # Ok::<(), ennead::transcript::StoreError>(())
+/// # Ok::<(), ennead::data::StoreError>(())
 /// ```
 pub trait TranscriptStore: Debug + Send + Sync {
     /// Opens the transcript of this name for appending; makes an empty one where there is none.

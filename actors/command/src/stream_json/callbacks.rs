@@ -3,9 +3,10 @@
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use ennead::{
+    data::RuleDestination,
     permission::{
         Approver, Hook, HookInput, HookReply, PermissionAnswer, PermissionMode, Question,
-        RuleDestination, RuleUpdate,
+        RuleUpdate,
     },
     tool::BoxFuture,
 };

@@ -22,7 +22,7 @@ use crate::storage::archive::files;
 ///
 /// let directory = tempfile::tempdir()?;
 /// assert!(FileStore::default().list(&directory.path().join("none"))?.is_empty());
-/// # Ok::<(), ennead::transcript::StoreError>(())
+/// # Ok::<(), ennead::data::StoreError>(())
 /// ```
 #[derive(Clone, Debug)]
 pub struct FileStore {
