@@ -31,8 +31,8 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 pub(crate) use pressure::{Trigger, under_pressure};
-pub(crate) use shaper5_auto_compact::shrink;
-pub use shaper5_auto_compact::{SummaryRequest, apply_summary};
+pub use shaper5_auto_compact::SummaryRequest;
+pub(crate) use shaper5_auto_compact::{apply_summary, shrink};
 
 use self::shaper3_microcompact::Clearing;
 use crate::{
@@ -219,7 +219,7 @@ pub fn trigger(
 }
 
 /// Runs one stage. Where its [`trigger()`] does not hold, the context comes back unchanged.
-pub fn run_stage(stage: Stage, context: &ShapedContext, setup: &ShaperSetup) -> StageResult {
+pub(crate) fn run_stage(stage: Stage, context: &ShapedContext, setup: &ShaperSetup) -> StageResult {
     match trigger(stage, context, setup) {
         Ok(due) => run_due(stage, context, setup, &due),
         Err(why) => StageResult::Unchanged { why: why.into() },

@@ -118,7 +118,7 @@ pub(crate) fn request(
 
 /// Puts a summary in the place of what it represents. `id` names the summary's line. The context
 /// must be the one that the request was made from.
-pub fn apply_summary(
+pub(crate) fn apply_summary(
     context: &ShapedContext,
     request: &SummaryRequest,
     summary: &str,
