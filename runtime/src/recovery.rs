@@ -172,12 +172,6 @@ impl RecoveryLedger {
         remedy
     }
 
-    /// What was decided so far, oldest first; at most `MAX_DECISIONS`.
-    #[cfg(test)]
-    pub(crate) fn decided(&self) -> &[RecoveryDecision] {
-        &self.decided
-    }
-
     /// The model in use: its place in the chain.
     pub(crate) fn model(&self) -> usize {
         self.model
