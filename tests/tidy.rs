@@ -16,6 +16,7 @@ mod purity;
 mod references;
 mod requirements;
 mod trust_page;
+mod type_names;
 
 use std::{
     fs,

@@ -77,8 +77,8 @@ pub use self::error::ServeError;
 pub use self::options::ServeOptions;
 pub use self::tokens::{Role, TokenFile};
 use self::{
-    book::Book, drain::Drain, limits::Limits, metrics::Metrics, rates::Rates, record::StatePaths,
-    slots::Slots, tasks::Tasks, turnstile::Turnstile,
+    book::SessionBook, drain::Drain, limits::Limits, metrics::Metrics, rates::Rates,
+    record::StatePaths, slots::Slots, tasks::Tasks, turnstile::Turnstile,
 };
 use crate::{Ennead, storage::archive::files};
 pub use ennead_runtime::serve::ledger::TenantLimits;
@@ -111,7 +111,7 @@ struct ServerParts {
     options: ServeOptions,
     paths: StatePaths,
     tokens: TokenFile,
-    book: Book,
+    book: SessionBook,
     rates: Rates,
     limits: Limits,
     metrics: Metrics,
@@ -138,7 +138,7 @@ impl Server {
         let (lock, book, limits) = tokio::task::spawn_blocking(move || {
             let lock = lock(opened.top())?;
             let failed = |cause| ServeError::State { path: opened.top().to_owned(), cause };
-            let book = Book::new(opened.load().map_err(failed)?, at);
+            let book = SessionBook::new(opened.load().map_err(failed)?, at);
             Ok((lock, book, Limits::load(of_tenants, opened.spent())))
         })
         .await

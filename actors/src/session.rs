@@ -48,7 +48,7 @@ use crate::{
     },
     ports::{errors::OpenError, events::EndOfEvents},
     services::mcp_server::StartingServers,
-    session::{agents::Children, timer::Timer, turn_handles::TurnHandles},
+    session::{agents::Children, timer::RunTimer, turn_handles::TurnHandles},
     storage::{
         archive::{
             ArchiveMsg, OpenTranscript, WriterHandle,
@@ -114,7 +114,7 @@ pub(crate) struct SessionState {
     prompts: BTreeMap<u64, (RunReply, Slot)>,
     n_prompts: u64,
     turn: Option<TurnHandles>,
-    timer: Option<Timer>,
+    timer: Option<RunTimer>,
     fingerprints: Option<Fingerprints>,
     model: turn_handles::ChosenModel,
     hooks: Option<Mailbox<Box<HookRequest>, HookMsg>>,
@@ -368,7 +368,7 @@ impl SessionState {
         if self.processes.gone(child) {
             return Gone::Noted;
         }
-        if let Some(Timer { run, deadline, .. }) =
+        if let Some(RunTimer { run, deadline, .. }) =
             self.timer.take_if(|it| it.leaf.get_id() == child)
         {
             return Gone::Timer { run, deadline };

@@ -20,7 +20,7 @@ use crate::{
     ports::errors::StartError,
     services::{
         governor::{Governor, GovernorMsg, ProviderLimiter, Spawner},
-        mcp_server::{self, McpMsg, McpServer, Server, ServerHome, Tools},
+        mcp_server::{self, McpMsg, McpServer, ServerHome, SharedServer, Tools},
     },
     session::{Session, SessionMsg, SessionSetup},
     storage::archive::{Archive, ArchiveMsg, ArchiveSetup},
@@ -34,7 +34,7 @@ pub(crate) enum ShardMsg {
     /// Start the actor of this limiter here.
     Govern(ProviderLimiter),
     /// Ask this server, whose actor lives here, for its tools. It is started if it is not there.
-    McpTools(Arc<Server>, oneshot::Sender<Tools>),
+    McpTools(Arc<SharedServer>, oneshot::Sender<Tools>),
     /// Close the sessions, then the archive, then end.
     Shutdown(oneshot::Sender<()>),
 }
@@ -61,7 +61,7 @@ struct ShardState {
     archive: ActorRef<ArchiveMsg>,
     sessions: BTreeMap<ActorId, ActorRef<SessionMsg>>,
     governors: BTreeMap<ActorId, ActorRef<GovernorMsg>>,
-    mcp_servers: BTreeMap<ActorId, (ActorRef<McpMsg>, Arc<Server>)>,
+    mcp_servers: BTreeMap<ActorId, (ActorRef<McpMsg>, Arc<SharedServer>)>,
     clock: Arc<dyn Clock>,
     timer: Arc<dyn Timer>,
     directory: Directory,
@@ -175,7 +175,7 @@ impl Actor for Shard {
 }
 
 impl ServerHome for ActorRef<ShardMsg> {
-    fn ask(&self, server: Arc<Server>, reply: oneshot::Sender<Tools>) -> bool {
+    fn ask(&self, server: Arc<SharedServer>, reply: oneshot::Sender<Tools>) -> bool {
         // What could not be sent comes back, the reply in it; kept, it would be waited for for ever.
         self.cast(ShardMsg::McpTools(server, reply)).is_ok()
     }
@@ -188,7 +188,7 @@ impl ServerHome for ActorRef<ShardMsg> {
 /// The actor of a server; a new one, if it has none. `None` when the shard is to end.
 async fn mcp_server(
     myself: &ActorRef<ShardMsg>,
-    server: Arc<Server>,
+    server: Arc<SharedServer>,
     state: &mut ShardState,
 ) -> Result<Option<ActorRef<McpMsg>>, ActorProcessingErr> {
     if state.shutdown.is_some() {
@@ -203,7 +203,7 @@ async fn mcp_server(
 
 async fn start_mcp_server(
     myself: &ActorRef<ShardMsg>,
-    server: Arc<Server>,
+    server: Arc<SharedServer>,
     pause: Option<Duration>,
     state: &mut ShardState,
 ) -> Result<ActorRef<McpMsg>, ActorProcessingErr> {

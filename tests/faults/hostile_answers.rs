@@ -23,7 +23,7 @@ use serde_json::json;
 use tempfile::TempDir;
 use tokio::time::timeout;
 
-use self::wire::{Part, Wire, call, text};
+use self::wire::{AnswerPart, Wire, call, text};
 use crate::support::settings::SettingsJson as _;
 use crate::support::{
     model_server::{ModelServer, Reply, letting_through},
@@ -58,14 +58,14 @@ async fn open(ennead: &Ennead, place: &TempDir, endpoint: Endpoint) -> SessionHa
 }
 
 /// Sends this answer. The run ends well; what the model asked for was run, or refused with a reason.
-async fn check(wire: Wire, parts: impl IntoIterator<Item = Part>) {
+async fn check(wire: Wire, parts: impl IntoIterator<Item = AnswerPart>) {
     check_ends(wire, parts, (RunEnd::NoPendingTools, "done"), 2).await;
 }
 
 /// The same, with how it ends after how many turns.
 async fn check_ends(
     wire: Wire,
-    parts: impl IntoIterator<Item = Part>,
+    parts: impl IntoIterator<Item = AnswerPart>,
     end: (RunEnd, &str),
     n_turns: u64,
 ) {

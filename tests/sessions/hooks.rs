@@ -17,11 +17,11 @@ use crate::support::settings::SettingsJson as _;
 mod limits;
 
 /// The inputs that a tool ran with.
-type Ran = Arc<Mutex<Vec<String>>>;
+type RanInputs = Arc<Mutex<Vec<String>>>;
 
 /// A session with a tool `probe` that notes its inputs and needs no permission.
-fn probed(place: &TestDirs) -> (SessionOptions, Ran) {
-    let ran = Ran::default();
+fn probed(place: &TestDirs) -> (SessionOptions, RanInputs) {
+    let ran = RanInputs::default();
     let notes = Arc::clone(&ran);
     let schema = r#"{"type":"object","properties":{"n":{"type":"integer"}}}"#;
     let probe = CustomTool::raw("probe", "", schema, move |input, _| {
@@ -69,7 +69,7 @@ async fn probe_under(settings: Value) -> Came {
     came_of(&place, options.setting("hooks", settings), &ran).await
 }
 
-async fn came_of(place: &TestDirs, options: SessionOptions, ran: &Ran) -> Came {
+async fn came_of(place: &TestDirs, options: SessionOptions, ran: &RanInputs) -> Came {
     let model = says(vec![call("t", "probe", json!({"n": 1}))]);
     let (outcome, told) = place.run_with_events(&model, options).await;
     let results = outcome.messages.iter().flat_map(|it| &it.blocks);

@@ -47,7 +47,7 @@ fn sequences(length: usize) -> Vec<String> {
 
 /// What a run must come to.
 #[derive(Debug, PartialEq, Eq)]
-struct Expected {
+struct ExpectedEnd {
     end: RunEnd,
     text: String,
     attempts: usize,
@@ -55,7 +55,7 @@ struct Expected {
 }
 
 /// What must come of a sequence; after its end everything is fine.
-fn expected(name: &str, sequence: &str, has_second: bool) -> Expected {
+fn expected(name: &str, sequence: &str, has_second: bool) -> ExpectedEnd {
     let (mut raised, mut too_long, mut overloads, mut silences) = (0, 0, 0, 0);
     let (mut attempts, mut model) = (0, "first");
     for outcome in sequence.chars().chain(['o']) {
@@ -73,7 +73,7 @@ fn expected(name: &str, sequence: &str, has_second: bool) -> Expected {
             _ => None,
         };
         if let Some((end, text)) = end {
-            return Expected { end, text, attempts, model };
+            return ExpectedEnd { end, text, attempts, model };
         }
         raised += usize::from(outcome == 'm');
         too_long += usize::from(outcome == 'l');

@@ -50,7 +50,7 @@ fn setup(workspace: &str, mode: PermissionMode) -> GateSetup {
 
 /// What came of the commands so far.
 #[derive(Debug, Default)]
-struct Counts {
+struct DifferentialCounts {
     n_done: u64,
     n_allowed: u64,
     /// Allowed, and not run as they may write outside the directory.
@@ -60,7 +60,7 @@ struct Counts {
     unseen: Vec<String>,
 }
 
-impl Counts {
+impl DifferentialCounts {
     fn print(&self) {
         println!(
             "{} commands, {} allowed, {} of them left out and {} stopped, {} programs started, {} not seen",
@@ -74,7 +74,7 @@ impl Counts {
     }
 
     /// Adds a command that was run, with the log of its stubs.
-    fn add(&mut self, command: &str, bypasses: bool, ran: &shell::Ran) {
+    fn add(&mut self, command: &str, bypasses: bool, ran: &shell::CommandRun) {
         self.n_stopped += u64::from(ran.is_stopped);
         for line in ran.log.lines() {
             self.n_started += 1;
@@ -100,7 +100,7 @@ fn stays_here(command: &str) -> bool {
 }
 
 /// Judges commands, and runs those that pass, until there are none left.
-fn work(next: &AtomicU64, n_trials: u64, counts: &Mutex<Counts>) {
+fn work(next: &AtomicU64, n_trials: u64, counts: &Mutex<DifferentialCounts>) {
     let place = tempfile::tempdir().unwrap();
     let shell = Shell::new(place.path(), &[&COVERED[..], &OTHERS[..]].concat());
     let workspace = shell.work.to_str().unwrap();
@@ -137,7 +137,7 @@ fn work(next: &AtomicU64, n_trials: u64, counts: &Mutex<Counts>) {
 fn nothing_starts_that_the_gate_did_not_see() {
     let n_trials = std::env::var("ENNEAD_SHELL_TRIALS").ok().and_then(|it| it.parse().ok());
     let n_trials: u64 = n_trials.unwrap_or(TRIALS);
-    let (next, counts) = (AtomicU64::new(0), Mutex::new(Counts::default()));
+    let (next, counts) = (AtomicU64::new(0), Mutex::new(DifferentialCounts::default()));
     let n_workers = thread::available_parallelism().map_or(1, usize::from);
     thread::scope(|scope| {
         for _ in 0..n_workers {

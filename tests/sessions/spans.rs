@@ -27,9 +27,9 @@ use crate::support::{
 struct Paths(Arc<Mutex<BTreeSet<String>>>);
 
 /// The name of a span and its fields.
-struct Shown(String);
+struct ShownSpan(String);
 
-impl Visit for Shown {
+impl Visit for ShownSpan {
     fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
         self.0 += &format!(" {}={value:?}", field.name());
     }
@@ -42,17 +42,17 @@ impl Visit for Shown {
 impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Paths {
     fn on_new_span(&self, attributes: &Attributes<'_>, id: &Id, context: Context<'_, S>) {
         let span = context.span(id).unwrap();
-        let mut shown = Shown(span.name().to_owned());
+        let mut shown = ShownSpan(span.name().to_owned());
         attributes.record(&mut shown);
         if span.name() == "turn" || span.name() == "session" {
             // Their ids are drawn.
             shown.0 = span.name().to_owned();
         }
         let above = span.parent();
-        let above = above.and_then(|it| it.extensions().get::<Shown>().map(|it| it.0.clone()));
+        let above = above.and_then(|it| it.extensions().get::<ShownSpan>().map(|it| it.0.clone()));
         let path = above.map_or(shown.0.clone(), |above| format!("{above} > {}", shown.0));
         self.0.lock().unwrap().insert(path.clone());
-        span.extensions_mut().insert(Shown(path));
+        span.extensions_mut().insert(ShownSpan(path));
     }
 }
 

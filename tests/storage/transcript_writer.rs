@@ -7,7 +7,7 @@ mod world;
 
 use std::{fs, os::unix::fs::PermissionsExt, path::Path};
 
-use self::world::{ArchiveRig, Fault, Kept, SESSION, archive};
+use self::world::{ArchiveRig, Fault, SESSION, StoreKind, archive};
 use ennead::{
     OpenError,
     data::StoreError,
@@ -27,14 +27,14 @@ macro_rules! on_every_store {
         mod in_files {
             $(#[tokio::test]
             async fn $test() {
-                super::$test(super::Kept::InFiles).await;
+                super::$test(super::StoreKind::InFiles).await;
             })*
         }
 
         mod in_memory {
             $(#[tokio::test]
             async fn $test() {
-                super::$test(super::Kept::InMemory).await;
+                super::$test(super::StoreKind::InMemory).await;
             })*
         }
     };
@@ -81,7 +81,7 @@ fn log(bytes: &[u8]) -> String {
 }
 
 // REQ: SES-1, SES-9
-async fn next_writer_goes_on_with_the_chain(kept: Kept) {
+async fn next_writer_goes_on_with_the_chain(kept: StoreKind) {
     let world = ArchiveRig::new(kept, Durability::Process).await;
     let mut session = world.open().await;
     // Long enough that the end alone does not tell everything.
@@ -109,7 +109,7 @@ async fn next_writer_goes_on_with_the_chain(kept: Kept) {
 }
 
 // REQ: SES-5
-async fn checkpoint_speaks_only_of_what_is_on_disk(kept: Kept) {
+async fn checkpoint_speaks_only_of_what_is_on_disk(kept: StoreKind) {
     let world = ArchiveRig::new(kept, Durability::Process).await;
     let mut session = world.open().await;
     session.send(1, &["a"; 400], false, Vec::new());
@@ -126,7 +126,7 @@ async fn checkpoint_speaks_only_of_what_is_on_disk(kept: Kept) {
 }
 
 // REQ: SES-2
-async fn after_a_short_write_the_rest_is_written_and_nothing_twice(kept: Kept) {
+async fn after_a_short_write_the_rest_is_written_and_nothing_twice(kept: StoreKind) {
     let world = ArchiveRig::new(kept, Durability::Process).await;
     let mut session = world.open().await;
     session.send(1, &["a"], false, Vec::new());
@@ -145,7 +145,7 @@ async fn after_a_short_write_the_rest_is_written_and_nothing_twice(kept: Kept) {
 }
 
 // REQ: SES-2
-async fn write_that_takes_only_a_part_is_gone_on_with(kept: Kept) {
+async fn write_that_takes_only_a_part_is_gone_on_with(kept: StoreKind) {
     let world = ArchiveRig::new(kept, Durability::Process).await;
     let mut session = world.open().await;
     world.plan(&[Fault::Short(10), Fault::Short(1)]);
@@ -155,7 +155,7 @@ async fn write_that_takes_only_a_part_is_gone_on_with(kept: Kept) {
 }
 
 // REQ: SES-2
-async fn failed_write_loses_nothing_that_is_sent_again(kept: Kept) {
+async fn failed_write_loses_nothing_that_is_sent_again(kept: StoreKind) {
     let world = ArchiveRig::new(kept, Durability::Process).await;
     let mut session = world.open().await;
     world.plan(&[Fault::Fail]);
@@ -166,7 +166,7 @@ async fn failed_write_loses_nothing_that_is_sent_again(kept: Kept) {
     assert_eq!(log(&world.bytes()), "a");
 }
 
-async fn check_crash(kept: Kept, fault: Fault, file: &str) {
+async fn check_crash(kept: StoreKind, fault: Fault, file: &str) {
     let world = ArchiveRig::new(kept, Durability::Process).await;
     let mut session = world.open().await;
     session.send(1, &["a"], false, Vec::new());
@@ -183,7 +183,7 @@ async fn check_crash(kept: Kept, fault: Fault, file: &str) {
 }
 
 // REQ: SES-2
-async fn crashed_writer_is_restarted_and_resent_lines_are_not_doubled(kept: Kept) {
+async fn crashed_writer_is_restarted_and_resent_lines_are_not_doubled(kept: StoreKind) {
     check_crash(kept, Fault::CrashBefore, "a b c d").await;
     check_crash(kept, Fault::CrashAfter(usize::MAX), "a b c d").await;
     check_crash(kept, Fault::CrashAfter(10), "a ? repair b c d").await;
@@ -191,7 +191,7 @@ async fn crashed_writer_is_restarted_and_resent_lines_are_not_doubled(kept: Kept
 }
 
 // REQ: SES-2
-async fn writer_that_keeps_crashing_is_given_up(kept: Kept) {
+async fn writer_that_keeps_crashing_is_given_up(kept: StoreKind) {
     let world = ArchiveRig::new(kept, Durability::Process).await;
     let mut session = world.open().await;
     world.plan(&[Fault::CrashBefore; 4]);
@@ -204,7 +204,7 @@ async fn writer_that_keeps_crashing_is_given_up(kept: Kept) {
 }
 
 // REQ: SES-2, SES-3
-async fn sync_comes_before_the_answer_only_where_the_mode_asks_for_it(kept: Kept) {
+async fn sync_comes_before_the_answer_only_where_the_mode_asks_for_it(kept: StoreKind) {
     for (durability, sync, n_syncs) in [
         (Durability::Process, true, 0),
         (Durability::Turn, false, 0),
@@ -220,7 +220,7 @@ async fn sync_comes_before_the_answer_only_where_the_mode_asks_for_it(kept: Kept
 }
 
 // REQ: SES-2
-async fn failed_sync_is_said_and_made_good_when_sent_again(kept: Kept) {
+async fn failed_sync_is_said_and_made_good_when_sent_again(kept: StoreKind) {
     let world = ArchiveRig::new(kept, Durability::Entry).await;
     let mut session = world.open().await;
     *world.faults.sync_fails.lock().unwrap() = true;
@@ -233,7 +233,9 @@ async fn failed_sync_is_said_and_made_good_when_sent_again(kept: Kept) {
 }
 
 // REQ: SES-2
-async fn what_follows_lines_whose_sync_failed_is_not_doubled_when_all_is_sent_again(kept: Kept) {
+async fn what_follows_lines_whose_sync_failed_is_not_doubled_when_all_is_sent_again(
+    kept: StoreKind,
+) {
     let world = ArchiveRig::new(kept, Durability::Turn).await;
     let mut session = world.open().await;
     *world.faults.sync_fails.lock().unwrap() = true;
@@ -256,7 +258,7 @@ async fn what_follows_lines_whose_sync_failed_is_not_doubled_when_all_is_sent_ag
 }
 
 // REQ: SES-7
-async fn torn_end_of_a_dead_process_stays_and_is_named(kept: Kept) {
+async fn torn_end_of_a_dead_process_stays_and_is_named(kept: StoreKind) {
     let world = ArchiveRig::new(kept, Durability::Process).await;
     let mut session = world.open().await;
     session.send(1, &["a"], false, Vec::new());
@@ -286,7 +288,7 @@ async fn torn_end_of_a_dead_process_stays_and_is_named(kept: Kept) {
 }
 
 // REQ: SES-1
-async fn second_writer_is_told_who_writes(kept: Kept) {
+async fn second_writer_is_told_who_writes(kept: StoreKind) {
     let world = ArchiveRig::new(kept, Durability::Process).await;
     let _session = world.open().await;
     let mut second = world.request_open();
@@ -302,7 +304,7 @@ async fn second_writer_is_told_who_writes(kept: Kept) {
 }
 
 // REQ: SES-1
-async fn free_lock_with_text_is_taken_over_with_the_next_epoch(kept: Kept) {
+async fn free_lock_with_text_is_taken_over_with_the_next_epoch(kept: StoreKind) {
     let world = ArchiveRig::new(kept, Durability::Process).await;
     for expected in 1..=3 {
         let mut opened = world.request_open();
@@ -313,7 +315,7 @@ async fn free_lock_with_text_is_taken_over_with_the_next_epoch(kept: Kept) {
 }
 
 // REQ: SES-1
-async fn text_that_lines_name_is_there_under_its_digest(kept: Kept) {
+async fn text_that_lines_name_is_there_under_its_digest(kept: StoreKind) {
     let world = ArchiveRig::new(kept, Durability::Turn).await;
     let mut session = world.open().await;
     let text = StoredText::new("long", TextFolder::Records);
@@ -327,7 +329,7 @@ async fn text_that_lines_name_is_there_under_its_digest(kept: Kept) {
 }
 
 // REQ: SES-1
-async fn names_are_listed_by_directory_and_what_is_missing_is_said(kept: Kept) {
+async fn names_are_listed_by_directory_and_what_is_missing_is_said(kept: StoreKind) {
     let world = ArchiveRig::new(kept, Durability::Process).await;
     let (a, b) = (world.root().join("a"), world.root().join("deep/b"));
     assert!(world.store.list(&world.root()).unwrap().is_empty());
@@ -349,7 +351,7 @@ fn mode(path: &Path) -> u32 {
 // REQ: SES-1
 #[tokio::test]
 async fn long_texts_lie_beside_and_only_the_owner_reads() {
-    let world = ArchiveRig::new(Kept::InFiles, Durability::Process).await;
+    let world = ArchiveRig::new(StoreKind::InFiles, Durability::Process).await;
     let mut session = world.open().await;
     let beside = world.root().join(SESSION);
     assert!(!beside.exists(), "made when first needed");

@@ -24,7 +24,7 @@ const EXCEPTIONS: [(&str, &str); 3] = [
 
 /// One `pub` item, and the words by which it makes other types reachable.
 #[derive(Debug)]
-struct PublicItem {
+struct DeclaredItem {
     name: String,
     is_type: bool,
     reaches: BTreeSet<String>,
@@ -69,7 +69,7 @@ fn of_public_fields(fields: TokenStream, found: &mut BTreeSet<String>) {
 }
 
 /// The item whose name is the first of these tokens, if it is one.
-fn item(kind: &str, tokens: &[TokenTree]) -> Option<PublicItem> {
+fn item(kind: &str, tokens: &[TokenTree]) -> Option<DeclaredItem> {
     let TokenTree::Ident(name) = tokens.first()? else { return None };
     let mut reaches = BTreeSet::new();
     for token in &tokens[1..] {
@@ -87,11 +87,11 @@ fn item(kind: &str, tokens: &[TokenTree]) -> Option<PublicItem> {
         }
     }
     let is_type = ["struct", "enum", "trait", "type"].contains(&kind);
-    Some(PublicItem { name: name.to_string(), is_type, reaches })
+    Some(DeclaredItem { name: name.to_string(), is_type, reaches })
 }
 
 /// All items and methods that are `pub` without a limit.
-fn public_items(stream: TokenStream, found: &mut Vec<PublicItem>) {
+fn public_items(stream: TokenStream, found: &mut Vec<DeclaredItem>) {
     let tokens: Vec<TokenTree> = stream.into_iter().collect();
     for (at, token) in tokens.iter().enumerate() {
         if let TokenTree::Group(it) = token {

@@ -198,12 +198,12 @@ mod tests {
     use crate::test_support::{World, block_on, structured};
 
     #[derive(Debug)]
-    struct Reports {
+    struct FixedReport {
         report: AgentReport,
         orders: Mutex<Vec<AgentOrder>>,
     }
 
-    impl SpawnAgent for Reports {
+    impl SpawnAgent for FixedReport {
         fn spawn(&self, order: AgentOrder) -> BoxFuture<'static, AgentReport> {
             self.orders.lock().unwrap().push(order);
             let report = self.report.clone();
@@ -224,7 +224,7 @@ mod tests {
             usage: Usage { output_tokens: 7, ..Usage::default() },
             head: Some(Digest::of(b"head")),
         };
-        let agents = Arc::new(Reports { report, orders: Mutex::default() });
+        let agents = Arc::new(FixedReport { report, orders: Mutex::default() });
         let mut world = World::new();
         world.context.agents = Some(agents.clone());
         let input = json!({"description": "d", "prompt": "p", "subagent_type": "t", "model": "m"});

@@ -22,7 +22,7 @@ use crate::{
     built_in::{BuiltIn, BuiltInCall},
     hosted::{Worked, hosted_with_rest},
 };
-use background::Kept;
+use background::KeptShell;
 use process::{Ending, Followed, Running};
 
 mod background;
@@ -183,7 +183,7 @@ async fn run(call: BuiltInCall<BashInput>, context: ToolContext) -> Worked<ToolO
         Followed::Ended(ending) => (ending, running),
         Followed::Stopped(limit_ms) => {
             match background::keep(running, &command, &context).await {
-                Ok(Kept { shell, going_on }) => {
+                Ok(KeptShell { shell, going_on }) => {
                     let result = outcome::in_background(&shell.status(), limit_ms);
                     // It cannot be undone: an interrupt from now on does not end it.
                     context.settled.set(result.clone());

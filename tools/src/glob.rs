@@ -28,7 +28,7 @@ use crate::{
     declared::millis,
     globs,
     hidden::Hidden,
-    walk::{self, Filter, IgnoreFiles, Root, VersionControl},
+    walk::{self, Filter, IgnoreFiles, SearchRoot, VersionControl},
 };
 
 /// Paths that are listed.
@@ -68,7 +68,7 @@ impl BuiltIn for Glob {
 
 fn search(call: AtPath<'_, GlobInput>) -> Result<ToolOutcome, String> {
     let AtPath { context, stop, .. } = call;
-    let (pattern, root) = (&*call.input.pattern, &Root::of(call.path));
+    let (pattern, root) = (&*call.input.pattern, &SearchRoot::of(call.path));
     let start = context.clock.elapsed();
     let matcher = compile(pattern, root)?;
     let hidden = Hidden::new(call.hidden);
@@ -133,7 +133,7 @@ fn search(call: AtPath<'_, GlobInput>) -> Result<ToolOutcome, String> {
 }
 
 /// A pattern for paths below the root. An absolute one may name a place below it.
-fn compile(pattern: &str, root: &Root) -> Result<GlobSet, String> {
+fn compile(pattern: &str, root: &SearchRoot) -> Result<GlobSet, String> {
     if pattern.contains('\0') {
         return Err("The pattern has a NUL byte in it.".into());
     }

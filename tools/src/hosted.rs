@@ -86,15 +86,15 @@ mod tests {
 
     /// Keeps the work for the test to run.
     #[derive(Default)]
-    struct Kept(Mutex<Option<BoxFuture<'static, ()>>>, TestShells);
+    struct KeptWork(Mutex<Option<BoxFuture<'static, ()>>>, TestShells);
 
-    impl std::fmt::Debug for Kept {
+    impl std::fmt::Debug for KeptWork {
         fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
             f.write_str("Kept")
         }
     }
 
-    impl HostProcess for Kept {
+    impl HostProcess for KeptWork {
         fn host(&self, work: BoxFuture<'static, ()>, _: Detached) {
             *self.0.lock().unwrap() = Some(work);
         }
@@ -116,7 +116,7 @@ mod tests {
     where
         F: Future<Output = &'static str> + Send + 'static,
     {
-        let (host, mut context) = (Arc::new(Kept::default()), World::new().context);
+        let (host, mut context) = (Arc::new(KeptWork::default()), World::new().context);
         let (kept, gone) = oneshot::channel();
         context.hold = WorkGuard::new(kept);
         let hosting = host.clone();

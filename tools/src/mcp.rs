@@ -35,7 +35,7 @@ use serde_json::{Map, Value};
 pub use caller::Caller;
 #[cfg(feature = "mcp")]
 pub use connection::{Connection, connect};
-pub use launch::{ConnectError, Launch};
+pub use launch::{ConnectError, ServerLaunch};
 #[cfg(not(feature = "mcp"))]
 pub use left_out::{Caller, Connection, connect};
 pub use tool::{McpTool, McpToolError};

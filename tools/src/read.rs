@@ -99,13 +99,18 @@ fn show(input: &ReadInput, loaded: &Loaded) -> Result<ToolOutcome, String> {
 
     if n_lines == 0 {
         let text = "The file exists but is empty.".to_owned();
-        return Ok(outcome(input, loaded, text, Page { first: 1, shown: &[], n_lines, cut: None }));
+        return Ok(outcome(
+            input,
+            loaded,
+            text,
+            LinePage { first: 1, shown: &[], n_lines, cut: None },
+        ));
     }
     if first > n_lines {
         let text = format!("The file has {n_lines} lines; nothing starts at line {first}.");
         let mut outcome = ToolOutcome::ok(text);
         outcome.structured =
-            Some(structured(input, &Page { first, shown: &[], n_lines, cut: None }));
+            Some(structured(input, &LinePage { first, shown: &[], n_lines, cut: None }));
         return Ok(outcome);
     }
 
@@ -146,7 +151,7 @@ fn show(input: &ReadInput, loaded: &Loaded) -> Result<ToolOutcome, String> {
     } else {
         None
     };
-    let page = Page { first, shown: &wanted[..n_shown], n_lines, cut };
+    let page = LinePage { first, shown: &wanted[..n_shown], n_lines, cut };
     Ok(outcome(input, loaded, out, page))
 }
 
@@ -161,14 +166,14 @@ enum Cut {
     Lines,
 }
 
-struct Page<'a> {
+struct LinePage<'a> {
     first: usize,
     shown: &'a [&'a str],
     n_lines: usize,
     cut: Option<Cut>,
 }
 
-fn outcome(input: &ReadInput, loaded: &Loaded, text: String, page: Page<'_>) -> ToolOutcome {
+fn outcome(input: &ReadInput, loaded: &Loaded, text: String, page: LinePage<'_>) -> ToolOutcome {
     let mut outcome = ToolOutcome::ok(text);
     outcome.structured = Some(structured(input, &page));
     if page.cut == Some(Cut::Page) {
@@ -185,7 +190,7 @@ fn outcome(input: &ReadInput, loaded: &Loaded, text: String, page: Page<'_>) -> 
     outcome
 }
 
-fn structured(input: &ReadInput, page: &Page<'_>) -> String {
+fn structured(input: &ReadInput, page: &LinePage<'_>) -> String {
     let mut file = json!({
         "filePath": input.file_path,
         "content": page.shown.join("\n"),

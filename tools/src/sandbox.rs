@@ -59,12 +59,12 @@ pub struct Kernel {
     /// Why commands cannot be confined, if they cannot.
     pub lacks: Option<String>,
     /// What is reached of it, in the order in which it is put into force.
-    pub levels: Vec<Level>,
+    pub levels: Vec<SandboxLevel>,
 }
 
 /// One part of the sandbox.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Level {
+pub struct SandboxLevel {
     /// The part of the kernel that it is done with.
     pub name: &'static str,
     /// Whether this kernel has it.

@@ -205,13 +205,13 @@ mod tests {
         name: String,
         /// How many.
         count: Option<u32>,
-        inner: Option<Inner>,
+        inner: Option<NestedInput>,
     }
 
     #[derive(Deserialize, JsonSchema)]
     #[schemars(deny_unknown_fields)]
     #[expect(dead_code, reason = "only its schema is looked at")]
-    struct Inner {
+    struct NestedInput {
         title: String,
     }
 

@@ -16,13 +16,13 @@ use ignored::Ignored;
 
 /// Where a search starts.
 #[derive(Clone, Debug)]
-pub(crate) struct Root {
+pub(crate) struct SearchRoot {
     /// The path that results name.
     pub(crate) named: PathBuf,
     pub(crate) real: PathBuf,
 }
 
-impl Root {
+impl SearchRoot {
     /// The root that the gate decided about.
     pub(crate) fn of(path: &ResolvedPath) -> Self {
         Self { named: (&*path.lexical).into(), real: (&*path.real).into() }
@@ -65,7 +65,7 @@ pub(crate) struct Filter {
 /// Finishes a walk: sorted by path, links not followed, hidden paths neither listed nor entered.
 pub(crate) fn entries(
     builder: &mut WalkBuilder,
-    root: &Root,
+    root: &SearchRoot,
     filter: Filter,
 ) -> impl Iterator<Item = Result<DirEntry, ignore::Error>> + use<> {
     let Filter { hidden, ignore_files, wanted, version_control } = filter;
@@ -94,7 +94,7 @@ pub(crate) fn entries(
         .filter(move |_| !starts_hidden)
 }
 
-fn is_hidden(entry: &DirEntry, root: &Root, hidden: &Hidden) -> bool {
+fn is_hidden(entry: &DirEntry, root: &SearchRoot, hidden: &Hidden) -> bool {
     if hidden.is_empty() {
         return false;
     }
@@ -112,7 +112,7 @@ mod tests {
     use crate::test_support::{World, resolve};
 
     fn names(world: &World, start: &str, patterns: &[String]) -> Vec<String> {
-        let root = Root::of(&resolve(&world.path(start)));
+        let root = SearchRoot::of(&resolve(&world.path(start)));
         let filter = Filter {
             hidden: Hidden::new(patterns),
             ignore_files: IgnoreFiles::None,

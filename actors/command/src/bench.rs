@@ -19,14 +19,14 @@ use serde::Serialize;
 
 pub use error::BenchError;
 pub use interrupts::{Interrupt, Latency, SERVED_WITHIN, Waiting};
-pub use isolation::{Isolated, Isolation, Misbehaved, Misbehaviour, Times};
+pub use isolation::{Isolated, Isolation, Misbehaved, Misbehaviour, RunTimes};
 pub use memory::Memory;
 pub use steps::StepCost;
 pub use turns::TurnCost;
 
 use self::{
     stage::{ANSWERS, CALLS},
-    turns::Load,
+    turns::BenchLoad,
 };
 
 /// Sessions that run prompts at once, where many do.
@@ -34,7 +34,7 @@ const AT_ONCE: u32 = 64;
 
 /// How much is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Bench {
+pub struct BenchPlan {
     /// Turns that each figure about turns and steps is taken from, at least.
     pub n_turns: u32,
     /// Sessions that are opened to lie idle; of these, at most 64 run prompts at once.
@@ -43,7 +43,7 @@ pub struct Bench {
     pub n_interrupts: u32,
 }
 
-impl Default for Bench {
+impl Default for BenchPlan {
     fn default() -> Self {
         Self { n_turns: 500, n_sessions: 500, n_interrupts: 50 }
     }
@@ -64,7 +64,7 @@ pub struct Figures {
     pub interrupts: Vec<Interrupt>,
 }
 
-impl Bench {
+impl BenchPlan {
     /// Measures everything, one after the other.
     ///
     /// # Errors
@@ -79,7 +79,7 @@ impl Bench {
                 [("an answer", ANSWERS, 1), ("a call and an answer", CALLS, 2)]
             {
                 let n_turns = self.n_turns.max(1);
-                let load = Load { what, prompt, turns_per_run, n_sessions, n_turns };
+                let load = BenchLoad { what, prompt, turns_per_run, n_sessions, n_turns };
                 turns.push(turns::measure(load).await?);
             }
         }

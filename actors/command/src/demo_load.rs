@@ -28,7 +28,7 @@ use ennead_runtime::{
 use futures::{future, stream};
 use tokio_util::sync::CancellationToken;
 
-use self::times::Times;
+use self::times::ConversationTimes;
 use super::{
     demo::{Demo, DemoError, Survey, is_last, listen, simulator},
     simulate,
@@ -36,7 +36,7 @@ use super::{
 
 /// What hosting many conversations cost.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Load {
+pub struct HostingCost {
     /// Number of conversations that run at once.
     pub n_conversations: u32,
     /// Those that did not end with an answer.
@@ -78,7 +78,7 @@ impl Spent {
     }
 }
 
-impl Load {
+impl HostingCost {
     /// Turns in a second.
     pub fn turns_per_second(&self) -> u64 {
         let ms = self.elapsed.as_millis().max(1);
@@ -99,7 +99,7 @@ impl Demo {
     /// # Errors
     ///
     /// [`DemoError`]; a conversation that fails is counted.
-    pub async fn run_many(self, n: u32) -> Result<Load, DemoError> {
+    pub async fn run_many(self, n: u32) -> Result<HostingCost, DemoError> {
         let survey = self.prepare()?;
         let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
         let (listener, server) = listen().await?;
@@ -110,7 +110,7 @@ impl Demo {
                 // conversations need.
                 let alone = converse(&survey, &server, 1, &clock).await?;
                 let load = converse(&survey, &server, n, &clock).await?;
-                Ok(Load { added_alone: alone.added_per_turn, ..load })
+                Ok(HostingCost { added_alone: alone.added_per_turn, ..load })
             };
             let result = result.await;
             stop.cancel();
@@ -128,7 +128,7 @@ async fn converse(
     server: &str,
     n: u32,
     clock: &Arc<dyn Clock>,
-) -> Result<Load, DemoError> {
+) -> Result<HostingCost, DemoError> {
     let before_kib = resident_kib();
     let transport = Arc::new(TimedHttp::new(Arc::clone(clock)));
     let model_ns = Arc::clone(&transport.model_ns);
@@ -152,7 +152,7 @@ async fn converse(
     let own: Duration = ended.iter().map(|it| it.times.own).sum();
     let model = Duration::from_nanos(model_ns.load(Ordering::Relaxed));
     let turns = u32::try_from(n_turns.max(1)).unwrap_or(u32::MAX);
-    Ok(Load {
+    Ok(HostingCost {
         n_conversations: n,
         n_failed: ended.iter().map(|it| u32::from(!it.answered)).sum(),
         n_agents: ended.iter().map(|it| it.times.n_agents).sum(),
@@ -170,16 +170,16 @@ async fn converse(
     })
 }
 
-struct Ended {
+struct ConversationEnd {
     answered: bool,
-    times: Times,
+    times: ConversationTimes,
     resident_kib: u64,
 }
 
-async fn one(session: &SessionHandle, request: RunRequest, clock: &dyn Clock) -> Ended {
+async fn one(session: &SessionHandle, request: RunRequest, clock: &dyn Clock) -> ConversationEnd {
     let mut events = session.events();
     let watching = async {
-        let mut times = Times::default();
+        let mut times = ConversationTimes::default();
         while let Some(event) = events.next().await {
             times.observe(&event.event, clock.elapsed());
             if is_last(&event) {
@@ -198,7 +198,7 @@ async fn one(session: &SessionHandle, request: RunRequest, clock: &dyn Clock) ->
         (outcome.is_ok_and(|it| it.end.is_success()), resident_kib)
     };
     let ((answered, resident_kib), times) = future::join(run, watching).await;
-    Ended { answered, times, resident_kib }
+    ConversationEnd { answered, times, resident_kib }
 }
 
 /// Resident memory of this process in kibibytes; 0 where the system does not say.
@@ -242,7 +242,8 @@ impl Transport for TimedHttp {
         let model_ns = Arc::clone(&self.model_ns);
         Box::pin(async move {
             let client = client?;
-            let mut watch = Stopwatch { start: clock.elapsed(), clock, model_ns, stopped: false };
+            let mut watch =
+                BodyStopwatch { start: clock.elapsed(), clock, model_ns, stopped: false };
             let WireResponse { status, headers, mut body } = client.send(request).await?;
             let timed = stream::poll_fn(move |cx| {
                 let chunk = ready!(body.as_mut().poll_next(cx));
@@ -258,14 +259,14 @@ impl Transport for TimedHttp {
 
 /// Stops at the end of a body, or when somebody has read enough of it.
 #[derive(Debug)]
-struct Stopwatch {
+struct BodyStopwatch {
     start: Duration,
     clock: Arc<dyn Clock>,
     model_ns: Arc<AtomicU64>,
     stopped: bool,
 }
 
-impl Stopwatch {
+impl BodyStopwatch {
     fn stop(&mut self) {
         if !std::mem::replace(&mut self.stopped, true) {
             let took = self.clock.elapsed().saturating_sub(self.start).as_nanos();
@@ -274,7 +275,7 @@ impl Stopwatch {
     }
 }
 
-impl Drop for Stopwatch {
+impl Drop for BodyStopwatch {
     fn drop(&mut self) {
         self.stop();
     }
@@ -294,7 +295,7 @@ mod tests {
 
     #[test]
     fn figures_are_per_second_and_per_conversation() {
-        let load = Load {
+        let load = HostingCost {
             n_conversations: 4,
             n_failed: 0,
             n_agents: 0,

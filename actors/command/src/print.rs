@@ -38,12 +38,12 @@ pub struct ModelRecord {
     /// Why the model ended its last answer.
     pub stop_reason: Option<String>,
     /// The last call, if it failed.
-    pub failure: Option<Failure>,
+    pub failure: Option<CallFailure>,
 }
 
 /// A model call that failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Failure {
+pub struct CallFailure {
     /// The code of its class: `auth`, `network`, …
     pub class: String,
     /// HTTP status, if there was an answer.
@@ -52,7 +52,7 @@ pub struct Failure {
     pub message: Option<String>,
 }
 
-impl Failure {
+impl CallFailure {
     /// Whether the server could not be reached, is not believed, or does not accept the caller.
     pub fn is_no_service(&self) -> bool {
         let says = |words: &str| self.message.as_ref().is_some_and(|it| it.starts_with(words));
@@ -125,7 +125,7 @@ pub fn model_record(transcript: &Path, from: u64, run: &RunId) -> io::Result<Mod
                 RecordKind::ModelAttempt { outcome, status, message, duration_ms, .. } => {
                     found.api_ms = found.api_ms.saturating_add(duration_ms);
                     if std::mem::take(&mut is_last_attempt) && outcome != "ok" {
-                        found.failure = Some(Failure { class: outcome, status, message });
+                        found.failure = Some(CallFailure { class: outcome, status, message });
                     }
                 }
                 _ => {}
@@ -289,7 +289,7 @@ mod tests {
     fn server_that_is_not_believed_is_no_service_and_one_that_refuses_a_request_is() {
         let check = |status: Option<u16>, message: &str, expected: bool| {
             let (class, message) = ("invalid_request".into(), Some(message.to_owned()));
-            assert_eq!(Failure { class, status, message }.is_no_service(), expected);
+            assert_eq!(CallFailure { class, status, message }.is_no_service(), expected);
         };
         let error = TransportError::Tls { url: "https://a".into(), why: "expired".into() };
         let failure = from_transport(&error, String::new());

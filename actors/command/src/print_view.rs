@@ -1,7 +1,7 @@
 //! What one prompt shows while it runs: notes for the one that waits, the answer as it comes, and a
 //! line that says where the run is.
 //!
-//! Pure: events go in, and [`Shown`] comes out in the order in which it is to be seen. Everything in
+//! Pure: events go in, and [`PrintPiece`] comes out in the order in which it is to be seen. Everything in
 //! it is free of control sequences. The caller decides where it goes, and what it leaves out.
 
 use std::{collections::BTreeSet, fmt::Write, sync::Arc};
@@ -21,7 +21,7 @@ const MAX_CAUSE: usize = 300;
 
 /// A piece of output for the terminal.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Shown {
+pub enum PrintPiece {
     /// The next piece of the answer.
     Answer(String),
     /// The message that the pieces made is complete.
@@ -91,7 +91,7 @@ impl PrintView {
         now_ms: u64,
         event: &Event,
         output: &Arc<OutputSettings>,
-        out: &mut Vec<Shown>,
+        out: &mut Vec<PrintPiece>,
     ) {
         self.follow(event);
         out.extend(self.note(now_ms, event));
@@ -111,7 +111,7 @@ impl PrintView {
                     | OutputEvent::Ended { .. }
             );
             if ends && std::mem::take(&mut self.in_message) {
-                out.push(Shown::MessageEnd);
+                out.push(PrintPiece::MessageEnd);
             }
         }
     }
@@ -161,7 +161,7 @@ impl PrintView {
         }
     }
 
-    fn take(&mut self, payload: Payload, out: &mut Vec<Shown>) {
+    fn take(&mut self, payload: Payload, out: &mut Vec<PrintPiece>) {
         match payload {
             Payload::Text { id, piece } => {
                 if !std::mem::replace(&mut self.in_message, true) {
@@ -176,13 +176,13 @@ impl PrintView {
                 let kept = self.pieces.iter().find(|(id, _)| first_id <= *id);
                 let Some((_, kept)) = kept.copied() else { return };
                 self.begin(kept);
-                out.push(Shown::Withdrawn);
+                out.push(PrintPiece::Withdrawn);
                 self.show_from(0, out);
             }
             Payload::Missed { events } => {
                 let what =
                     format!("{events} events came too fast to be shown; the transcript has them");
-                out.push(Shown::Note(what));
+                out.push(PrintPiece::Note(what));
             }
             _ => {}
         }
@@ -195,14 +195,14 @@ impl PrintView {
         self.cleaner = Cleaner::default();
     }
 
-    fn show_from(&self, from: usize, out: &mut Vec<Shown>) {
+    fn show_from(&self, from: usize, out: &mut Vec<PrintPiece>) {
         if from < self.shown.len() {
-            out.push(Shown::Answer(self.shown[from..].to_owned()));
+            out.push(PrintPiece::Answer(self.shown[from..].to_owned()));
         }
     }
 
     /// What a person who waits wants to know, each thing once.
-    fn note(&mut self, now_ms: u64, event: &Event) -> Option<Shown> {
+    fn note(&mut self, now_ms: u64, event: &Event) -> Option<PrintPiece> {
         let text = match event {
             Event::Parked { .. } if self.is_parked => return None,
             Event::Parked { provider, reason, until_ms, .. } => {
@@ -250,7 +250,7 @@ impl PrintView {
             },
             _ => return None,
         };
-        Some(Shown::Note(clean_line(&text)))
+        Some(PrintPiece::Note(clean_line(&text)))
     }
 }
 
@@ -258,7 +258,7 @@ fn is_end(event: &Event) -> bool {
     matches!(event, Event::RunFinished { .. } | Event::RunLost { .. })
 }
 
-fn denied(whose: &str, event: &Event) -> Option<Shown> {
+fn denied(whose: &str, event: &Event) -> Option<PrintPiece> {
     let Event::PermissionDecided { allowed: false, tool, reason, allow_rules, .. } = event else {
         return None;
     };
@@ -267,7 +267,7 @@ fn denied(whose: &str, event: &Event) -> Option<Shown> {
     if let Some(rule) = allow_rules.first().map(|it| clean_line(it)).filter(|it| *it == clip(it)) {
         let _written = write!(line, "; --allowed-tools {} would allow it", quoted(&rule));
     }
-    Some(Shown::Denied(line))
+    Some(PrintPiece::Denied(line))
 }
 
 /// As a shell reads it as one word.

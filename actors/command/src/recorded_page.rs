@@ -28,7 +28,7 @@ const LONG_LINE: usize = 128 * 1024;
 
 /// A transcript that the page shows.
 #[derive(Debug)]
-pub struct Shown {
+pub struct PageTranscript {
     /// What names it among the others.
     pub name: String,
     /// The id of the sub-agent whose it is; `None` for the session itself.
@@ -47,11 +47,17 @@ pub struct Shown {
 ///
 /// When the transcript cannot be read. A sub-agent's that cannot be read is left out, as is what is no
 /// regular file.
-pub fn read(file: &Path) -> io::Result<Vec<Shown>> {
+pub fn read(file: &Path) -> io::Result<Vec<PageTranscript>> {
     let name = |it: &Path| it.file_stem().unwrap_or_default().to_string_lossy().into_owned();
     let (bytes, left_out) = end_of(file, MAX_BYTES)?;
     let mut room = MAX_BYTES.saturating_sub(bytes.len());
-    let main = Shown { name: name(file), agent: None, description: String::new(), bytes, left_out };
+    let main = PageTranscript {
+        name: name(file),
+        agent: None,
+        description: String::new(),
+        bytes,
+        left_out,
+    };
     let mut all = vec![main];
     let beside = fs::read_dir(file.with_extension("").join("subagents"));
     let mut sidechains: Vec<PathBuf> =
@@ -69,7 +75,7 @@ pub fn read(file: &Path) -> io::Result<Vec<Shown>> {
         let meta: Value = serde_json::from_slice(&meta).unwrap_or_default();
         let description = meta["description"].as_str().unwrap_or_default().to_owned();
         let (name, agent) = (name(&path), name(&path).trim_start_matches("agent-").to_owned());
-        all.push(Shown { name, agent: Some(agent), description, bytes, left_out });
+        all.push(PageTranscript { name, agent: Some(agent), description, bytes, left_out });
     }
     Ok(all)
 }
@@ -97,7 +103,7 @@ fn end_of(path: &Path, max: usize) -> io::Result<(Vec<u8>, u64)> {
 ///
 /// Of what does not fit into [`MAX_BYTES`] the oldest lines are left out, and the page says how many bytes
 /// they were.
-pub fn page(transcripts: &[Shown]) -> String {
+pub fn page(transcripts: &[PageTranscript]) -> String {
     let mut room = MAX_BYTES;
     let transcripts: Vec<Value> = transcripts
         .iter()
@@ -212,8 +218,8 @@ mod tests {
 
     use super::*;
 
-    fn shown(bytes: &[u8]) -> Shown {
-        Shown {
+    fn shown(bytes: &[u8]) -> PageTranscript {
+        PageTranscript {
             name: "t".into(),
             agent: None,
             description: String::new(),

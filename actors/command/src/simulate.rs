@@ -27,7 +27,7 @@ use tokio_util::sync::CancellationToken;
 use self::socket::{Fate, Listener};
 
 #[derive(Clone, Debug)]
-struct Server {
+struct SimulatedServer {
     simulator: Arc<Simulator>,
     shutdown: CancellationToken,
 }
@@ -45,7 +45,7 @@ pub async fn serve(
     listener: TcpListener,
     shutdown: CancellationToken,
 ) -> io::Result<()> {
-    let server = Server { simulator, shutdown: shutdown.clone() };
+    let server = SimulatedServer { simulator, shutdown: shutdown.clone() };
     let app = Router::new()
         .fallback(answer)
         .with_state(server)
@@ -54,7 +54,7 @@ pub async fn serve(
 }
 
 async fn answer(
-    State(server): State<Server>,
+    State(server): State<SimulatedServer>,
     ConnectInfo(fate): ConnectInfo<Fate>,
     request: Request,
 ) -> Response<Body> {
@@ -91,7 +91,7 @@ async fn answer(
 }
 
 /// Ends the connection before the head. What is returned is never sent.
-async fn no_answer(server: &Server, fate: &Fate, end: End) -> Response<Body> {
+async fn no_answer(server: &SimulatedServer, fate: &Fate, end: End) -> Response<Body> {
     match end {
         End::Closed | End::Dropped => fate.mute(),
         End::Reset => {
@@ -109,7 +109,7 @@ async fn no_answer(server: &Server, fate: &Fate, end: End) -> Response<Body> {
     response
 }
 
-fn response(server: Server, fate: Fate, script: Script) -> Response<Body> {
+fn response(server: SimulatedServer, fate: Fate, script: Script) -> Response<Body> {
     let mut response = Response::new(Body::empty());
     *response.status_mut() =
         StatusCode::from_u16(script.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
@@ -140,7 +140,7 @@ fn response(server: Server, fate: Fate, script: Script) -> Response<Body> {
 
 /// Sends a body piece by piece.
 struct Sender {
-    server: Server,
+    server: SimulatedServer,
     fate: Fate,
     pieces: std::vec::IntoIter<Piece>,
     end: End,
@@ -170,7 +170,7 @@ impl Sender {
     }
 }
 
-impl Server {
+impl SimulatedServer {
     async fn wait(&self, ms: u64) -> io::Result<()> {
         // A timer of no length still takes a millisecond.
         if ms == 0 {

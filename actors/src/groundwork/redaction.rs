@@ -29,7 +29,7 @@ const MAX_NUMBERED: usize = 10_000;
 #[derive(Clone, Debug)]
 pub struct Redaction {
     redactor: Redactor,
-    secrets: Arc<Secrets>,
+    secrets: Arc<SecretNumbers>,
     /// Whether the model, too, reads placeholders.
     for_model: bool,
 }
@@ -37,7 +37,7 @@ pub struct Redaction {
 impl Redaction {
     /// For a session that knows these secrets.
     pub(crate) fn new(patterns: Arc<Patterns>, for_model: bool) -> Self {
-        let secrets = Arc::<Secrets>::default();
+        let secrets = Arc::<SecretNumbers>::default();
         let numbers: Arc<dyn NumberSecrets> = Arc::clone(&secrets) as _;
         Self { redactor: Redactor::new(patterns, numbers), secrets, for_model }
     }
@@ -120,10 +120,10 @@ impl Default for Redaction {
 
 /// The secrets that were found, by digest, and how many of each kind.
 #[derive(Debug, Default)]
-struct Secrets(Mutex<Known>);
+struct SecretNumbers(Mutex<KnownSecrets>);
 
 #[derive(Debug, Default)]
-struct Known {
+struct KnownSecrets {
     numbers: BTreeMap<Digest, u32>,
     /// The last number of each kind.
     last: BTreeMap<String, u32>,
@@ -131,8 +131,8 @@ struct Known {
     renamed: BTreeMap<String, String>,
 }
 
-impl Secrets {
-    fn lock(&self) -> MutexGuard<'_, Known> {
+impl SecretNumbers {
+    fn lock(&self) -> MutexGuard<'_, KnownSecrets> {
         // Whole values are put in, so a panic elsewhere spoils nothing.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -148,7 +148,7 @@ impl Secrets {
     }
 }
 
-impl NumberSecrets for Secrets {
+impl NumberSecrets for SecretNumbers {
     fn number(&self, kind: &'static str, secret: &[u8]) -> Option<u32> {
         let digest = Digest::of(&[kind.as_bytes(), b"\0", secret].concat());
         let mut known = self.lock();

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use ennead_runtime::step5_model_call::wire_format::WireFormat;
 
-use crate::ports::in_process_model::{Held, InProcessModel};
+use crate::ports::in_process_model::{InProcessModel, ModelHandle};
 
 /// A model server. Shown for people, it names its headers and not their values.
 ///
@@ -26,7 +26,7 @@ pub struct Endpoint {
     /// Headers of every request, credentials included; names in lower case.
     pub headers: Arc<[(String, String)]>,
     /// The model, if it is code of the embedder and no server.
-    pub(crate) model: Option<Held>,
+    pub(crate) model: Option<ModelHandle>,
 }
 
 impl Endpoint {
@@ -82,7 +82,7 @@ impl Endpoint {
             format: WireFormat::AnthropicMessages,
             base: format!("in-process://{provider}").into(),
             headers: Arc::default(),
-            model: Some(Held(model)),
+            model: Some(ModelHandle(model)),
         }
     }
 

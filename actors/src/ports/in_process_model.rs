@@ -168,17 +168,17 @@ impl ModelError {
 
 /// A model of an endpoint. Two are the same if they are one.
 #[derive(Clone)]
-pub(crate) struct Held(pub(crate) Arc<dyn InProcessModel>);
+pub(crate) struct ModelHandle(pub(crate) Arc<dyn InProcessModel>);
 
-impl PartialEq for Held {
+impl PartialEq for ModelHandle {
     fn eq(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }
 }
 
-impl Eq for Held {}
+impl Eq for ModelHandle {}
 
-impl fmt::Debug for Held {
+impl fmt::Debug for ModelHandle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("InProcessModel")
     }
@@ -186,7 +186,7 @@ impl fmt::Debug for Held {
 
 /// A request as it is written for servers.
 #[derive(Deserialize)]
-struct Body<'a> {
+struct RequestBody<'a> {
     model: String,
     max_tokens: u64,
     #[serde(default)]
@@ -213,14 +213,14 @@ struct WireMessage<'a> {
 
 /// Asks the model, in place of a transport.
 pub(crate) fn send(
-    model: &Held,
+    model: &ModelHandle,
     request: &WireRequest,
 ) -> BoxFuture<'static, Result<WireResponse, TransportError>> {
     let model = Arc::clone(&model.0);
     let body = request.body.clone();
     Box::pin(async move {
         let unsendable = |it: &dyn fmt::Display| TransportError::Unsendable { why: it.to_string() };
-        let read: Body<'_> = serde_json::from_slice(&body).map_err(|it| unsendable(&it))?;
+        let read: RequestBody<'_> = serde_json::from_slice(&body).map_err(|it| unsendable(&it))?;
         let (is_streamed, name) = (read.stream, read.model.clone());
         let asked = asked(read).map_err(|it| unsendable(&it))?;
         let mut events = model.answer(asked);
@@ -238,7 +238,7 @@ pub(crate) fn send(
     })
 }
 
-fn asked(read: Body<'_>) -> Result<ModelRequest, String> {
+fn asked(read: RequestBody<'_>) -> Result<ModelRequest, String> {
     let mut messages = Messages::new();
     for (number, said) in read.messages.into_iter().enumerate() {
         let blocks = said.content.iter().map(|it| Block::from_wire(it.get()));

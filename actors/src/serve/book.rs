@@ -21,10 +21,10 @@ const PAGE: usize = 256;
 
 /// The sessions of a server.
 #[derive(Debug, Default)]
-pub(crate) struct Book(Mutex<Inner>);
+pub(crate) struct SessionBook(Mutex<BookIndex>);
 
 #[derive(Debug, Default)]
-struct Inner {
+struct BookIndex {
     by_id: BTreeMap<SessionId, Arc<Hosted>>,
     by_age: ByAge,
     /// Also of tenants whose sessions are deleted: their directories may still be there.
@@ -50,12 +50,12 @@ pub(crate) enum Walked {
 /// found or not.
 #[derive(Debug)]
 pub(crate) struct Walk<'a> {
-    book: &'a Book,
+    book: &'a SessionBook,
     walked: Walked,
     last: Option<SessionId>,
 }
 
-impl Book {
+impl SessionBook {
     /// Makes the book of sessions that were used at `at` the last time.
     pub(crate) fn new(saved: Vec<Saved>, at: Timestamp) -> Self {
         let book = Self::default();
@@ -150,7 +150,7 @@ impl Book {
         self.lock().by_id.len()
     }
 
-    fn lock(&self) -> MutexGuard<'_, Inner> {
+    fn lock(&self) -> MutexGuard<'_, BookIndex> {
         // A panic while it is held leaves a session in some of the maps at most.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -207,7 +207,7 @@ mod tests {
     #[test]
     fn pages_of_a_tenant_have_its_own_sessions_alone_and_the_youngest_first() {
         let all = [("a", "one", 1), ("b", "two", 2), ("c", "one", 3), ("d", "one", 3)];
-        let book = Book::new(all.map(|(id, of, at)| saved(id, of, at)).into(), Timestamp(9));
+        let book = SessionBook::new(all.map(|(id, of, at)| saved(id, of, at)).into(), Timestamp(9));
         let one = TenantId::from("one");
         let (page, is_more) = book.youngest(Some(&one), None, 2);
         assert_eq!((ids(&page), is_more), (vec!["d", "c"], true));
@@ -226,7 +226,7 @@ mod tests {
     #[test]
     fn walk_of_those_awake_passes_over_all_others_and_ends_after_the_last_page() {
         let all = (0..3 * PAGE).map(|n| saved(&format!("{n:04}"), "one", n as u64)).collect();
-        let book = Book::new(all, Timestamp(0));
+        let book = SessionBook::new(all, Timestamp(0));
         assert_eq!(book.walk(Walked::Awake).count(), 0);
         for n in (0..3 * PAGE).step_by(2) {
             assert!(book.awaken(&format!("{n:04}").as_str().into()).is_some());

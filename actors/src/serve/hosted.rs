@@ -14,7 +14,7 @@ use utoipa::ToSchema;
 
 use super::{
     record::{Record, Saved, Totals},
-    ring::{Kept, Ring},
+    ring::{Ring, RingItem},
     runs::{Run, Runs},
 };
 use crate::{SessionHandle, ports::events::SessionEvent};
@@ -70,7 +70,8 @@ pub(crate) enum Held {
 /// What a session is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum SessionState {
+#[schema(as = SessionState)]
+pub(crate) enum HostedState {
     /// It is an actor and has nothing to do.
     Idle,
     /// It is not an actor; the next run or request wakes it.
@@ -157,7 +158,7 @@ impl Hosted {
             let progress = state.progress.get_or_insert_default();
             progress.observe(&event.event.event, event.at);
         }
-        self.ring.push(Kept::event(event));
+        self.ring.push(RingItem::event(event));
     }
 }
 
@@ -206,7 +207,7 @@ pub(crate) struct SessionView {
     #[schema(value_type = u64)]
     last_used_at: Timestamp,
     /// What it is doing.
-    state: SessionState,
+    state: HostedState,
     /// What it waits for; `null` while it works.
     waiting_for: Option<WaitingFor>,
     /// Since when it is at its step, or waits, in milliseconds since 1970.
@@ -246,11 +247,11 @@ impl Hosted {
         let is_running = progress.run.is_some();
         let held = state.held.map(|it| WaitingFor { kind: "limit", what: code_of(&it) });
         let shown = match (&held, is_running) {
-            (_, true) if !progress.asked.is_empty() => SessionState::Waiting,
-            (_, true) => SessionState::Running,
-            (Some(_), false) => SessionState::Parked,
-            (None, false) if state.progress.is_none() => SessionState::Passive,
-            (None, false) => SessionState::Idle,
+            (_, true) if !progress.asked.is_empty() => HostedState::Waiting,
+            (_, true) => HostedState::Running,
+            (Some(_), false) => HostedState::Parked,
+            (None, false) if state.progress.is_none() => HostedState::Passive,
+            (None, false) => HostedState::Idle,
         };
         let Record { id, tenant, title, directory, model, mode, created_at, .. } = &self.record;
         SessionView {

@@ -4,7 +4,7 @@ use ennead_runtime::event::Event;
 
 use tokio::task::yield_now;
 
-use super::{Server, book::Walked, ring::Kept};
+use super::{Server, book::Walked, ring::RingItem};
 use crate::AllEvents;
 
 impl Server {
@@ -35,7 +35,7 @@ impl Server {
                     // It is not known whose they were.
                     for page in self.0.book.walk(Walked::Awake) {
                         let active = page.iter().filter(|it| it.state().progress.is_some());
-                        active.for_each(|it| it.ring.push(Kept::Missed(missed.missed)));
+                        active.for_each(|it| it.ring.push(RingItem::Missed(missed.missed)));
                         yield_now().await;
                     }
                 }

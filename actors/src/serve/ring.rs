@@ -22,7 +22,7 @@ const MAX_BYTES: usize = 1024 * 1024;
 
 /// What the ring holds at one place.
 #[derive(Clone, Debug)]
-pub(crate) enum Kept {
+pub(crate) enum RingItem {
     /// An event.
     Event(Arc<KeptEvent>),
     /// The number of events that the server itself was too slow to receive.
@@ -36,7 +36,7 @@ pub(crate) struct KeptEvent {
     text: OnceLock<Box<str>>,
 }
 
-impl Kept {
+impl RingItem {
     pub(crate) fn event(event: SessionEvent) -> Self {
         Self::Event(Arc::new(KeptEvent { event, text: OnceLock::new() }))
     }
@@ -52,15 +52,15 @@ impl KeptEvent {
 /// The last events of a session.
 #[derive(Debug, Default)]
 pub(crate) struct Ring {
-    inner: Mutex<Inner>,
+    inner: Mutex<RingBuffer>,
     changed: Notify,
 }
 
 #[derive(Debug, Default)]
-struct Inner {
+struct RingBuffer {
     /// The place of the oldest that is kept.
     first: u64,
-    kept: VecDeque<Kept>,
+    kept: VecDeque<RingItem>,
     n_bytes: usize,
     is_closed: bool,
 }
@@ -69,7 +69,7 @@ struct Inner {
 #[derive(Debug)]
 pub(crate) enum Next {
     /// This event; the reader's place is after it.
-    Kept(Kept),
+    Kept(RingItem),
     /// The ring has gone on; this number of places is gone.
     Gap(u64),
     /// There is nothing yet.
@@ -80,7 +80,7 @@ pub(crate) enum Next {
 
 impl Ring {
     /// Adds what happened, and lets the oldest go.
-    pub(crate) fn push(&self, kept: Kept) {
+    pub(crate) fn push(&self, kept: RingItem) {
         let mut inner = self.lock();
         inner.n_bytes += n_bytes(&kept);
         inner.kept.push_back(kept);
@@ -118,13 +118,13 @@ impl Ring {
     /// is opened again, so the time is part of the name; without one the newest of the number is meant.
     pub(crate) fn after(&self, seq: u64, at: Option<Timestamp>) -> Option<u64> {
         let inner = self.lock();
-        let is_it = |kept: &Kept| match kept {
-            Kept::Event(it) => {
+        let is_it = |kept: &RingItem| match kept {
+            RingItem::Event(it) => {
                 let SessionEvent { event, at: happened, .. } = &it.event;
                 let is_time = at.is_none_or(|at| at == *happened);
                 event.first_seq <= seq && seq <= event.seq && is_time
             }
-            Kept::Missed(_) => false,
+            RingItem::Missed(_) => false,
         };
         let index = inner.kept.iter().rposition(is_it)?;
         Some(inner.first + index as u64 + 1)
@@ -133,9 +133,9 @@ impl Ring {
     /// The place of the first event that is not before this time; the end when all are.
     pub(crate) fn since(&self, at: Timestamp) -> u64 {
         let inner = self.lock();
-        let is_before = |kept: &Kept| match kept {
-            Kept::Event(it) => it.event.at < at,
-            Kept::Missed(_) => true,
+        let is_before = |kept: &RingItem| match kept {
+            RingItem::Event(it) => it.event.at < at,
+            RingItem::Missed(_) => true,
         };
         let n = inner.kept.iter().take_while(|it| is_before(it)).count();
         inner.first + n as u64
@@ -169,16 +169,16 @@ impl Ring {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Inner> {
+    fn lock(&self) -> MutexGuard<'_, RingBuffer> {
         // Every change is whole before the lock goes, so a panic elsewhere spoils nothing.
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-fn n_bytes(kept: &Kept) -> usize {
+fn n_bytes(kept: &RingItem) -> usize {
     match kept {
-        Kept::Event(it) => it.event.event.event.n_bytes(),
-        Kept::Missed(_) => 0,
+        RingItem::Event(it) => it.event.event.event.n_bytes(),
+        RingItem::Missed(_) => 0,
     }
 }
 
@@ -188,10 +188,10 @@ mod tests {
 
     use super::*;
 
-    fn event(seq: u64, text: &str) -> Kept {
+    fn event(seq: u64, text: &str) -> RingItem {
         let event = Event::TextDelta { attempt: 1, text: text.into() };
         let event = Numbered::new(seq, seq, 1, event);
-        Kept::event(SessionEvent { session: "s".into(), at: Timestamp(seq * 10), event })
+        RingItem::event(SessionEvent { session: "s".into(), at: Timestamp(seq * 10), event })
     }
 
     // REQ: INP-3
@@ -215,7 +215,7 @@ mod tests {
         (1..=5).for_each(|seq| ring.push(event(seq, &text)));
         assert!(ring.lock().n_bytes <= MAX_BYTES);
         ring.push(event(6, &"x".repeat(2 * MAX_BYTES)));
-        assert!(matches!(ring.at(5), Next::Kept(Kept::Event(it)) if it.event.event.seq == 6));
+        assert!(matches!(ring.at(5), Next::Kept(RingItem::Event(it)) if it.event.event.seq == 6));
     }
 
     // REQ: INP-3, RUN-7
@@ -224,7 +224,7 @@ mod tests {
         let ring = Ring::default();
         ring.push(event(1, "a"));
         let read = |text: &str| match ring.at(0) {
-            Next::Kept(Kept::Event(it)) => it.text(|_| text.to_owned()).to_owned(),
+            Next::Kept(RingItem::Event(it)) => it.text(|_| text.to_owned()).to_owned(),
             next => panic!("{next:?}"),
         };
         assert_eq!((read("first"), read("second")), ("first".to_owned(), "first".to_owned()));

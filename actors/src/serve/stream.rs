@@ -26,7 +26,7 @@ use super::{
     hosted::Hosted,
     problem::{Code, Problem, ProblemBody},
     replay::Replay,
-    ring::{Kept, Next},
+    ring::{Next, RingItem},
     run_routes::RunView,
 };
 use crate::ports::events::SessionEvent;
@@ -60,7 +60,7 @@ pub(crate) async fn events(
     let hosted = server.hosted(&caller, &id)?;
     let name = HeaderName::from_static("last-event-id");
     let after = body::header_text(&headers, &name).or_else(|| body::query(&uri, "after"));
-    let mut reader = Reader::new(&server, hosted, None)?;
+    let mut reader = StreamReader::new(&server, hosted, None)?;
     match after.map(str::trim).filter(|it| !it.is_empty()) {
         None => {}
         Some(text) => {
@@ -93,14 +93,14 @@ impl Server {
         ended: CancellationToken,
         place: u64,
     ) -> Result<Response<Body>, Problem> {
-        let mut reader = Reader::new(self, hosted, Some((run, ended)))?;
+        let mut reader = StreamReader::new(self, hosted, Some((run, ended)))?;
         reader.place = place;
         Ok(reader.respond())
     }
 }
 
 /// A reader of the events of a session.
-struct Reader {
+struct StreamReader {
     server: Server,
     hosted: Arc<Hosted>,
     place: u64,
@@ -112,7 +112,7 @@ struct Reader {
     ready: VecDeque<Bytes>,
 }
 
-impl Reader {
+impl StreamReader {
     fn new(
         server: &Server,
         hosted: Arc<Hosted>,
@@ -211,11 +211,11 @@ impl Reader {
 
     fn write(&mut self, next: Next, text: &mut String) {
         match next {
-            Next::Kept(Kept::Event(event)) => {
+            Next::Kept(RingItem::Event(event)) => {
                 self.place += 1;
                 text.push_str(event.text(event_text));
             }
-            Next::Kept(Kept::Missed(n)) => {
+            Next::Kept(RingItem::Missed(n)) => {
                 self.place += 1;
                 text.push_str(&gap_text(n));
             }
@@ -229,7 +229,7 @@ impl Reader {
     }
 }
 
-impl Drop for Reader {
+impl Drop for StreamReader {
     fn drop(&mut self) {
         let mut state = self.hosted.state();
         state.n_readers = state.n_readers.saturating_sub(1);

@@ -108,19 +108,19 @@ pub struct TokenEntry {
 #[derive(Debug)]
 pub struct TokenFile {
     path: PathBuf,
-    read: Mutex<Read>,
+    read: Mutex<ReadTokens>,
 }
 
 /// The file as it was read last.
 #[derive(Debug, Default)]
-struct Read {
+struct ReadTokens {
     /// When the file was written, and its length.
     stamp: Option<(SystemTime, u64)>,
     by_hash: BTreeMap<String, TokenEntry>,
 }
 
 #[derive(Default, Serialize, Deserialize)]
-struct Content {
+struct TokenFileContent {
     tokens: Vec<TokenEntry>,
 }
 
@@ -207,19 +207,21 @@ impl TokenFile {
         read.stamp = stamp;
     }
 
-    fn content(&self) -> Result<Content, ServeError> {
+    fn content(&self) -> Result<TokenFileContent, ServeError> {
         let text = match fs::metadata(&self.path) {
             Ok(found) if MAX_FILE < found.len() => {
                 return Err(self.failed(io::Error::other("it is longer than 1 MiB")));
             }
             Ok(_) => fs::read(&self.path).map_err(|it| self.failed(it))?,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Content::default()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                return Ok(TokenFileContent::default());
+            }
             Err(error) => return Err(self.failed(error)),
         };
         serde_json::from_slice(&text).map_err(|it| self.failed(it.into()))
     }
 
-    fn write(&self, content: &Content) -> Result<(), ServeError> {
+    fn write(&self, content: &TokenFileContent) -> Result<(), ServeError> {
         let text = serde_json::to_vec_pretty(content).map_err(|it| self.failed(it.into()))?;
         let file = files::write_whole(&self.path, &text).map_err(|it| self.failed(it))?;
         file.sync_all().map_err(|it| self.failed(it))
@@ -229,7 +231,7 @@ impl TokenFile {
         ServeError::Tokens { path: self.path.clone(), cause }
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Read> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, ReadTokens> {
         // Whole values are put in, so a panic elsewhere spoils nothing.
         self.read.lock().unwrap_or_else(PoisonError::into_inner)
     }

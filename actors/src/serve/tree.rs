@@ -102,7 +102,7 @@ pub(crate) async fn events(
     let watch = server.0.ennead.directory().watch();
     let all = json!({ "type": "tree", "actors": server.actors(&caller) });
     let ready = VecDeque::from([format!("data: {all}\n\n")]);
-    let reader = Reader { server, caller, watch, ready, _slot: slot };
+    let reader = TreeReader { server, caller, watch, ready, _slot: slot };
     let chunks = stream::unfold(reader, |mut reader| async move {
         let chunk = reader.chunk().await?;
         Some((Ok::<Bytes, std::convert::Infallible>(chunk.into()), reader))
@@ -110,7 +110,7 @@ pub(crate) async fn events(
     Ok(sse(Body::from_stream(chunks)))
 }
 
-struct Reader {
+struct TreeReader {
     server: Server,
     caller: Caller,
     watch: TreeWatch,
@@ -118,7 +118,7 @@ struct Reader {
     _slot: super::slots::TakenSlot,
 }
 
-impl Reader {
+impl TreeReader {
     async fn chunk(&mut self) -> Option<String> {
         if let Some(ready) = self.ready.pop_front() {
             return Some(ready);

@@ -13,10 +13,10 @@ use tokio::sync::oneshot;
 
 /// Lets runs begin. Clones are one.
 #[derive(Clone, Debug)]
-pub(crate) struct Turnstile(Arc<Mutex<Inner>>);
+pub(crate) struct Turnstile(Arc<Mutex<WaitingRuns>>);
 
 #[derive(Debug)]
-struct Inner {
+struct WaitingRuns {
     turns: FairTurns,
     /// The waiters, by the tickets of their runs.
     waiters: BTreeMap<RunTicket, oneshot::Sender<RunPermit>>,
@@ -49,7 +49,7 @@ impl Turnstile {
     /// Makes a turnstile for `max` runs at once, of which one tenant has at most `max_of_tenant`.
     pub(crate) fn new(max: usize, max_of_tenant: usize) -> Self {
         let turns = FairTurns::new(max, max_of_tenant);
-        Self(Arc::new(Mutex::new(Inner { turns, waiters: BTreeMap::new() })))
+        Self(Arc::new(Mutex::new(WaitingRuns { turns, waiters: BTreeMap::new() })))
     }
 
     /// Waits until a run of this tenant may begin. Dropping the future gives up its place.
@@ -89,7 +89,7 @@ impl Turnstile {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Inner> {
+    fn lock(&self) -> MutexGuard<'_, WaitingRuns> {
         // Every change is whole before the lock goes, so a panic elsewhere spoils nothing.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -3,7 +3,7 @@
 //! Child of a shard, shared by all sessions that are configured with it. Admits calls, hands them
 //! to the connection, and has another connection made when one ends. It never waits: the process,
 //! the protocol and the pauses are in a leaf below it, so that the end of either ends the process.
-//! When this actor is gone, its shard starts another; what has to outlast it is in [`Server`].
+//! When this actor is gone, its shard starts another; what has to outlast it is in [`SharedServer`].
 
 mod connection;
 mod join;
@@ -23,7 +23,7 @@ use serde_json::{Map, Value};
 use tokio::sync::{mpsc, oneshot};
 
 pub(crate) use join::{Joined, join, one_line, wants};
-pub(crate) use server::{McpServers, Server, ServerHome};
+pub(crate) use server::{McpServers, ServerHome, SharedServer};
 pub(crate) use starting::{Answered, StartingServers};
 pub use status::McpServerStatus;
 pub(crate) use status::SessionServers;
@@ -72,7 +72,7 @@ pub(crate) enum McpMsg {
 
 /// What the actor of a server is given.
 pub(crate) struct McpServerSetup {
-    pub(crate) server: Arc<Server>,
+    pub(crate) server: Arc<SharedServer>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) timer: Arc<dyn Timer>,
     pub(crate) directory: Directory,
@@ -179,7 +179,7 @@ impl McpServerState {
         self.phase = Phase::Starting;
         let (stopper, stop) = oneshot::channel();
         self.stopper = Some(stopper);
-        let work = Box::pin(connection::run(connection::Attempt {
+        let work = Box::pin(connection::run(connection::ConnectionAttempt {
             server: Arc::clone(&self.setup.server),
             timer: Arc::clone(&self.setup.timer),
             pause,

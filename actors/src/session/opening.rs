@@ -172,7 +172,8 @@ fn system_of(store: &dyn TranscriptStore, loaded: &Loaded, texts: &Path) -> Opti
     }
 }
 
-type Read = (Loaded, Option<Box<Loaded>>, Option<String>, Vec<orphans::Found>, Vec<String>);
+type ReadTranscripts =
+    (Loaded, Option<Box<Loaded>>, Option<String>, Vec<orphans::Found>, Vec<String>);
 
 /// Reads a transcript and those of its sub-agents. Blocks.
 fn read(
@@ -181,7 +182,7 @@ fn read(
     directory: &Path,
     sidechain: bool,
     from: Option<&EntryId>,
-) -> Result<Read, String> {
+) -> Result<ReadTranscripts, String> {
     let load_as = if sidechain { LoadAs::Sidechain } else { LoadAs::Session };
     let bytes = store.read(file).map_err(|it| format!("{}: {it}", file.display()))?;
     let loaded = load(&bytes, load_as);

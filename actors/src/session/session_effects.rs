@@ -11,7 +11,7 @@ use ennead_runtime::{
 };
 use ractor::{ActorProcessingErr, ActorRef};
 
-use super::{SessionMsg, SessionState, Starting, Timer};
+use super::{RunTimer, SessionMsg, SessionState, Starting};
 use crate::{
     groundwork::{
         directory::ActorKind,
@@ -177,7 +177,7 @@ impl SessionState {
         });
         let job = self.shared.job(ActorKind::RunTimer, work);
         let leaf = spawn_leaf(job, myself.get_cell()).await?;
-        self.timer = Some(Timer { run, deadline, leaf });
+        self.timer = Some(RunTimer { run, deadline, leaf });
         Ok(())
     }
 

@@ -6,13 +6,13 @@ use ractor::ActorCell;
 
 /// The leaf that waits for the time limit of a run. It ends with this value; one that is killed has
 /// a successor.
-pub(super) struct Timer {
+pub(super) struct RunTimer {
     pub(super) run: u64,
     pub(super) deadline: Duration,
     pub(super) leaf: ActorCell,
 }
 
-impl Drop for Timer {
+impl Drop for RunTimer {
     fn drop(&mut self) {
         self.leaf.kill();
     }

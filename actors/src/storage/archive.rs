@@ -133,7 +133,7 @@ pub struct Archive;
 pub struct ArchiveState {
     setup: ArchiveSetup,
     flusher: Flusher,
-    open: BTreeMap<File, Entry>,
+    open: BTreeMap<File, ArchiveEntry>,
     by_writer: BTreeMap<ActorId, File>,
     by_owner: BTreeMap<ActorId, File>,
     shutdown: Option<Option<CloseReply>>,
@@ -144,7 +144,7 @@ pub struct ArchiveState {
 /// long, and a file that is written in two ways is found by its lock.
 type File = Arc<OsStr>;
 
-struct Entry {
+struct ArchiveEntry {
     writer: ActorRef<WriterMsg>,
     transcript: OpenTranscript,
     lock: LockSlot,
@@ -157,7 +157,7 @@ struct Entry {
     next: Option<OpenTranscript>,
 }
 
-impl Entry {
+impl ArchiveEntry {
     fn close(&mut self, done: Option<CloseReply>) {
         self.closing.get_or_insert_default().extend(done);
         // One that has ended already is reported by the runtime.
@@ -257,7 +257,7 @@ async fn ended(
     if let Some(file) = state.by_writer.remove(&who) {
         if is_crash {
             restart(myself, file, state).await;
-        } else if let Some(next) = state.open.remove(&file).and_then(Entry::closed) {
+        } else if let Some(next) = state.open.remove(&file).and_then(ArchiveEntry::closed) {
             open(myself, next, state).await;
         }
     }
@@ -290,7 +290,8 @@ async fn open(myself: &ActorRef<ArchiveMsg>, transcript: OpenTranscript, state: 
         Some(writer) => {
             let restarts = (0, 0);
             let (closing, next) = (None, None);
-            let entry = Entry { writer, transcript, lock, acknowledged, restarts, closing, next };
+            let entry =
+                ArchiveEntry { writer, transcript, lock, acknowledged, restarts, closing, next };
             state.open.insert(file, entry);
         }
         None => (transcript.reply)(Opened::Failed(OpenError::Crashed)),
@@ -305,7 +306,7 @@ async fn restart(myself: &ActorRef<ArchiveMsg>, file: File, state: &mut ArchiveS
     let at = end.map_or(0, |it| it.offset);
     entry.restarts = if entry.restarts.1 == at { (entry.restarts.0 + 1, at) } else { (1, at) };
     let writer = if entry.restarts.0 <= MAX_RESTARTS {
-        let Entry { transcript, lock, acknowledged, .. } = &entry;
+        let ArchiveEntry { transcript, lock, acknowledged, .. } = &entry;
         spawn_writer(myself, &file, transcript, lock, acknowledged, restarted, state).await
     } else {
         None

@@ -128,7 +128,7 @@ pub(crate) struct TranscriptWriterState {
     file: Option<TranscriptFile>,
     _registration: Registration,
     /// Appends that are not answered, oldest first.
-    waiting: VecDeque<Waiting>,
+    waiting: VecDeque<PendingWrite>,
     syncing: bool,
     synced: u64,
     closing: bool,
@@ -139,7 +139,7 @@ pub(crate) struct TranscriptWriterState {
     failed: Option<(Arc<Vec<Line>>, WriteError)>,
 }
 
-struct Waiting {
+struct PendingWrite {
     ticket: u64,
     lines: Arc<Vec<Line>>,
     reply: ReplyTo,
@@ -303,7 +303,7 @@ fn write(append: Append, state: &mut TranscriptWriterState) {
         }
         Err(_) => {}
     }
-    state.waiting.push_back(Waiting { ticket, lines, reply, needs_sync, result });
+    state.waiting.push_back(PendingWrite { ticket, lines, reply, needs_sync, result });
 }
 
 /// Whether a run begins or ends with this line.
@@ -321,7 +321,7 @@ fn synced(upto: u64, result: Result<(), StoreError>, state: &mut TranscriptWrite
             if let Some(file) = &mut state.file {
                 file.doubt();
             }
-            let is_lost = |it: &Waiting| {
+            let is_lost = |it: &PendingWrite| {
                 it.needs_sync && it.result.as_ref().is_ok_and(|end| end.offset <= upto)
             };
             let Some(first) = state.waiting.iter().position(is_lost) else { return };
@@ -340,7 +340,9 @@ fn answer(state: &mut TranscriptWriterState) {
         if first.needs_sync && first.result.as_ref().is_ok_and(|end| state.synced < end.offset) {
             return;
         }
-        let Some(Waiting { ticket, reply, result, .. }) = state.waiting.pop_front() else { return };
+        let Some(PendingWrite { ticket, reply, result, .. }) = state.waiting.pop_front() else {
+            return;
+        };
         if let (Ok(end), Some(file)) = (&result, &state.file) {
             file.acknowledge(end.clone());
         }

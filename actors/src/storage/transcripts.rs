@@ -149,11 +149,11 @@ struct SessionFiles<'a> {
     folder: PathBuf,
     /// The transcripts of sub-agents that are there.
     sidechains: BTreeSet<PathBuf>,
-    tree: Tree,
+    tree: TreeSessions,
 }
 
 /// The sessions whose runs were found in a transcript: more than one, if it goes on under other names.
-type Tree = RefCell<BTreeSet<SessionId>>;
+type TreeSessions = RefCell<BTreeSet<SessionId>>;
 
 impl SessionFiles<'_> {
     fn verify_one(&self, file: PathBuf) -> Result<Checked, TranscriptError> {
@@ -238,7 +238,7 @@ fn is_of_file(
     record: &Record,
     file: &Path,
     stored: &dyn Fn(Digest) -> Option<String>,
-    tree: &Tree,
+    tree: &TreeSessions,
 ) -> Result<(), String> {
     let RecordKind::RunStart { setup, .. } = &record.what else { return Ok(()) };
     let text = match setup {

@@ -82,7 +82,8 @@ pub(crate) fn run(
     Box::pin(async move {
         let started = shared.world.clock.elapsed();
         let (pace, parked_ms, usage) = (Pace::default(), None, Usage::default());
-        let mut call = Attempt { shared: &shared, order, sent, started, pace, parked_ms, usage };
+        let mut call =
+            CallAttempt { shared: &shared, order, sent, started, pace, parked_ms, usage };
         let result = call.exchange().await;
         let (first_ms, gap_ms) = (call.pace.first_ms(), call.pace.longest_gap_ms());
         spans::answered(&tracing::Span::current(), &result, first_ms, gap_ms);
@@ -132,7 +133,7 @@ impl Drop for Parking<'_> {
     }
 }
 
-struct Attempt<'a> {
+struct CallAttempt<'a> {
     shared: &'a SessionContext,
     order: ModelCallOrder,
     /// Where somebody counts it.
@@ -144,7 +145,7 @@ struct Attempt<'a> {
     usage: Usage,
 }
 
-impl Attempt<'_> {
+impl CallAttempt<'_> {
     async fn exchange(&mut self) -> Result<ModelAnswer, ModelFailure> {
         let place = self.order.provider;
         let shared = self.shared;

@@ -34,7 +34,7 @@ pub(crate) async fn in_force(order: DeriveOrder) -> Option<CompiledSettings> {
 
 /// What the rules and settings of a turn keep from the sources, as patterns.
 #[derive(Debug)]
-pub(crate) struct LeftOut {
+pub(crate) struct SourceExclusions {
     /// Paths that `Read` deny rules hide; nothing that matches is imported.
     pub(crate) hidden: Arc<[String]>,
     /// Instruction files that settings leave out.
@@ -44,7 +44,7 @@ pub(crate) struct LeftOut {
 /// Reads the world's part of the nine sources, and puts in what the embedder gave.
 pub(crate) fn sources(
     shared: Arc<SessionContext>,
-    LeftOut { hidden, excludes }: LeftOut,
+    SourceExclusions { hidden, excludes }: SourceExclusions,
 ) -> BoxFuture<'static, Box<SourceTexts>> {
     Box::pin(async move {
         let mut texts = if shared.reads_sources {

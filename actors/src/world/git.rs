@@ -13,7 +13,7 @@ use std::{
 
 use ennead_runtime::{ports::WorkGuard, step1_settings_resolution::trust::Trust};
 use ennead_tools::{
-    process_tree::{Launch, ProcessInput, Rest, new_mark},
+    process_tree::{ProcessInput, ProcessLaunch, Rest, new_mark},
     source_file::Root,
 };
 use tokio::{io::AsyncReadExt, time::timeout};
@@ -119,7 +119,7 @@ async fn filters(workspace: &Path) -> Vec<(String, String)> {
 
 /// What git says; `None` when it fails.
 async fn git(workspace: &Path, arguments: &[&str], more: &[(String, String)]) -> Option<String> {
-    let launch = Launch {
+    let launch = ProcessLaunch {
         program: OsStr::new("git"),
         input: ProcessInput::Nothing,
         rest: Rest::Ends,

@@ -9,7 +9,7 @@ use ennead_runtime::{
     ports::{Clock, WorkGuard},
     sandbox::Sandbox,
 };
-use ennead_tools::process_tree::{Launch, ProcessInput, Rest, Started, new_mark};
+use ennead_tools::process_tree::{ProcessInput, ProcessLaunch, Rest, Started, new_mark};
 use futures::future::{Either, FusedFuture, FutureExt, join3, select};
 use tokio::{
     io::{AsyncRead, AsyncReadExt, AsyncWriteExt},
@@ -103,7 +103,7 @@ async fn run(
     let is_own = matches!(handler.scope, Scope::Project | Scope::Local);
     let sandbox = place.sandbox.as_ref().filter(|_| is_own);
     let confine = sandbox.map(|it| Arc::new(it.policy.clone()));
-    let launch = Launch {
+    let launch = ProcessLaunch {
         program: OsStr::new(&program),
         input: ProcessInput::Piped,
         rest: Rest::Stays,

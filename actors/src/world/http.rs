@@ -88,7 +88,7 @@ impl Transport for Http {
             Ok(WireResponse {
                 status: response.status().as_u16(),
                 headers,
-                body: Box::pin(Body {
+                body: Box::pin(BodyStream {
                     chunks: Box::pin(response.bytes_stream()),
                     exchange,
                     url: request.url,
@@ -136,13 +136,13 @@ impl Drop for Exchange {
 }
 
 /// The rest of an answer.
-struct Body<S> {
+struct BodyStream<S> {
     chunks: Pin<Box<S>>,
     exchange: Exchange,
     url: Arc<str>,
 }
 
-impl<S: Stream<Item = reqwest::Result<Bytes>>> Stream for Body<S> {
+impl<S: Stream<Item = reqwest::Result<Bytes>>> Stream for BodyStream<S> {
     type Item = Result<Bytes, TransportError>;
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {

@@ -95,7 +95,7 @@ pub(super) fn has_entries(place: &SessionDirs) -> bool {
 /// Reads the instruction files and rules. What cannot be read is left out: a missing source is no
 /// reason not to run.
 pub(super) fn instructions(place: &SessionDirs, patterns: &CompiledPatterns) -> SourcesSeen {
-    let mut reader = Reader::new(place, patterns);
+    let mut reader = SourceFileReader::new(place, patterns);
     reader.hierarchy();
     reader.seen()
 }
@@ -106,7 +106,7 @@ pub(super) fn look(
     order: &SourcesOrder,
     patterns: &CompiledPatterns,
 ) -> (SourcesSeen, Vec<SourceMark>) {
-    let mut reader = Reader::new(place, patterns);
+    let mut reader = SourceFileReader::new(place, patterns);
     reader.hierarchy();
     let from_start = std::mem::take(&mut reader.files);
     for directory in &order.directories {
@@ -141,7 +141,7 @@ pub(super) fn without_files(place: &SessionDirs) -> SourceTexts {
     }
 }
 
-struct Reader<'a> {
+struct SourceFileReader<'a> {
     place: &'a SessionDirs,
     /// What `Read` deny rules hide.
     hidden: Option<Arc<PathPattern>>,
@@ -157,7 +157,7 @@ struct Reader<'a> {
     marks: BTreeMap<String, Option<(i128, u64, u64)>>,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> SourceFileReader<'a> {
     fn new(place: &'a SessionDirs, patterns: &CompiledPatterns) -> Self {
         Self {
             place,

@@ -24,7 +24,7 @@ const CLOSED: &[&str] = &["node_modules", "target", "dist", "build", "__pycache_
 pub(super) fn tree(top: &Path, hidden: Option<&PathPattern>) -> String {
     let mut lines = Vec::new();
     let (entries, n_more) = listed(top, hidden, MAX_LINES);
-    'all: for Entry { name, is_directory } in entries {
+    'all: for TreeEntry { name, is_directory } in entries {
         if MAX_LINES <= lines.len() {
             lines.push("…".to_owned());
             break;
@@ -51,22 +51,22 @@ pub(super) fn tree(top: &Path, hidden: Option<&PathPattern>) -> String {
     lines.join("\n")
 }
 
-struct Entry {
+struct TreeEntry {
     name: String,
     is_directory: bool,
 }
 
 /// The first `max` entries by name, and how many more there are among those that were looked at.
-fn listed(directory: &Path, hidden: Option<&PathPattern>, max: usize) -> (Vec<Entry>, usize) {
+fn listed(directory: &Path, hidden: Option<&PathPattern>, max: usize) -> (Vec<TreeEntry>, usize) {
     let Ok(entries) = fs::read_dir(directory) else { return (Vec::new(), 0) };
     let shown = entries.flatten().take(MAX_ENTRIES).filter_map(|it| {
         // A name that is not a text could not be used by the model.
         let name = it.file_name().into_string().ok()?;
         let is_hidden = hidden.is_some_and(|hidden| hidden.matches(&it.path().to_string_lossy()));
         let is_directory = it.file_type().ok()?.is_dir();
-        (!name.starts_with('.') && !is_hidden).then_some(Entry { name, is_directory })
+        (!name.starts_with('.') && !is_hidden).then_some(TreeEntry { name, is_directory })
     });
-    let mut shown: Vec<Entry> = shown.collect();
+    let mut shown: Vec<TreeEntry> = shown.collect();
     shown.sort_by(|left, right| left.name.cmp(&right.name));
     let n_more = shown.len().saturating_sub(max);
     shown.truncate(max);

@@ -13,18 +13,18 @@ pub(super) enum Wire {
 }
 
 /// A part of an answer, in the pieces in which it comes.
-pub(super) enum Part {
+pub(super) enum AnswerPart {
     Text(Vec<String>),
     Call(Vec<String>),
 }
 
 /// A call of `echo` whose input comes in these pieces.
-pub(super) fn call(pieces: &[&str]) -> Part {
-    Part::Call(pieces.iter().map(|it| (*it).to_owned()).collect())
+pub(super) fn call(pieces: &[&str]) -> AnswerPart {
+    AnswerPart::Call(pieces.iter().map(|it| (*it).to_owned()).collect())
 }
 
-pub(super) fn text(text: &str) -> Part {
-    Part::Text(vec![text.to_owned()])
+pub(super) fn text(text: &str) -> AnswerPart {
+    AnswerPart::Text(vec![text.to_owned()])
 }
 
 impl Wire {
@@ -50,7 +50,7 @@ impl Wire {
     }
 
     /// The whole stream.
-    pub(super) fn stream(self, parts: impl IntoIterator<Item = Part>) -> Vec<u8> {
+    pub(super) fn stream(self, parts: impl IntoIterator<Item = AnswerPart>) -> Vec<u8> {
         let mut out = Out { wire: self, bytes: Vec::new() };
         match self {
             Self::Messages | Self::Bedrock => messages(parts, &mut out),
@@ -107,17 +107,17 @@ impl Out {
     }
 }
 
-fn messages(parts: impl IntoIterator<Item = Part>, out: &mut Out) {
+fn messages(parts: impl IntoIterator<Item = AnswerPart>, out: &mut Out) {
     let message = json!({"id": "msg_1", "type": "message", "role": "assistant", "model": "m",
         "content": [], "stop_reason": null, "usage": {"input_tokens": 1, "output_tokens": 1}});
     out.event("message_start", json!({ "message": message }));
     let mut stop = "end_turn";
     for (index, part) in parts.into_iter().enumerate() {
         let (block, pieces, kind, field) = match part {
-            Part::Text(pieces) => {
+            AnswerPart::Text(pieces) => {
                 (json!({"type": "text", "text": ""}), pieces, "text_delta", "text")
             }
-            Part::Call(pieces) => {
+            AnswerPart::Call(pieces) => {
                 stop = "tool_use";
                 let id = format!("toolu_{index}x");
                 let block = json!({"type": "tool_use", "id": id, "name": "echo", "input": {}});
@@ -135,14 +135,14 @@ fn messages(parts: impl IntoIterator<Item = Part>, out: &mut Out) {
     out.event("message_stop", json!({}));
 }
 
-fn chat(parts: impl IntoIterator<Item = Part>, out: &mut Out) {
+fn chat(parts: impl IntoIterator<Item = AnswerPart>, out: &mut Out) {
     let (mut n_calls, mut finish) = (0, "stop");
     for part in parts {
         match part {
-            Part::Text(pieces) => {
+            AnswerPart::Text(pieces) => {
                 pieces.into_iter().for_each(|it| out.chunk(json!({ "content": it }), Value::Null));
             }
-            Part::Call(pieces) => {
+            AnswerPart::Call(pieces) => {
                 finish = "tool_calls";
                 let begin = json!({"index": n_calls, "id": format!("call_{n_calls}x"),
                     "type": "function", "function": {"name": "echo", "arguments": ""}});
@@ -159,7 +159,7 @@ fn chat(parts: impl IntoIterator<Item = Part>, out: &mut Out) {
     out.bytes.extend_from_slice(b"data: [DONE]\n\n");
 }
 
-fn responses(parts: impl IntoIterator<Item = Part>, out: &mut Out) {
+fn responses(parts: impl IntoIterator<Item = AnswerPart>, out: &mut Out) {
     let response = |status: &str| {
         json!({"response": {"id": "r", "object": "response", "status": status, "model": "m",
             "output": []}})
@@ -176,10 +176,10 @@ fn responses(parts: impl IntoIterator<Item = Part>, out: &mut Out) {
                 "content": [{"type": "output_text", "annotations": [], "text": text}]})
         };
         let (pieces, kind, empty, whole) = match &part {
-            Part::Text(pieces) => {
+            AnswerPart::Text(pieces) => {
                 (pieces, "response.output_text.delta", message(""), message(&pieces.concat()))
             }
-            Part::Call(pieces) => {
+            AnswerPart::Call(pieces) => {
                 let kind = "response.function_call_arguments.delta";
                 (pieces, kind, item(""), item(&pieces.concat()))
             }

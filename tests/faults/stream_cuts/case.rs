@@ -44,7 +44,7 @@ pub(crate) enum Ending {
 
 /// A place to cut at.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Cut {
+pub(crate) struct StreamCut {
     pub(crate) at: usize,
     pub(crate) ending: Ending,
 }
@@ -62,7 +62,7 @@ pub(crate) struct Case {
 
 /// What a run must have come to.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Expected {
+pub(crate) struct ExpectedScreen {
     /// The content of the answers that count, in order.
     pub(crate) answers: Vec<Value>,
     /// Calls that were run.
@@ -105,7 +105,7 @@ impl Case {
 
     /// Before every byte and after the last; of a large stream this many places drawn from a fixed
     /// seed. The two endings take turns; with [`BOTH`] set, each place has both.
-    pub(crate) fn cuts(&self) -> Vec<Cut> {
+    pub(crate) fn cuts(&self) -> Vec<StreamCut> {
         let n = self.bytes.len();
         let places: Vec<usize> = match self.is_large() {
             false => (0..=n).collect(),
@@ -117,12 +117,12 @@ impl Case {
         };
         let endings = [Ending::Proper, Ending::Reset];
         let both = cuts_both_ways();
-        let cuts = places.into_iter().flat_map(|at| endings.map(|ending| Cut { at, ending }));
+        let cuts = places.into_iter().flat_map(|at| endings.map(|ending| StreamCut { at, ending }));
         (0..).zip(cuts).filter(|(i, _)| both || matches!(i % 4, 0 | 3)).map(|it| it.1).collect()
     }
 
     /// What may come of a cut: one thing, or two where the stream leaves it open.
-    pub(crate) fn expected(&self, cut: Cut) -> Vec<Expected> {
+    pub(crate) fn expected(&self, cut: StreamCut) -> Vec<ExpectedScreen> {
         let Some((first, last)) = self.complete_at else { return vec![self.unfinished(cut)] };
         match cut.at {
             at if at < first => vec![self.unfinished(cut)],
@@ -132,7 +132,7 @@ impl Case {
     }
 
     /// The whole stream came.
-    fn finished(&self) -> Expected {
+    fn finished(&self) -> ExpectedScreen {
         match &self.whole {
             Some(whole) => self.answered(whole),
             // An error of the provider.
@@ -140,11 +140,11 @@ impl Case {
         }
     }
 
-    fn unfinished(&self, cut: Cut) -> Expected {
+    fn unfinished(&self, cut: StreamCut) -> ExpectedScreen {
         match (&self.whole, cut.ending) {
             (Some(whole), Ending::Proper) => {
                 let then = self.answered(whole);
-                Expected {
+                ExpectedScreen {
                     n_withdrawn: then.n_withdrawn + 1,
                     n_requests: then.n_requests + 1,
                     ..then
@@ -155,18 +155,23 @@ impl Case {
     }
 
     /// The message of the stream is the answer.
-    fn answered(&self, whole: &Value) -> Expected {
+    fn answered(&self, whole: &Value) -> ExpectedScreen {
         let said = content(whole);
         match whole["stop_reason"].as_str().unwrap() {
             // More room is asked for, and got.
             "max_tokens" => recovered(2),
-            "tool_use" => Expected {
+            "tool_use" => ExpectedScreen {
                 answers: vec![said, text(DONE)],
                 ran: self.executable_tools.clone(),
                 n_withdrawn: 0,
                 n_requests: 2,
             },
-            _ => Expected { answers: vec![said], ran: Vec::new(), n_withdrawn: 0, n_requests: 1 },
+            _ => ExpectedScreen {
+                answers: vec![said],
+                ran: Vec::new(),
+                n_withdrawn: 0,
+                n_requests: 1,
+            },
         }
     }
 
@@ -183,8 +188,8 @@ impl Case {
     }
 }
 
-fn recovered(n_requests: u64) -> Expected {
-    Expected { answers: vec![text(RECOVERED)], ran: Vec::new(), n_withdrawn: 1, n_requests }
+fn recovered(n_requests: u64) -> ExpectedScreen {
+    ExpectedScreen { answers: vec![text(RECOVERED)], ran: Vec::new(), n_withdrawn: 1, n_requests }
 }
 
 fn text(text: &str) -> Value {

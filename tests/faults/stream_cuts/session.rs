@@ -23,8 +23,8 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    case::{Case, Cut, DONE, Ending, Expected, RECOVERED},
-    shown::Shown,
+    case::{Case, DONE, Ending, ExpectedScreen, RECOVERED, StreamCut},
+    shown::ShownScreen,
 };
 use crate::support::{model_server::letting_through, scripted::lines};
 
@@ -104,13 +104,13 @@ impl Stage {
     }
 
     /// With a key of its own, so that no session waits for what another one asks.
-    fn endpoint(&self, cut: Cut) -> Endpoint {
+    fn endpoint(&self, cut: StreamCut) -> Endpoint {
         Endpoint::messages(&self.base, Some(&format!("{cut:?}")))
     }
 
     /// A session that is served the stream up to the cut. Gives the requests it made.
-    async fn run(&self, cut: Cut) -> u64 {
-        let Cut { at, ending } = cut;
+    async fn run(&self, cut: StreamCut) -> u64 {
+        let StreamCut { at, ending } = cut;
         let options = SessionOptions::new(self.directory.path(), self.endpoint(cut))
             .tools(self.tools.clone())
             .transcripts(self.directory.path().to_owned())
@@ -120,7 +120,7 @@ impl Stage {
         let session = self.ennead.open(options).await.unwrap();
         let mut events = session.events();
         let watching = async {
-            let mut shown = Shown::default();
+            let mut shown = ShownScreen::default();
             while !shown.is_over {
                 shown.take(&events.next().await.expect("a run ends").event);
             }
@@ -138,7 +138,7 @@ impl Stage {
         let lines = lines(file);
         let attempts = lines.iter().filter(|it| it["kind"] == "model_attempt").count() as u64;
         let n_runs = self.runs.lock().unwrap().remove(session.id()).unwrap_or_default();
-        let found = Expected {
+        let found = ExpectedScreen {
             answers: answers(&lines),
             ran: started(&lines),
             n_withdrawn: shown.n_withdrawn,

@@ -6,7 +6,7 @@ use ennead::Event;
 
 /// The screen of a run. Fails as soon as something is there twice, or runs too early.
 #[derive(Debug, Default)]
-pub(crate) struct Shown {
+pub(crate) struct ShownScreen {
     /// Text by attempt of the turn.
     texts: BTreeMap<u32, String>,
     is_complete: bool,
@@ -16,7 +16,7 @@ pub(crate) struct Shown {
     pub(crate) is_over: bool,
 }
 
-impl Shown {
+impl ShownScreen {
     #[track_caller]
     pub(crate) fn take(&mut self, event: &Event) {
         match event {

@@ -39,9 +39,9 @@ fn is(live: &Live, agent: &AgentId) -> bool {
     live.session == Some(SessionId::of_agent(&SESSION.into(), agent))
 }
 
-struct Log(Events);
+struct ToolEvents(Events);
 
-impl Log {
+impl ToolEvents {
     /// The sub-agent that this call has started.
     async fn agent(&mut self, of: &str) -> AgentId {
         while let Some(told) = self.0.next().await {
@@ -120,7 +120,7 @@ async fn agent_that_crashes_is_settled_and_those_below_it_and_who_waits_for_them
     let (ennead, barrier) = start(&place, &model).await;
     let options = limited(&place, json!({"maxTreeTokens": 130_000})).tool(tool);
     let session = ennead.open(options).await.unwrap();
-    let mut log = Log(session.events());
+    let mut log = ToolEvents(session.events());
     let run = prompt(&session, "go");
     let delegate = log.agent("a").await;
     let waiting = log.agent("b").await;
@@ -309,7 +309,7 @@ async fn what_an_agent_and_those_below_it_used_is_part_of_the_run_also_when_it_c
     let (ennead, _) = start(&place, &model).await;
     let options = place.session().tool(tool);
     let session = ennead.open(options).await.unwrap();
-    let mut log = Log(session.events());
+    let mut log = ToolEvents(session.events());
     let run = prompt(&session, "go");
     let crashes = log.agent("a").await;
     gate.arrived().await;

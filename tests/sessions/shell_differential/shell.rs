@@ -31,7 +31,7 @@ pub(super) struct Shell {
 }
 
 /// What a command did.
-pub(super) struct Ran {
+pub(super) struct CommandRun {
     /// A line for each start of a stub, with its name and first argument.
     pub(super) log: String,
     /// It was ended before it did so itself.
@@ -62,7 +62,7 @@ impl Shell {
     }
 
     /// Runs a command to the end of all that it starts.
-    pub(super) fn run(&self, command: &str) -> Ran {
+    pub(super) fn run(&self, command: &str) -> CommandRun {
         fs::remove_dir_all(&self.work).ok();
         fs::create_dir(&self.work).unwrap();
         fs::remove_file(&self.log).ok();
@@ -87,7 +87,7 @@ impl Shell {
         let status = child.wait().unwrap();
         let log = fs::read(&self.log).unwrap_or_default();
         let log = String::from_utf8_lossy(&log).into_owned();
-        Ran { log, is_stopped: !is_over || was_killed(status) }
+        CommandRun { log, is_stopped: !is_over || was_killed(status) }
     }
 }
 

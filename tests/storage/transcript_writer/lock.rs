@@ -13,7 +13,7 @@ use ennead::{
 
 use tokio::time::{Instant, sleep};
 
-use super::world::{ArchiveRig, Kept, SESSION};
+use super::world::{ArchiveRig, SESSION, StoreKind};
 
 /// For how long a lock is tried for.
 const PATIENCE: Duration = Duration::from_millis(200);
@@ -46,7 +46,7 @@ impl Drop for Holder {
 
 /// A session that was written to and closed; time passes only where nothing else is left to do.
 async fn closed() -> ArchiveRig {
-    let world = ArchiveRig::new(Kept::InFiles, Durability::Process).await;
+    let world = ArchiveRig::new(StoreKind::InFiles, Durability::Process).await;
     let mut session = world.open().await;
     session.send(1, &["a"], false, Vec::new());
     session.answer().await.1.unwrap();

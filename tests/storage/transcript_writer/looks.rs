@@ -9,7 +9,7 @@ use ennead_runtime::{
     transcript::entry::{Line, Record, RecordKind},
 };
 
-use super::world::{ArchiveRig, Kept, said};
+use super::world::{ArchiveRig, StoreKind, said};
 
 /// A record of a run.
 pub(super) fn record(turn: u32, what: RecordKind) -> Line {
@@ -20,7 +20,7 @@ pub(super) fn record(turn: u32, what: RecordKind) -> Line {
 // REQ: SES-2, RUN-2
 #[tokio::test]
 async fn name_of_a_file_is_looked_at_once_in_200_ms_and_always_as_a_run_ends() {
-    let world = ArchiveRig::new(Kept::InFiles, Durability::Process).await;
+    let world = ArchiveRig::new(StoreKind::InFiles, Durability::Process).await;
     let mut session = world.open().await;
     let n_looks = || world.faults.looks.load(Ordering::SeqCst);
     let mut ticket = 0;

@@ -8,7 +8,7 @@ use ennead_runtime::transcript::{
 
 use super::{
     looks::record,
-    world::{ArchiveRig, Fault, Kept},
+    world::{ArchiveRig, Fault, StoreKind},
 };
 
 fn alert(turn: u32, what: &str) -> Line {
@@ -30,7 +30,7 @@ fn alerts(world: &ArchiveRig) -> String {
 }
 
 /// The same lines without a fault.
-async fn undisturbed(kept: Kept) -> Vec<u8> {
+async fn undisturbed(kept: StoreKind) -> Vec<u8> {
     let world = ArchiveRig::new(kept, Durability::Process).await;
     let mut session = world.open().await;
     for (ticket, lines) in writes() {
@@ -51,7 +51,7 @@ fn writes() -> [(u64, Vec<Line>); 3] {
 // REQ: SES-2, SES-9
 #[tokio::test]
 async fn lines_without_a_hash_survive_a_crash_of_the_writer_and_are_covered_by_the_next_one() {
-    for kept in [Kept::InFiles, Kept::InMemory] {
+    for kept in [StoreKind::InFiles, StoreKind::InMemory] {
         let expected = undisturbed(kept).await;
         let lines: Vec<&[u8]> = expected.split_inclusive(|it| *it == b'\n').collect();
         // Of the second write its first line is there, or both, or nothing.
@@ -77,7 +77,7 @@ async fn lines_without_a_hash_survive_a_crash_of_the_writer_and_are_covered_by_t
 // REQ: SES-2, SES-9
 #[tokio::test]
 async fn next_writer_covers_what_an_earlier_one_left_without_a_hash() {
-    for kept in [Kept::InFiles, Kept::InMemory] {
+    for kept in [StoreKind::InFiles, StoreKind::InMemory] {
         let expected = undisturbed(kept).await;
         let world = ArchiveRig::new(kept, Durability::Process).await;
         for (ticket, lines) in writes() {

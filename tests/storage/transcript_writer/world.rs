@@ -111,7 +111,7 @@ impl MemoryOps for Faults {
 
 /// Where the transcripts of a test are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kept {
+pub(super) enum StoreKind {
     InFiles,
     InMemory,
 }
@@ -135,12 +135,12 @@ pub(super) struct Session {
 pub(super) const SESSION: &str = "5f1c0000-0000-4000-8000-000000000001";
 
 impl ArchiveRig {
-    pub(super) async fn new(kept: Kept, durability: Durability) -> Self {
+    pub(super) async fn new(kept: StoreKind, durability: Durability) -> Self {
         let directory = TempDir::new().unwrap();
         let faults = Arc::new(Faults::default());
         let store: Arc<dyn TranscriptStore> = match kept {
-            Kept::InFiles => Arc::new(FileStore::with_ops(faults.clone())),
-            Kept::InMemory => Arc::new(MemoryStore::with_ops(faults.clone())),
+            StoreKind::InFiles => Arc::new(FileStore::with_ops(faults.clone())),
+            StoreKind::InMemory => Arc::new(MemoryStore::with_ops(faults.clone())),
         };
         let clock = Arc::new(ManualClock::at(1_790_000_000_007));
         let archive = archive_at(&store, &clock).await;

@@ -61,7 +61,7 @@ fn ask(server: &Simulation, place: &CommandDirs, prompt: &str) -> std::process::
 
 /// What became of one kill.
 #[derive(Debug, Default)]
-struct Counts {
+struct KillCounts {
     /// It hit a run that had begun.
     begun: usize,
     /// It hit a run with sub-agents.
@@ -81,7 +81,7 @@ fn is_closed(transcript: &str) -> bool {
     transcript.is_empty() || transcript.contains(r#""kind":"run_end""#)
 }
 
-fn kill_once(server: &Simulation, after: Duration, counts: &mut Counts) {
+fn kill_once(server: &Simulation, after: Duration, counts: &mut KillCounts) {
     let place = CommandDirs::new();
     let mut child = ask(server, &place, "delegate").spawn().unwrap();
     // Nobody sends: it is the point in time that is waited for.
@@ -128,7 +128,7 @@ fn sessions_with_sub_agents_are_in_order_after_a_kill_at_any_point_and_no_tool_r
     let micros = |it: Duration| u64::try_from(it.as_micros()).unwrap();
     let (first, takes) = (micros(first_file.saturating_sub(begun)), micros(ended - begun));
     let seed = u64::try_from(now().as_nanos() & u128::from(u64::MAX)).unwrap();
-    let (mut random, mut counts) = (Random(seed), Counts::default());
+    let (mut random, mut counts) = (Random(seed), KillCounts::default());
     for _ in 0..n_kills {
         let after = first + random.below(takes.saturating_sub(first));
         kill_once(&server, Duration::from_micros(after), &mut counts);

@@ -12,13 +12,13 @@ pub(crate) const LIMIT: std::time::Duration = std::time::Duration::from_secs(60)
 
 /// What was answered.
 #[derive(Clone, Debug)]
-pub(crate) struct Reply {
+pub(crate) struct HttpReply {
     pub(crate) status: u16,
     pub(crate) head: String,
     pub(crate) text: String,
 }
 
-impl Reply {
+impl HttpReply {
     #[track_caller]
     pub(crate) fn json(&self) -> Value {
         serde_json::from_str(&self.text).unwrap_or_else(|error| panic!("{error}: {self:?}"))
@@ -54,7 +54,7 @@ pub(crate) async fn ask(
     line: &str,
     headers: &[(&str, &str)],
     body: Option<&Value>,
-) -> Reply {
+) -> HttpReply {
     let answer = async {
         let mut socket = send(address, line, headers, body).await;
         let head = read_head(&mut socket).await;
@@ -63,7 +63,7 @@ pub(crate) async fn ask(
         let is_chunked = head.to_ascii_lowercase().contains("transfer-encoding: chunked");
         let bytes = if is_chunked { dechunked(&bytes) } else { bytes };
         let status = head[9..12].parse().unwrap();
-        Reply { status, head, text: String::from_utf8(bytes).unwrap() }
+        HttpReply { status, head, text: String::from_utf8(bytes).unwrap() }
     };
     timeout(LIMIT, answer).await.unwrap_or_else(|_| panic!("no answer to {line}"))
 }

@@ -8,7 +8,7 @@ use std::{
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
-use super::client::{Reply, Stream, ask};
+use super::client::{HttpReply, Stream, ask};
 use crate::support::{
     command::{CommandDirs, Simulation, first_line},
     until::until,
@@ -114,7 +114,7 @@ impl Drop for Process {
 }
 
 impl Process {
-    pub(super) async fn ask(&self, token: &str, line: &str, body: Option<Value>) -> Reply {
+    pub(super) async fn ask(&self, token: &str, line: &str, body: Option<Value>) -> HttpReply {
         let bearer = format!("Bearer {token}");
         let headers = [("Authorization", &*bearer), ("Prefer", "wait=60")];
         ask(&self.address, line, &headers, body.as_ref()).await

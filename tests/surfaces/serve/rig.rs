@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::net::TcpListener;
 
-use super::client::{Reply, Stream, ask};
+use super::client::{HttpReply, Stream, ask};
 use crate::support::scripted::Scripted;
 
 pub(crate) struct Rig {
@@ -71,12 +71,12 @@ impl Rig {
     }
 
     /// Sends a request with this token.
-    pub(crate) async fn ask_as(&self, token: &str, line: &str, body: Option<Value>) -> Reply {
+    pub(crate) async fn ask_as(&self, token: &str, line: &str, body: Option<Value>) -> HttpReply {
         let bearer = format!("Bearer {token}");
         ask(&self.address, line, &[("Authorization", &bearer)], body.as_ref()).await
     }
 
-    pub(crate) async fn ask(&self, line: &str, body: Option<Value>) -> Reply {
+    pub(crate) async fn ask(&self, line: &str, body: Option<Value>) -> HttpReply {
         self.ask_as(&self.user, line, body).await
     }
 
@@ -86,7 +86,7 @@ impl Rig {
         line: &str,
         headers: &[(&str, &str)],
         body: Option<Value>,
-    ) -> Reply {
+    ) -> HttpReply {
         let bearer = format!("Bearer {}", self.user);
         let headers: Vec<_> =
             [("Authorization", &*bearer)].into_iter().chain(headers.to_vec()).collect();

@@ -29,9 +29,9 @@ use super::{
 
 /// A command in the background.
 #[derive(Clone, Debug)]
-pub(super) struct Shell(Arc<Inner>);
+pub(super) struct Shell(Arc<ShellParts>);
 
-struct Inner {
+struct ShellParts {
     shell: ShellId,
     command: Arc<str>,
     path: Arc<str>,
@@ -56,7 +56,7 @@ struct Printed {
     lost: u64,
 }
 
-impl fmt::Debug for Inner {
+impl fmt::Debug for ShellParts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Shell").field("shell", &self.shell).finish_non_exhaustive()
     }
@@ -74,7 +74,7 @@ pub(super) enum NotKept {
 }
 
 /// A command in the background, and what keeps it going.
-pub(super) struct Kept {
+pub(super) struct KeptShell {
     pub(super) shell: Shell,
     /// Goes on with it. It holds nothing of the call's context.
     pub(super) going_on: BoxFuture<'static, ()>,
@@ -85,14 +85,14 @@ pub(super) async fn keep(
     mut running: Running,
     command: &str,
     context: &ToolContext,
-) -> Result<Kept, (NotKept, Running)> {
+) -> Result<KeptShell, (NotKept, Running)> {
     let Some(host) = &context.processes else { return Err((NotKept::NoHost, running)) };
     let shells = host.shells();
     let (path, file) = match running.capture.follow().await {
         Ok(followed) => followed,
         Err(why) => return Err((NotKept::NoFile(why), running)),
     };
-    let shell = Shell(Arc::new(Inner {
+    let shell = Shell(Arc::new(ShellParts {
         shell: shells.new_name(),
         command: shown_command(command),
         path: path.to_string_lossy().into(),
@@ -117,11 +117,11 @@ pub(super) async fn keep(
         let state = go_on(&end.0, running, limit).await;
         end.0.state.send_replace(state);
     });
-    Ok(Kept { shell, going_on })
+    Ok(KeptShell { shell, going_on })
 }
 
 /// Says that a command is gone whose owner was dropped.
-struct EndOfShell(Arc<Inner>);
+struct EndOfShell(Arc<ShellParts>);
 
 impl Drop for EndOfShell {
     fn drop(&mut self) {
@@ -136,7 +136,7 @@ impl Drop for EndOfShell {
 }
 
 /// Follows a command to its end, and ends it when it is to be.
-async fn go_on(shell: &Inner, mut running: Running, limit: Option<Duration>) -> ShellState {
+async fn go_on(shell: &ShellParts, mut running: Running, limit: Option<Duration>) -> ShellState {
     let stop = async {
         let limit = async {
             match limit {
@@ -168,7 +168,7 @@ async fn go_on(shell: &Inner, mut running: Running, limit: Option<Duration>) -> 
     }
 }
 
-impl Inner {
+impl ShellParts {
     fn lock(&self) -> MutexGuard<'_, Printed> {
         // Nothing in here can be left half done.
         self.printed.lock().unwrap_or_else(PoisonError::into_inner)

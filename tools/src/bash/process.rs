@@ -24,7 +24,7 @@ use tokio::{io::AsyncReadExt, net::unix::pipe::Receiver};
 use super::capture::Capture;
 use crate::{
     output::spill_path,
-    process_tree::{Launch, ProcessInput, ProcessTree, Rest},
+    process_tree::{ProcessInput, ProcessLaunch, ProcessTree, Rest},
 };
 
 /// Bytes of output after which a command is ended.
@@ -187,7 +187,7 @@ async fn start(
     context: &ToolContext,
 ) -> io::Result<(ProcessTree, PipeReader)> {
     let (reader, writer): (PipeReader, PipeWriter) = io::pipe()?;
-    let launch = Launch {
+    let launch = ProcessLaunch {
         program: OsStr::new(shell),
         input: ProcessInput::Nothing,
         rest: Rest::Ends,

@@ -32,7 +32,7 @@ pub(super) struct Totals {
 
 /// A window on a sequence of lines or paths.
 #[derive(Debug)]
-pub(super) struct Page {
+pub(super) struct ResultPage {
     offset: u64,
     /// `None` means no limit.
     limit: Option<u64>,
@@ -42,7 +42,7 @@ pub(super) struct Page {
     full: bool,
 }
 
-impl Page {
+impl ResultPage {
     /// `head_limit` 0 means no limit.
     pub(super) fn new(offset: u64, head_limit: Option<u64>) -> Self {
         let limit = Some(head_limit.unwrap_or(DEFAULT_LIMIT)).filter(|limit| *limit > 0);

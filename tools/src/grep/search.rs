@@ -20,7 +20,7 @@ use ignore::{
 
 use super::{
     GrepInput, Mode,
-    page::{Page, Totals},
+    page::{ResultPage, Totals},
 };
 use crate::{
     blocking::{Stop, interrupted},
@@ -29,7 +29,7 @@ use crate::{
     hidden::Hidden,
     output::cut_line,
     paths,
-    walk::{self, Filter, IgnoreFiles, Root, VersionControl},
+    walk::{self, Filter, IgnoreFiles, SearchRoot, VersionControl},
 };
 
 /// Characters of one line that are shown.
@@ -41,7 +41,7 @@ const MAX_HEAP: usize = 64 << 20;
 /// Searches all files of the root and formats the matches.
 pub(super) fn search(call: AtPath<'_, GrepInput>) -> Result<ToolOutcome, String> {
     let AtPath { input, stop, .. } = call;
-    let root = &Root::of(call.path);
+    let root = &SearchRoot::of(call.path);
     let matcher = matcher(input)?;
     let mut searcher = searcher(input);
     let hidden = Hidden::new(call.hidden);
@@ -57,7 +57,7 @@ pub(super) fn search(call: AtPath<'_, GrepInput>) -> Result<ToolOutcome, String>
         wanted: wanted(input, root)?,
         version_control: VersionControl::LeftOut,
     };
-    let mut page = Page::new(input.offset, input.head_limit);
+    let mut page = ResultPage::new(input.offset, input.head_limit);
     let counts_matches = input.only_matching && input.output_mode == Mode::Content;
     let mut totals = Totals { n_matches: counts_matches.then_some(0), ..Totals::default() };
 
@@ -143,7 +143,7 @@ fn searcher(input: &GrepInput) -> Searcher {
         .build()
 }
 
-fn builder(input: &GrepInput, root: &Root) -> Result<WalkBuilder, String> {
+fn builder(input: &GrepInput, root: &SearchRoot) -> Result<WalkBuilder, String> {
     let mut builder = WalkBuilder::new(&root.real);
     builder.hidden(false);
     if let Some(file_type) = &input.file_type {
@@ -155,7 +155,7 @@ fn builder(input: &GrepInput, root: &Root) -> Result<WalkBuilder, String> {
 }
 
 /// The files that the search is limited to, by their names.
-fn wanted(input: &GrepInput, root: &Root) -> Result<Override, String> {
+fn wanted(input: &GrepInput, root: &SearchRoot) -> Result<Override, String> {
     let Some(glob) = &input.glob else { return Ok(Override::empty()) };
     globs::check(glob).map_err(|error| error.to_string())?;
     let base = if root.real.is_dir() { Some(&*root.real) } else { root.real.parent() };
@@ -195,7 +195,7 @@ struct FileSink<'a> {
     input: &'a GrepInput,
     matcher: &'a RegexMatcher,
     name: &'a Path,
-    page: &'a mut Page,
+    page: &'a mut ResultPage,
     n_lines: u64,
     n_matches: u64,
 }

@@ -17,7 +17,7 @@ use tokio::{io::AsyncReadExt, process::ChildStderr};
 
 use super::{
     caller::{Caller, Client},
-    launch::{ConnectError, Launch, said_at_the_end},
+    launch::{ConnectError, ServerLaunch, said_at_the_end},
     lines::{Health, Lines},
     pipes::Pipes,
     tasks::TaskTools,
@@ -60,7 +60,7 @@ impl std::fmt::Debug for Connection {
 ///
 /// [`ConnectError`]; nothing of the server is left then.
 pub async fn connect(
-    launch: &Launch,
+    launch: &ServerLaunch,
     hold: WorkGuard,
 ) -> Result<(Connection, Vec<Listed>), ConnectError> {
     let ServerTransport::Stdio(program) = &launch.config.reach else {
@@ -211,10 +211,10 @@ impl Errors {
 
 async fn start(
     program: &ServerProgram,
-    launch: &Launch,
+    launch: &ServerLaunch,
     hold: WorkGuard,
 ) -> std::io::Result<Started> {
-    let server = process_tree::Launch {
+    let server = process_tree::ProcessLaunch {
         program: OsStr::new(&program.command),
         input: ProcessInput::Piped,
         rest: Rest::Ends,

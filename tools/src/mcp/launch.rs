@@ -9,7 +9,7 @@ pub(super) const MAX_TOOLS: usize = 1000;
 
 /// What to connect to.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Launch {
+pub struct ServerLaunch {
     /// Configuration of the server to connect to.
     pub config: ServerConfig,
     /// The directory that it runs in and receives as the project's root; absolute.

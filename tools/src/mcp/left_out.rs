@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 
 use super::{
     CallError,
-    launch::{ConnectError, Launch},
+    launch::{ConnectError, ServerLaunch},
 };
 
 /// A connection, of which there is none in this build.
@@ -27,7 +27,10 @@ pub struct Caller(Infallible);
 /// # Errors
 ///
 /// [`ConnectError::LeftOut`].
-pub async fn connect(_: &Launch, _: WorkGuard) -> Result<(Connection, Vec<Listed>), ConnectError> {
+pub async fn connect(
+    _: &ServerLaunch,
+    _: WorkGuard,
+) -> Result<(Connection, Vec<Listed>), ConnectError> {
     Err(ConnectError::LeftOut)
 }
 

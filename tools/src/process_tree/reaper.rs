@@ -68,7 +68,7 @@ pub fn serve() -> Option<ExitCode> {
 }
 
 /// What the threads of a reaper share.
-struct Reaper {
+struct ReaperThreads {
     link: UnixStream,
     /// The program, as the leader of its group; 0 when it has ended.
     first: AtomicI32,
@@ -131,7 +131,7 @@ fn keep(mut words: impl Iterator<Item = OsString>) -> io::Result<()> {
     // The numbers of a PID namespace mean others outside.
     let shown = if getpid().is_init() { 0 } else { first };
     let _gone = Report::Started(shown).send(&link);
-    let reaper = Arc::new(Reaper {
+    let reaper = Arc::new(ReaperThreads {
         link,
         first: AtomicI32::new(first),
         is_over: AtomicBool::new(false),
@@ -201,7 +201,7 @@ fn spawn(
     })
 }
 
-impl Reaper {
+impl ReaperThreads {
     /// Waits for the one that started us; when it is gone, all is ended.
     fn listen(self: &Arc<Self>) {
         let mut byte = [0];

@@ -46,7 +46,7 @@ pub enum ProcessInput {
 
 /// A program to be started as the leader of a session of its own.
 #[derive(Debug)]
-pub struct Launch<'a> {
+pub struct ProcessLaunch<'a> {
     /// Its name or path.
     pub program: &'a OsStr,
     /// The standard input of the program.
@@ -75,7 +75,7 @@ pub struct Started {
     pub stderr: Option<ChildStderr>,
 }
 
-impl Launch<'_> {
+impl ProcessLaunch<'_> {
     /// Starts it. `configure` adds arguments, directory, environment and outputs, not the input; it
     /// may be called twice. To be called on a runtime, where the end of the tree will be waited for.
     ///

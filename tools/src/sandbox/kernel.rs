@@ -3,7 +3,7 @@
 use std::{sync::OnceLock, thread};
 
 use super::{
-    Kernel, Level,
+    Kernel, SandboxLevel,
     enforce::{RIGHTS, confine},
     network, processes, syscalls,
 };
@@ -24,7 +24,8 @@ pub fn kernel() -> &'static Kernel {
         );
         let own_network = network::is_there();
         let own_processes = processes::is_there();
-        let from = |name, version, holds| Level { name, is_there: version <= landlock, holds };
+        let from =
+            |name, version, holds| SandboxLevel { name, is_there: version <= landlock, holds };
         let levels = vec![
             from(
                 "landlock 1: files",
@@ -36,17 +37,17 @@ pub fn kernel() -> &'static Kernel {
             from("landlock 4: tcp", 4, "TCP, in addition to the filter of sockets"),
             from("landlock 5: ioctl", 5, "commands to devices"),
             from("landlock 6: scope", 6, "signals to processes outside, abstract sockets"),
-            Level {
+            SandboxLevel {
                 name: "seccomp",
                 is_there: seccomp,
                 holds: "sockets, namespaces, mounts, ptrace, io_uring, bpf, keys, modules",
             },
-            Level {
+            SandboxLevel {
                 name: "network namespace",
                 is_there: own_network,
                 holds: "with an allow-list of hosts: all but the proxy",
             },
-            Level {
+            SandboxLevel {
                 name: "pid namespace",
                 is_there: own_processes,
                 holds: "names, numbers and command lines of processes outside",

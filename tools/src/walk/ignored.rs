@@ -38,17 +38,17 @@ pub(crate) enum IgnoreFiles {
 #[derive(Debug)]
 pub(super) struct Ignored {
     files: IgnoreFiles,
-    levels: Mutex<HashMap<PathBuf, Arc<Level>>>,
+    levels: Mutex<HashMap<PathBuf, Arc<IgnoreLevel>>>,
 }
 
 /// The ignore files of one directory, and the directory above.
 #[derive(Debug)]
-struct Level {
+struct IgnoreLevel {
     ignore: Gitignore,
     gitignore: Gitignore,
     exclude: Gitignore,
     is_repository: bool,
-    above: Option<Arc<Level>>,
+    above: Option<Arc<IgnoreLevel>>,
 }
 
 impl Ignored {
@@ -69,7 +69,7 @@ impl Ignored {
         }
         // The directory of a repository is the last one whose git files count.
         let mut above_repository = false;
-        let of_git: Vec<&Arc<Level>> = levels()
+        let of_git: Vec<&Arc<IgnoreLevel>> = levels()
             .take_while(|it| !std::mem::replace(&mut above_repository, it.is_repository))
             .collect();
         let gitignores = of_git.iter().map(|it| it.gitignore.matched(path, is_dir));
@@ -77,7 +77,7 @@ impl Ignored {
         gitignores.chain(excludes).find(|it| !it.is_none()).is_some_and(|it| it.is_ignore())
     }
 
-    fn level(&self, directory: &Path) -> Arc<Level> {
+    fn level(&self, directory: &Path) -> Arc<IgnoreLevel> {
         // Every change is one insertion.
         let mut levels = self.levels.lock().unwrap_or_else(PoisonError::into_inner);
         let mut missing = Vec::new();
@@ -97,11 +97,11 @@ impl Ignored {
         above.unwrap_or_else(|| Arc::new(self.read(directory, None)))
     }
 
-    fn read(&self, directory: &Path, above: Option<Arc<Level>>) -> Level {
+    fn read(&self, directory: &Path, above: Option<Arc<IgnoreLevel>>) -> IgnoreLevel {
         let read = |name: &str| patterns(directory, &directory.join(name));
         let is_all = self.files == IgnoreFiles::All;
         let is_repository = directory.join(".git").exists();
-        Level {
+        IgnoreLevel {
             ignore: if is_all { read(".ignore") } else { Gitignore::empty() },
             gitignore: read(".gitignore"),
             exclude: match is_all && is_repository {

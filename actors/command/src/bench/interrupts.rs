@@ -86,7 +86,7 @@ pub struct Interrupt {
 }
 
 #[derive(Default)]
-struct Samples {
+struct InterruptSamples {
     status: Vec<Duration>,
     interrupt: Vec<Duration>,
     ended: Vec<Duration>,
@@ -95,7 +95,7 @@ struct Samples {
 pub(super) async fn measure(waiting: Waiting, n: u32) -> Result<Interrupt, BenchError> {
     let mut stage = Stage::new(Options::default().placement).await?;
     let hook_runs = stage.path().join("hook-runs");
-    let mut samples = Samples::default();
+    let mut samples = InterruptSamples::default();
     let mut session = open(&stage, waiting, &hook_runs).await?;
     // The first one touches all code and is not counted.
     for run in 0..=n {
@@ -105,7 +105,7 @@ pub(super) async fn measure(waiting: Waiting, n: u32) -> Result<Interrupt, Bench
         }
         one(&mut stage, &session, waiting, &hook_runs, &mut samples).await?;
         if run == 0 {
-            samples = Samples::default();
+            samples = InterruptSamples::default();
         }
     }
     session.close().await;
@@ -140,7 +140,7 @@ async fn one(
     session: &SessionHandle,
     waiting: Waiting,
     hook_runs: &Path,
-    samples: &mut Samples,
+    samples: &mut InterruptSamples,
 ) -> Result<(), BenchError> {
     let mut events = session.events();
     let clock = Arc::clone(&stage.clock);

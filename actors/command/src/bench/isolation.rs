@@ -14,10 +14,10 @@ use futures::future;
 use serde::Serialize;
 use tokio_util::sync::CancellationToken;
 
-pub use self::times::Times;
+pub use self::times::RunTimes;
 use self::{
     hall::{Asked, Guest, Hall},
-    times::Samples,
+    times::RunSamples,
 };
 use super::{BenchError, meters::process_cpu};
 use crate::demo_load::resident_kib;
@@ -100,9 +100,9 @@ pub struct Isolated {
     /// Time that the simulated model takes before each answer, in milliseconds. It is part of the times.
     pub model_ms: u64,
     /// The tenants that behave, while the others rest.
-    pub quiet: Times,
+    pub quiet: RunTimes,
     /// The tenants that behave, while the others misbehave.
-    pub loud: Times,
+    pub loud: RunTimes,
     /// What was done to them.
     pub misbehaved: Vec<Misbehaved>,
     /// Resident memory of the process with all sessions open, in kibibytes; 0 where the system does not say.
@@ -159,7 +159,7 @@ async fn measure(
     let loud = guests;
     let open_kib = resident_kib();
     let n_runs = isolation.n_turns.div_ceil(TURNS_PER_RUN * ROUNDS).max(1);
-    let (mut quiet_times, mut loud_times) = (Samples::default(), Samples::default());
+    let (mut quiet_times, mut loud_times) = (RunSamples::default(), RunSamples::default());
     let mut n_misbehaved = [0_u64; 4];
     let mut next = good.iter().cycle();
     for _ in 0..ROUNDS {
@@ -206,7 +206,7 @@ fn interleaved(guests: Vec<Guest>, per_tenant: u32) -> Vec<Guest> {
 }
 
 /// Has each of these run one prompt, when it is due.
-async fn window(hall: &Hall, guests: Vec<Guest>) -> Samples {
+async fn window(hall: &Hall, guests: Vec<Guest>) -> RunSamples {
     let start = tokio::time::Instant::now();
     let cpu = process_cpu();
     let runs = (0_u32..).zip(&guests).map(|(at, guest)| async move {
@@ -214,7 +214,7 @@ async fn window(hall: &Hall, guests: Vec<Guest>) -> Samples {
         tokio::time::sleep_until(due).await;
         (hall.ask(guest, hall::BEHAVES).await, due.elapsed())
     });
-    let mut samples = Samples::default();
+    let mut samples = RunSamples::default();
     for (asked, took) in future::join_all(runs).await {
         samples.push(asked, took);
     }

@@ -80,7 +80,7 @@ pub(super) struct Stage {
 }
 
 /// What breakpoints may look at.
-pub(super) struct Watched {
+pub(super) struct StageMeters {
     pub(super) clock: Arc<dyn Clock>,
     pub(super) model_time: Arc<ModelTime>,
 }
@@ -94,7 +94,7 @@ impl Stage {
     /// A host whose turns pass these breakpoints.
     pub(super) async fn with(
         placement: Placement,
-        breakpoints: impl FnOnce(Watched) -> Option<Arc<dyn Breakpoints>>,
+        breakpoints: impl FnOnce(StageMeters) -> Option<Arc<dyn Breakpoints>>,
     ) -> Result<Self, BenchError> {
         let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
         let model_time: Arc<ModelTime> = Arc::default();
@@ -103,7 +103,8 @@ impl Stage {
             model: Arc::new(SimulatedTransport::new(Simulator::new(playbook))),
             watch: Stopwatch { clock: Arc::clone(&clock), time: Arc::clone(&model_time) },
         };
-        let watched = Watched { clock: Arc::clone(&clock), model_time: Arc::clone(&model_time) };
+        let watched =
+            StageMeters { clock: Arc::clone(&clock), model_time: Arc::clone(&model_time) };
         let options = Options::default()
             .placement(placement)
             .transport(Arc::new(model))

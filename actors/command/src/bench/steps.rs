@@ -16,7 +16,7 @@ use super::{
     BenchError,
     meters::ModelTime,
     samples::{as_us, median},
-    stage::{CALLS, RUNS_PER_SESSION, Stage, Watched, answered, close},
+    stage::{CALLS, RUNS_PER_SESSION, Stage, StageMeters, answered, close},
 };
 
 use crate::demo::is_last;
@@ -66,7 +66,7 @@ impl Breakpoints for StepClock {
     }
 }
 
-type Samples = [Vec<Duration>; 9];
+type StepSamples = [Vec<Duration>; 9];
 
 pub(super) async fn measure(n_turns: u32) -> Result<Vec<StepCost>, BenchError> {
     // A thread of its own with a runtime of its own; it ends with the measurement.
@@ -79,11 +79,11 @@ pub(super) async fn measure(n_turns: u32) -> Result<Vec<StepCost>, BenchError> {
 
 async fn measure_here(n_turns: u32) -> Result<Vec<StepCost>, BenchError> {
     let (sender, mut begun) = mpsc::unbounded_channel();
-    let stage = Stage::with(Placement::Ambient, |Watched { clock, model_time }| {
+    let stage = Stage::with(Placement::Ambient, |StageMeters { clock, model_time }| {
         Some(Arc::new(StepClock { clock, model_time, begun: sender }))
     })
     .await?;
-    let mut samples: [Samples; 2] = Default::default();
+    let mut samples: [StepSamples; 2] = Default::default();
     // The first run touches all code and is not counted.
     let mut session = stage.open(1).await?;
     for run in 0..=n_turns.div_ceil(2) {
@@ -116,7 +116,7 @@ async fn measure_here(n_turns: u32) -> Result<Vec<StepCost>, BenchError> {
 }
 
 /// Adds the steps of one turn, which ended then.
-fn sample(turn: &[Begun], end: Duration, samples: &mut Samples) {
+fn sample(turn: &[Begun], end: Duration, samples: &mut StepSamples) {
     for (at, begun) in turn.iter().enumerate() {
         let next = turn.get(at + 1);
         let model = next.map_or(Duration::ZERO, |it| it.model.saturating_sub(begun.model));
@@ -160,7 +160,7 @@ mod tests {
             .zip([0, 1, 3, 6, 10, 50, 51, 52, 60])
             .map(|(step, at)| begun(at, if step <= Step::ModelCall { 5 } else { 35 }, step))
             .collect();
-        let mut samples = Samples::default();
+        let mut samples = StepSamples::default();
         sample(&turn, ms(70), &mut samples);
         let took: Vec<Vec<Duration>> = samples.into();
         let expected = [1, 2, 3, 4, 10, 1, 1, 8, 10].map(|it| vec![ms(it)]);

@@ -17,7 +17,7 @@ use super::{
 };
 
 /// The sessions and turns that are run.
-pub(super) struct Load {
+pub(super) struct BenchLoad {
     /// What each run holds, in words.
     pub(super) what: &'static str,
     pub(super) prompt: &'static str,
@@ -83,7 +83,7 @@ impl Reading {
     }
 }
 
-pub(super) async fn measure(load: Load) -> Result<TurnCost, BenchError> {
+pub(super) async fn measure(load: BenchLoad) -> Result<TurnCost, BenchError> {
     let stage = Stage::new(Placement::Threads(1)).await?;
     // Touches all code and all pools.
     round(&stage, &load, 1).await?;
@@ -107,7 +107,7 @@ pub(super) async fn measure(load: Load) -> Result<TurnCost, BenchError> {
 }
 
 /// New sessions run this many prompts each; opening and closing them is not counted.
-async fn round(stage: &Stage, load: &Load, n_runs: u32) -> Result<(Reading, u32), BenchError> {
+async fn round(stage: &Stage, load: &BenchLoad, n_runs: u32) -> Result<(Reading, u32), BenchError> {
     let sessions = stage.open(load.n_sessions).await?;
     let before = Reading::of(stage);
     let runs = sessions.iter().map(|it| one_by_one(it, load.prompt, n_runs));

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use super::{Outcome, compare};
 
 #[derive(Deserialize)]
-struct Case {
+struct CommandCase {
     #[serde(default)]
     mode: PermissionMode,
     tool: ToolName,
@@ -58,7 +58,8 @@ fn outcome(
 }
 
 fn step(case: &Value, handler: Handler) -> Result<GateStep, String> {
-    let case: Case = serde_json::from_value(case.clone()).map_err(|error| error.to_string())?;
+    let case: CommandCase =
+        serde_json::from_value(case.clone()).map_err(|error| error.to_string())?;
     let layer = LayerText {
         scope: Scope::Project,
         source: "the case".into(),

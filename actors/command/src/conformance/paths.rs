@@ -27,7 +27,7 @@ const BASE: [&str; 6] = [
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Case {
+struct PathCase {
     mode: PermissionMode,
     tool: ToolName,
     settings: Vec<Value>,
@@ -72,12 +72,12 @@ fn decide(case: &Value) -> Result<&'static str, String> {
     let root = dir.path().canonicalize().map_err(cannot_make)?;
     let root_text = json!(root).as_str().unwrap_or_default().replace('\\', "\\\\");
     let text = case.to_string().replace("{ROOT}", &root_text.replace('"', "\\\""));
-    let case: Case = serde_json::from_str(&text).map_err(|error| error.to_string())?;
+    let case: PathCase = serde_json::from_str(&text).map_err(|error| error.to_string())?;
     case.make_tree(&root).map_err(cannot_make)?;
     case.decision()
 }
 
-impl Case {
+impl PathCase {
     fn make_tree(&self, root: &Path) -> io::Result<()> {
         for path in BASE {
             make(&root.join(path), &Kind::File)?;

@@ -6,7 +6,7 @@ use ennead_runtime::{event::Event, ids::AgentId};
 
 /// Where the time of one conversation went.
 #[derive(Debug, Default)]
-pub(super) struct Times {
+pub(super) struct ConversationTimes {
     open: HashMap<Option<AgentId>, OpenRun>,
     pub(super) n_agents: u64,
     pub(super) n_turns: u64,
@@ -28,7 +28,7 @@ struct OpenRun {
     agents: Duration,
 }
 
-impl Times {
+impl ConversationTimes {
     pub(super) fn observe(&mut self, event: &Event, now: Duration) {
         match event {
             Event::Agent { agent, event } => self.observe_one(Some(agent), event, now),
@@ -92,7 +92,7 @@ mod tests {
                 text: "".into(),
             },
         };
-        let mut times = Times::default();
+        let mut times = ConversationTimes::default();
         times.observe(&Event::RunStarted { run: "r".into() }, ms(0));
         times.observe(&Event::TurnStarted { turn: 1 }, ms(0));
         for (start, at) in [(true, 10), (true, 20), (false, 30), (false, 40)] {
@@ -106,7 +106,7 @@ mod tests {
     #[test]
     fn time_in_which_agents_are_waited_for_is_theirs() {
         let ms = Duration::from_millis;
-        let mut times = Times::default();
+        let mut times = ConversationTimes::default();
         let (agent, run) = (AgentId::from("a"), || Event::RunStarted { run: "r".into() });
         let of_agent =
             |event| Event::Agent { agent: agent.clone(), event: std::sync::Arc::new(event) };

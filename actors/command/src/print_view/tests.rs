@@ -10,10 +10,10 @@ fn seen(events: &[Event]) -> (Vec<String>, PrintView) {
     let output = Arc::default();
     events.iter().for_each(|it| view.observe(1_000, it, &output, &mut out));
     let words = out.into_iter().map(|it| match it {
-        Shown::Answer(text) => text,
-        Shown::MessageEnd => "END".into(),
-        Shown::Withdrawn => "WITHDRAWN".into(),
-        Shown::Note(text) | Shown::Denied(text) => format!("> {text}"),
+        PrintPiece::Answer(text) => text,
+        PrintPiece::MessageEnd => "END".into(),
+        PrintPiece::Withdrawn => "WITHDRAWN".into(),
+        PrintPiece::Note(text) | PrintPiece::Denied(text) => format!("> {text}"),
     });
     (words.collect(), view)
 }

@@ -100,7 +100,7 @@ impl Checkpoints {
     pub fn watching(&self, tools: Vec<Arc<dyn Tool>>) -> Vec<Arc<dyn Tool>> {
         let watched = |tool: Arc<dyn Tool>| -> Arc<dyn Tool> {
             match CHANGING.contains(&tool.spec().name.as_str()) {
-                true => Arc::new(Watched { tool, checkpoints: self.clone() }),
+                true => Arc::new(CheckpointedTool { tool, checkpoints: self.clone() }),
                 false => tool,
             }
         };
@@ -264,12 +264,12 @@ fn put(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
 
 /// A tool that keeps a file before it changes it.
 #[derive(Debug)]
-struct Watched {
+struct CheckpointedTool {
     tool: Arc<dyn Tool>,
     checkpoints: Checkpoints,
 }
 
-impl Tool for Watched {
+impl Tool for CheckpointedTool {
     fn spec(&self) -> &ToolSpec {
         self.tool.spec()
     }

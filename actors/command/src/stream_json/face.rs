@@ -34,7 +34,7 @@ use super::{
     skills::Skills,
     structured::Structured,
     titles,
-    translate::{Shown, Translator},
+    translate::{EventFilter, Translator},
 };
 use crate::{exit::Exit, print::ModelRecord, signals::Signals};
 
@@ -47,7 +47,7 @@ pub struct FaceOptions {
     /// Events of answers are shown as they come.
     pub partial: bool,
     /// What else is shown.
-    pub shown: Shown,
+    pub shown: EventFilter,
     /// Questions go to the program.
     pub asks_program: bool,
     /// Whether the program receives a frame when the session begins and ends work; `Some(true)`: for its SDK alone.
@@ -100,11 +100,11 @@ type OpenedSession = (Arc<Ennead>, Result<SessionHandle, OpenError>, Vec<Value>)
 type Opening = BoxFuture<'static, OpenedSession>;
 
 /// A run that is over, and what its transcript says about its model calls.
-type Ended = (RunOutcome, ModelRecord);
+type EndedRun = (RunOutcome, ModelRecord);
 
 struct Running {
-    run: BoxFuture<'static, Result<Ended, RunError>>,
-    ended: Option<Result<Ended, RunError>>,
+    run: BoxFuture<'static, Result<EndedRun, RunError>>,
+    ended: Option<Result<EndedRun, RunError>>,
     /// Lines were written for all events of the run.
     has_shown_all: bool,
     notes: RunNotes,
@@ -153,7 +153,7 @@ enum Happened {
     Input(Option<Input>),
     Opened(OpenedSession),
     Event(Option<Event>),
-    RunEnded(Box<Result<Ended, RunError>>),
+    RunEnded(Box<Result<EndedRun, RunError>>),
     Mode(PermissionMode),
     Signal(Exit),
     NobodyReads,
@@ -293,7 +293,7 @@ async fn next_event(events: &mut Option<Events>) -> Option<Event> {
     }
 }
 
-async fn end_of(running: &mut Option<Running>) -> Result<Ended, RunError> {
+async fn end_of(running: &mut Option<Running>) -> Result<EndedRun, RunError> {
     match running {
         Some(Running { run, ended: None, .. }) => run.await,
         _ => std::future::pending().await,

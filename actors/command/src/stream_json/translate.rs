@@ -28,7 +28,7 @@ const OF_ANSWER: [&str; 6] = [
 
 /// What the program wants to see.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Shown {
+pub struct EventFilter {
     /// Prompts, once they are recorded.
     pub prompts: bool,
     /// What sub-agents say and think, and not only their calls and results.
@@ -41,7 +41,7 @@ pub struct Shown {
 #[derive(Debug)]
 pub struct Translator {
     frame: Frame,
-    shown: Shown,
+    shown: EventFilter,
     tasks: Tasks,
     /// Messages that were shown; after a loss on disk they are handed over again.
     seen: BTreeSet<EntryId>,
@@ -53,7 +53,7 @@ pub struct Translator {
 
 impl Translator {
     /// Nothing was shown yet.
-    pub fn new(frame: Frame, shown: Shown) -> Self {
+    pub fn new(frame: Frame, shown: EventFilter) -> Self {
         let (tasks, seen, hooks) = (Tasks::default(), BTreeSet::new(), BTreeMap::new());
         Self { frame, shown, tasks, seen, prompt: None, hooks }
     }
@@ -83,7 +83,7 @@ impl Translator {
     }
 
     /// Shows other things from now on.
-    pub fn show(&mut self, shown: Shown) {
+    pub fn show(&mut self, shown: EventFilter) {
         self.shown = shown;
     }
 

@@ -121,11 +121,11 @@ impl Redaction {
 #[derive(Deserialize)]
 struct MessageLine<'a> {
     #[serde(borrow)]
-    message: Content<'a>,
+    message: MessageContent<'a>,
 }
 
 #[derive(Deserialize)]
-struct Content<'a> {
+struct MessageContent<'a> {
     #[serde(borrow)]
     content: Vec<&'a RawValue>,
 }

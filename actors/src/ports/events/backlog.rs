@@ -49,7 +49,7 @@ pub(super) struct Full;
 
 #[derive(Debug, Default)]
 pub(super) struct Backlog {
-    waiting: VecDeque<Waiting>,
+    waiting: VecDeque<QueuedEvent>,
     n_bytes: usize,
     /// Events that were taken out, so that places stay what they are.
     n_read: u64,
@@ -58,18 +58,18 @@ pub(super) struct Backlog {
     group: Group,
     /// Deltas of which attempts are left out until their message ends.
     elided: Vec<Key>,
-    left_out: Option<LeftOut>,
+    left_out: Option<EventGap>,
 }
 
 /// Events that no other event represents yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct LeftOut {
+pub(super) struct EventGap {
     pub(super) first_seq: u64,
     pub(super) count: u64,
 }
 
 #[derive(Debug)]
-struct Waiting {
+struct QueuedEvent {
     seq: u64,
     first_seq: u64,
     stands_for: u64,
@@ -78,7 +78,7 @@ struct Waiting {
     joined: Option<String>,
 }
 
-impl Waiting {
+impl QueuedEvent {
     fn n_bytes(&self) -> usize {
         self.joined.as_ref().map_or_else(|| self.event.n_bytes(), String::len)
     }
@@ -136,7 +136,7 @@ impl Backlog {
         self.n_read += 1;
         self.n_bytes -= next.n_bytes();
         self.n_light -= usize::from(!next.is_kept());
-        let Waiting { seq, first_seq, stands_for, event, joined } = next;
+        let QueuedEvent { seq, first_seq, stands_for, event, joined } = next;
         let event = match joined {
             Some(joined) => with_text(event, joined),
             None => event,
@@ -155,7 +155,7 @@ impl Backlog {
     }
 
     /// Events that were left out and that nothing will represent any more.
-    pub(super) fn take_left_out(&mut self) -> Option<LeftOut> {
+    pub(super) fn take_left_out(&mut self) -> Option<EventGap> {
         self.left_out.take()
     }
 
@@ -169,12 +169,12 @@ impl Backlog {
 
     fn add(&mut self, seq: u64, event: &Event) {
         let (first_seq, count) = match self.left_out.take() {
-            Some(LeftOut { first_seq, count }) => (first_seq, count),
+            Some(EventGap { first_seq, count }) => (first_seq, count),
             None => (seq, 0),
         };
         self.n_bytes += event.n_bytes();
         let (stands_for, event) = (count + 1, event.clone());
-        self.waiting.push_back(Waiting { seq, first_seq, stands_for, event, joined: None });
+        self.waiting.push_back(QueuedEvent { seq, first_seq, stands_for, event, joined: None });
     }
 
     /// Joins an event to the one that waits at `place`; whether that could be done.
@@ -200,7 +200,7 @@ impl Backlog {
     }
 
     fn leave_out(&mut self, first_seq: u64, count: u64) {
-        let left_out = self.left_out.get_or_insert(LeftOut { first_seq, count: 0 });
+        let left_out = self.left_out.get_or_insert(EventGap { first_seq, count: 0 });
         left_out.count += count;
     }
 
@@ -233,30 +233,30 @@ impl Backlog {
     fn drop_all(&mut self, weight: Weight) {
         let open_from = self.waiting.iter().rposition(|it| ends_message(&it.event));
         let open_from = open_from.map_or(0, |it| it + 1);
-        let mut dropped: Option<LeftOut> = None;
+        let mut dropped: Option<EventGap> = None;
         let all = std::mem::take(&mut self.waiting);
         for (at, mut waiting) in all.into_iter().enumerate() {
             if waiting.event.weight() == weight {
                 self.n_bytes -= waiting.n_bytes();
                 self.n_light -= 1;
-                let LeftOut { first_seq, count } =
-                    dropped.unwrap_or(LeftOut { first_seq: waiting.first_seq, count: 0 });
-                dropped = Some(LeftOut { first_seq, count: count + waiting.stands_for });
+                let EventGap { first_seq, count } =
+                    dropped.unwrap_or(EventGap { first_seq: waiting.first_seq, count: 0 });
+                dropped = Some(EventGap { first_seq, count: count + waiting.stands_for });
                 // What its message goes on to say is of no use without it.
                 if open_from <= at {
                     self.elide(Key::of(&waiting.event).filter(Key::is_piece));
                 }
                 continue;
             }
-            if let Some(LeftOut { first_seq, count }) = dropped.take() {
+            if let Some(EventGap { first_seq, count }) = dropped.take() {
                 waiting.first_seq = first_seq;
                 waiting.stands_for += count;
             }
             self.waiting.push_back(waiting);
         }
-        if let Some(LeftOut { first_seq, count }) = dropped {
+        if let Some(EventGap { first_seq, count }) = dropped {
             let later = self.left_out.take().map_or(0, |it| it.count);
-            self.left_out = Some(LeftOut { first_seq, count: count + later });
+            self.left_out = Some(EventGap { first_seq, count: count + later });
         }
         self.group.clear();
     }

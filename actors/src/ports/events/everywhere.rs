@@ -66,13 +66,13 @@ struct AllShared {
 
 #[derive(Default)]
 struct AllState {
-    readers: Vec<Reader>,
+    readers: Vec<AllEventsReader>,
     /// Readers there ever were; their keys.
     n_readers: u64,
     is_closed: bool,
 }
 
-struct Reader {
+struct AllEventsReader {
     key: u64,
     waiting: VecDeque<SessionEvent>,
     n_bytes: usize,
@@ -108,7 +108,7 @@ impl EventsOfAll {
         let mut state = self.lock();
         state.n_readers += 1;
         let (key, waiting) = (state.n_readers, VecDeque::new());
-        state.readers.push(Reader { key, waiting, n_bytes: 0, missed: 0, waker: None });
+        state.readers.push(AllEventsReader { key, waiting, n_bytes: 0, missed: 0, waker: None });
         self.0.n_readers.store(state.readers.len(), Ordering::Relaxed);
         AllEvents { key, all: self.clone() }
     }
@@ -117,7 +117,7 @@ impl EventsOfAll {
     pub(crate) fn close(&self) {
         let mut state = self.lock();
         state.is_closed = true;
-        state.readers.iter_mut().for_each(Reader::wake);
+        state.readers.iter_mut().for_each(AllEventsReader::wake);
     }
 
     /// A panic while the lock was held leaves valid state: every change is one step.
@@ -132,7 +132,7 @@ impl fmt::Debug for EventsOfAll {
     }
 }
 
-impl Reader {
+impl AllEventsReader {
     fn push(&mut self, event: SessionEvent) {
         let n_bytes = event.event.event.n_bytes();
         let is_full = CAPACITY <= self.waiting.len()

@@ -13,11 +13,11 @@ use crate::{Endpoint, Ennead, Options, Placement, SessionOptions};
 
 type Script = Vec<Result<ModelEvent, ModelError>>;
 
-type Asked = Arc<Mutex<Vec<ModelRequest>>>;
+type RequestsMade = Arc<Mutex<Vec<ModelRequest>>>;
 
 /// Gives these answers in turn, and keeps what it was asked.
-fn scripted(answers: Vec<Script>) -> (Asked, impl InProcessModel) {
-    let asked = Asked::default();
+fn scripted(answers: Vec<Script>) -> (RequestsMade, impl InProcessModel) {
+    let asked = RequestsMade::default();
     let (log, answers) = (Arc::clone(&asked), Mutex::new(answers.into_iter()));
     let model = move |request: ModelRequest| {
         log.lock().unwrap().push(request);

@@ -29,17 +29,17 @@ const REMEMBERED: usize = 1024;
 
 /// The questions of an `Ennead` that are open. Clones are one book.
 #[derive(Clone, Default)]
-pub(crate) struct Approvals(Arc<Mutex<Book>>);
+pub(crate) struct Approvals(Arc<Mutex<QuestionBook>>);
 
 #[derive(Default)]
-struct Book {
-    open: BTreeMap<ApprovalId, Entry>,
+struct QuestionBook {
+    open: BTreeMap<ApprovalId, PendingEntry>,
     /// The newest last.
     ended: VecDeque<ApprovalId>,
     n_raised: u64,
 }
 
-struct Entry {
+struct PendingEntry {
     question: Arc<Question>,
     /// Distinguishes one raising from another of the same name.
     number: u64,
@@ -95,7 +95,8 @@ impl Approvals {
         let number = book.n_raised;
         book.ended.retain(|it| *it != question.id);
         let route = Route { turn, shared: Arc::clone(&shared) };
-        let entry = Entry { question: Arc::clone(&question), number, route, is_claimed: false };
+        let entry =
+            PendingEntry { question: Arc::clone(&question), number, route, is_claimed: false };
         book.open.insert(question.id.clone(), entry);
         let cancel = CancellationToken::new();
         OpenQuestion {
@@ -113,7 +114,7 @@ impl Approvals {
     /// The questions that are open, of one session with its sub-agents or of all, oldest first.
     pub(crate) fn list(&self, of: Option<&SessionId>) -> Vec<Question> {
         let book = self.book();
-        let mut open: Vec<&Entry> = book.open.values().collect();
+        let mut open: Vec<&PendingEntry> = book.open.values().collect();
         open.retain(|it| of.is_none_or(|session| it.question.session == *session));
         open.sort_by_key(|it| it.number);
         open.into_iter().map(|it| Question::clone(&it.question)).collect()
@@ -171,7 +172,7 @@ impl Approvals {
         })
     }
 
-    fn book(&self) -> MutexGuard<'_, Book> {
+    fn book(&self) -> MutexGuard<'_, QuestionBook> {
         // Every change is whole before the lock goes, so a panic elsewhere spoils nothing.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }

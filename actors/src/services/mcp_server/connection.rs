@@ -10,7 +10,7 @@ use futures::{FutureExt, StreamExt, stream::FuturesUnordered};
 use ractor::ActorRef;
 use tokio::sync::{mpsc, oneshot};
 
-use super::{McpMsg, Order, server::Server};
+use super::{McpMsg, Order, server::SharedServer};
 use crate::{
     groundwork::mailbox::{Admitted, Slot},
     world::clock::Timer,
@@ -20,8 +20,8 @@ use crate::{
 const LAST_LIMIT: Duration = Duration::from_secs(2);
 
 /// What a connection is made with.
-pub(super) struct Attempt {
-    pub(super) server: Arc<Server>,
+pub(super) struct ConnectionAttempt {
+    pub(super) server: Arc<SharedServer>,
     pub(super) timer: Arc<dyn Timer>,
     /// Time to wait before the attempt begins.
     pub(super) pause: Duration,
@@ -31,8 +31,8 @@ pub(super) struct Attempt {
 }
 
 /// Makes a connection and serves it until it ends; ends once nothing of the server is left.
-pub(super) async fn run(attempt: Attempt) {
-    let Attempt { server, timer, pause, stop, back } = attempt;
+pub(super) async fn run(attempt: ConnectionAttempt) {
+    let ConnectionAttempt { server, timer, pause, stop, back } = attempt;
     let (kept, gone) = oneshot::channel::<()>();
     let limit = server.start_limit();
     let connecting = async {

@@ -17,14 +17,14 @@ use ennead_runtime::{
     step1_settings_resolution::{LayerText, SecretEnv, layer::unreadable, merge, trust::Trust},
     turn::input::SettingsRead,
 };
-use ennead_tools::{mcp::Launch, source_file::Root};
+use ennead_tools::{mcp::ServerLaunch, source_file::Root};
 use futures::{StreamExt, stream};
 use tokio::time::Instant;
 
 use super::{
     SessionServers,
     server::{McpServers, ServerHome},
-    starting::{Answered, Asked, Joining, KeptNames, StartingServers},
+    starting::{Answered, AskedServer, Joining, KeptNames, StartingServers},
 };
 use crate::{
     options::{Endpoint, McpLimits, Options, SessionOptions, credentials::secret_variables},
@@ -113,7 +113,7 @@ async fn found(
     let policy = Policy::of(&layers, place.trust, &|name| common.environment.variable(name));
     let endpoints: Vec<Endpoint> =
         [&options.endpoint].into_iter().chain(&options.fallbacks).cloned().collect();
-    let secrets = Secrets::of(&layers, &endpoints);
+    let secrets = WithheldVariables::of(&layers, &endpoints);
     let mut project = file
         .map(|it| configured(&it, &secrets, &common.environment, &mut told))
         .unwrap_or_default();
@@ -132,19 +132,19 @@ async fn found(
     let confine = confinement(&layers, place, options).map(Arc::new);
     // Those of the project come last: of two tools whose names become the same, the first stays.
     let McpLimits { start, wait, calls, .. } = common.mcp_limits();
-    let asked: Vec<Asked> = [(own, true), (project, false)]
+    let asked: Vec<AskedServer> = [(own, true), (project, false)]
         .into_iter()
         .flat_map(|(scope, is_own)| strongest([scope]).into_iter().map(move |it| (it, is_own)))
         .map(|(config, is_own)| {
             let withheld = secrets.withheld_from(&config.name);
             let confine = confine.as_ref().filter(|_| !is_own).map(Arc::clone);
-            let launch = Launch { config, workspace: workspace.clone(), withheld, confine };
-            Asked::new(servers.of(launch, start, &home), is_own, calls)
+            let launch = ServerLaunch { config, workspace: workspace.clone(), withheld, confine };
+            AskedServer::new(servers.of(launch, start, &home), is_own, calls)
         })
         .collect();
     let deadline = Instant::now() + wait;
     let asked = stream::iter(asked.into_iter().map(|it| it.until(deadline)));
-    let asked: Vec<Result<Answered, Asked>> = asked.buffered(AT_ONCE).collect().await;
+    let asked: Vec<Result<Answered, AskedServer>> = asked.buffered(AT_ONCE).collect().await;
     let (mut answers, mut starting) = (Vec::new(), Vec::new());
     for asked in asked {
         match asked {
@@ -253,7 +253,7 @@ fn of_project(place: &SessionDirs, told: &mut Vec<Arc<str>>) -> Option<String> {
 /// that gets it.
 fn configured(
     text: &str,
-    secrets: &Secrets,
+    secrets: &WithheldVariables,
     environment: &Environment,
     told: &mut Vec<Arc<str>>,
 ) -> Vec<ServerConfig> {
@@ -288,13 +288,13 @@ async fn with_files(
 }
 
 /// Variables that servers do not get.
-struct Secrets {
+struct WithheldVariables {
     said: SecretEnv,
     /// Those that hold a credential of a model server, whatever their names are.
     held: BTreeSet<String>,
 }
 
-impl Secrets {
+impl WithheldVariables {
     fn of(layers: &[LayerText], endpoints: &[Endpoint]) -> Self {
         let held = secret_variables(endpoints).iter().map(|(name, _)| name.clone()).collect();
         Self { said: merge(layers).settings.secrets, held }

@@ -12,7 +12,7 @@ use ennead_runtime::{
     mcp::{config::ServerConfig, restart::Restarts, result::CallResult},
     ports::{BoxFuture, ReportProgress},
 };
-use ennead_tools::mcp::{CallError, Launch};
+use ennead_tools::mcp::{CallError, ServerLaunch};
 use ractor::ActorRef;
 use serde_json::{Map, Value};
 use tokio::sync::{oneshot, watch};
@@ -26,22 +26,22 @@ const WINDOW: NonZeroU32 = NonZeroU32::MIN.saturating_add(31);
 /// Where the actors of servers live. Starts the actor of a server that has none.
 pub(crate) trait ServerHome: Send + Sync {
     /// Asks a server for its tools. Returns false and drops `reply` once the home has ended.
-    fn ask(&self, server: Arc<Server>, reply: oneshot::Sender<Tools>) -> bool;
+    fn ask(&self, server: Arc<SharedServer>, reply: oneshot::Sender<Tools>) -> bool;
 
     /// Whether it starts no more actors.
     fn has_ended(&self) -> bool;
 }
 
 /// One server. The same for all sessions that are configured with it.
-pub(crate) struct Server {
-    launch: Launch,
+pub(crate) struct SharedServer {
+    launch: ServerLaunch,
     start_limit: Duration,
     /// The way to its actor; `None` until it lives for the first time.
     mailbox: watch::Sender<Option<Mailbox<Box<Order>, McpMsg>>>,
-    inner: Mutex<Inner>,
+    inner: Mutex<ServerRecord>,
 }
 
-struct Inner {
+struct ServerRecord {
     /// Where its actor lives.
     home: Arc<dyn ServerHome>,
     restarts: Restarts,
@@ -51,7 +51,7 @@ struct Inner {
     since: Option<Duration>,
 }
 
-impl Server {
+impl SharedServer {
     /// What it is called.
     pub(crate) fn name(&self) -> &str {
         &self.launch.config.name
@@ -61,7 +61,7 @@ impl Server {
         &self.launch.config
     }
 
-    pub(super) fn launch(&self) -> &Launch {
+    pub(super) fn launch(&self) -> &ServerLaunch {
         &self.launch
     }
 
@@ -104,13 +104,13 @@ impl Server {
         if inner.has_stood { inner.restarts.ended(stood) } else { None }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Inner> {
+    fn lock(&self) -> MutexGuard<'_, ServerRecord> {
         // Nothing in here can be left half done.
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl ennead_tools::mcp::Server for Server {
+impl ennead_tools::mcp::Server for SharedServer {
     fn call(
         &self,
         tool: &str,
@@ -144,7 +144,7 @@ impl ennead_tools::mcp::Server for Server {
     }
 }
 
-impl fmt::Debug for Server {
+impl fmt::Debug for SharedServer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Server").field("name", &self.name()).finish_non_exhaustive()
     }
@@ -153,27 +153,27 @@ impl fmt::Debug for Server {
 /// The servers of one `Ennead`. Kept as long as it lives, so that a session which is opened after
 /// another one finds them running.
 #[derive(Debug, Default)]
-pub(crate) struct McpServers(Mutex<BTreeMap<Launch, Arc<Server>>>);
+pub(crate) struct McpServers(Mutex<BTreeMap<ServerLaunch, Arc<SharedServer>>>);
 
 impl McpServers {
     /// The server of this configuration. One that is new here, or whose shard is gone, will live on
     /// `home`.
     pub(super) fn of(
         &self,
-        launch: Launch,
+        launch: ServerLaunch,
         start_limit: Duration,
         home: &Arc<dyn ServerHome>,
-    ) -> Arc<Server> {
+    ) -> Arc<SharedServer> {
         let mut servers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let server = servers.entry(launch).or_insert_with_key(|launch| {
-            let inner = Inner {
+            let inner = ServerRecord {
                 home: Arc::clone(home),
                 restarts: Restarts::default(),
                 has_stood: false,
                 since: None,
             };
             let mailbox = watch::Sender::new(None);
-            Arc::new(Server {
+            Arc::new(SharedServer {
                 launch: launch.clone(),
                 start_limit,
                 mailbox,

@@ -14,12 +14,12 @@ use ennead_tools::mcp::McpTool;
 use futures::{StreamExt, stream};
 use tokio::time::{Instant, timeout_at};
 
-use super::{Tools, join::AT_ONCE, one_line, server::Server};
+use super::{Tools, join::AT_ONCE, one_line, server::SharedServer};
 
 /// A server that was asked for its tools. The question is asked when this is first polled, and then
 /// once, so that a server which fails is not started again by the one that waits on.
-pub(super) struct Asked {
-    server: Arc<Server>,
+pub(super) struct AskedServer {
+    server: Arc<SharedServer>,
     is_own: bool,
     answer: BoxFuture<'static, Tools>,
     calls: CallLimits,
@@ -27,7 +27,7 @@ pub(super) struct Asked {
 
 /// What a server answered.
 pub(crate) struct Answered {
-    server: Arc<Server>,
+    server: Arc<SharedServer>,
     is_own: bool,
     tools: Result<Made, Arc<str>>,
 }
@@ -47,7 +47,7 @@ pub(crate) struct Joining {
 
 /// Servers that had not answered when their session was opened.
 pub(crate) struct StartingServers {
-    pub(super) asked: Vec<Asked>,
+    pub(super) asked: Vec<AskedServer>,
     pub(super) kept_names: KeptNames,
 }
 
@@ -56,9 +56,9 @@ pub(crate) struct StartingServers {
 #[derive(Clone, Default)]
 pub(super) struct KeptNames(Vec<String>);
 
-impl Asked {
+impl AskedServer {
     /// A server that will be asked. `is_own`: the caller named it, not only the project.
-    pub(super) fn new(server: Arc<Server>, is_own: bool, calls: CallLimits) -> Self {
+    pub(super) fn new(server: Arc<SharedServer>, is_own: bool, calls: CallLimits) -> Self {
         let answer = Box::pin(Arc::clone(&server).tools());
         Self { server, is_own, answer, calls }
     }
@@ -146,7 +146,7 @@ impl StartingServers {
     pub(crate) async fn wait(self, take: impl Fn(Answered)) {
         let Self { asked, kept_names } = self;
         let mut answers =
-            stream::iter(asked.into_iter().map(Asked::answered)).buffer_unordered(AT_ONCE);
+            stream::iter(asked.into_iter().map(AskedServer::answered)).buffer_unordered(AT_ONCE);
         while let Some(answered) = answers.next().await {
             take(answered.without(&kept_names));
         }
@@ -155,7 +155,7 @@ impl StartingServers {
 
 impl KeptNames {
     /// The names for the caller's own servers among these.
-    pub(super) fn of(asked: &[Asked]) -> Self {
+    pub(super) fn of(asked: &[AskedServer]) -> Self {
         Self(asked.iter().filter(|it| it.is_own).map(|it| prefix(it.server.name())).collect())
     }
 
@@ -165,7 +165,7 @@ impl KeptNames {
 }
 
 /// The tools of a server, and why others are none of a session. Takes as long as their schemas are.
-fn tools_made(server: &Arc<Server>, listed: &[Listed], limits: CallLimits) -> Made {
+fn tools_made(server: &Arc<SharedServer>, listed: &[Listed], limits: CallLimits) -> Made {
     let (tools, mut left_out) = offered(server.config(), listed, limits);
     let mut made = Vec::with_capacity(tools.len());
     for (remote, spec) in tools {
@@ -181,12 +181,12 @@ fn tools_made(server: &Arc<Server>, listed: &[Listed], limits: CallLimits) -> Ma
     (made, left_out)
 }
 
-fn name_taken(server: &Server, tool: String) -> NotOffered {
+fn name_taken(server: &SharedServer, tool: String) -> NotOffered {
     NotOffered::NameTaken { server: server.config().name.clone(), tool }
 }
 
 impl fmt::Debug for StartingServers {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_list().entries(self.asked.iter().map(Asked::name)).finish()
+        f.debug_list().entries(self.asked.iter().map(AskedServer::name)).finish()
     }
 }

@@ -19,11 +19,11 @@ use crate::options::Endpoint;
 const MAX_MODELS: usize = 256;
 
 /// The lowest limits that were named, by address and model.
-type Known = BTreeMap<(Arc<str>, Arc<str>), NamedLimits>;
+type KnownLimits = BTreeMap<(Arc<str>, Arc<str>), NamedLimits>;
 
 /// See the module. Copies share what they know.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Learned(Arc<Mutex<Known>>);
+pub(crate) struct Learned(Arc<Mutex<KnownLimits>>);
 
 impl Learned {
     /// Takes in what a failure names.
@@ -60,7 +60,7 @@ impl Learned {
         all
     }
 
-    fn lock(&self) -> MutexGuard<'_, Known> {
+    fn lock(&self) -> MutexGuard<'_, KnownLimits> {
         // Whole values are put in, so a panic elsewhere spoils nothing.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -31,7 +31,7 @@ use crate::{
     turn::{
         gate_worker::{self, CheckedCall},
         model_call, shaper_stage,
-        source_reader::{self, LeftOut, Look},
+        source_reader::{self, Look, SourceExclusions},
         tool_dispatcher::Execution,
     },
     world::real_paths::EYES,
@@ -90,7 +90,8 @@ fn execute(
             return Ok(state.child(ActorKind::SourceReader, Pending::Settings, work));
         }
         Effect::ReadSources => {
-            let left_out = LeftOut { hidden: state.turn.hidden(), excludes: state.turn.excludes() };
+            let left_out =
+                SourceExclusions { hidden: state.turn.hidden(), excludes: state.turn.excludes() };
             let mut reading = source_reader::sources(Arc::clone(&state.shared), left_out);
             // Where no file contributes, nothing waits.
             if let Some(texts) = (&mut reading).now_or_never() {

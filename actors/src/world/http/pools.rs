@@ -36,14 +36,14 @@ const ANSWERS_IN: Duration = Duration::from_secs(15);
 /// See the module. Copies share the clients.
 #[derive(Clone)]
 pub(super) struct Pools {
-    kept: Arc<Mutex<Kept>>,
+    kept: Arc<Mutex<KeptPools>>,
     /// The files of certificates that the environment names.
     named: Arc<Certificates>,
     uses_system_proxy: bool,
 }
 
 #[derive(Default)]
-struct Kept {
+struct KeptPools {
     n_made: u64,
     pools: Vec<Pool>,
     /// Addresses of servers as they are written and as they are read, the oldest first. To read one
@@ -154,7 +154,7 @@ impl Pools {
         self.lock().pools.retain(|it| it.number != pool.number);
     }
 
-    fn lock(&self) -> MutexGuard<'_, Kept> {
+    fn lock(&self) -> MutexGuard<'_, KeptPools> {
         // Only whole pools are put in, so a panic elsewhere spoils nothing.
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -167,7 +167,7 @@ impl fmt::Debug for Pools {
     }
 }
 
-impl Kept {
+impl KeptPools {
     fn find(&self, kind: &Kind) -> Option<Pool> {
         self.pools.iter().find(|it| it.kind == *kind).cloned()
     }

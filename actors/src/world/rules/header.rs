@@ -28,7 +28,7 @@ pub(super) fn globs(header: &str) -> Option<Vec<String>> {
 ///
 /// `None`: it is no YAML, or has a key twice.
 pub(in crate::world) fn fields(header: &str) -> Option<BTreeMap<String, Node>> {
-    let mut reader = Reader::default();
+    let mut reader = HeaderReader::default();
     for event in Parser::new_from_str(header) {
         reader.take(event.ok()?.0)?;
     }
@@ -63,7 +63,7 @@ enum Open {
 }
 
 #[derive(Default)]
-struct Reader {
+struct HeaderReader {
     n_documents: usize,
     open: Vec<Open>,
     anchors: BTreeMap<usize, Node>,
@@ -71,7 +71,7 @@ struct Reader {
     fields: BTreeMap<String, Node>,
 }
 
-impl Reader {
+impl HeaderReader {
     /// Takes one event. `None`: the header cannot be used.
     fn take(&mut self, event: Event<'_>) -> Option<()> {
         match event {

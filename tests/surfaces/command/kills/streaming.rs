@@ -14,7 +14,7 @@ use crate::support::{
 };
 
 /// Answers with a call of Bash, then with the beginning of a stream that does not go on, then with a text.
-struct Cut {
+struct HalfStream {
     server: ModelServer,
     /// Where it arrives when half of an answer was sent.
     half: Barrier,
@@ -115,7 +115,7 @@ fn formats() -> [Format; 3] {
     ]
 }
 
-impl Cut {
+impl HalfStream {
     async fn start(format: &Format) -> Self {
         let half = Barrier::closed();
         let server = ModelServer::serve(replies(vec![
@@ -141,7 +141,7 @@ impl Cut {
 async fn call_that_a_kill_cut_off_is_named_and_the_next_request_is_valid_in_every_format() {
     for format in formats() {
         let name = format.provider;
-        let (place, server) = (CommandDirs::new(), Cut::start(&format).await);
+        let (place, server) = (CommandDirs::new(), HalfStream::start(&format).await);
         let mut child = server.ask(&place, &format, "begin").spawn().unwrap();
         within("half of an answer", server.half.arrived()).await;
         child.kill().unwrap();

@@ -18,7 +18,7 @@ use ennead_runtime::ports::{ToolContext, WorkGuard};
 use thiserror::Error;
 use tokio::io::AsyncReadExt;
 
-use crate::process_tree::{Launch, ProcessInput, Rest, Started, new_mark};
+use crate::process_tree::{ProcessInput, ProcessLaunch, Rest, Started, new_mark};
 
 /// What one command of git may take, a checkout among them: as much as a shell command may ask for
 /// at most.
@@ -140,7 +140,7 @@ impl Git {
         if self.context.cancel.is_cancelled() {
             return Err(GitError::Interrupted);
         }
-        let launch = Launch {
+        let launch = ProcessLaunch {
             program: OsStr::new("git"),
             input,
             rest: Rest::Ends,

@@ -9,7 +9,7 @@ use ennead_runtime::{
 use tokio::sync::{Notify, oneshot};
 
 use super::*;
-use crate::mcp::{Connection, Launch, connect};
+use crate::mcp::{Connection, ServerLaunch, connect};
 
 /// Greets, lists one tool, and then does as the script says. The ids are those of requests that are
 /// counted from 0.
@@ -37,8 +37,12 @@ async fn server_in(
     let tools = serde_json::json!({ "tools": tools });
     let script = format!("{}read -r ready;{}{then}", said(0, greeting), said(1, tools));
     let config = ServerConfig::stdio("s", "sh", &["-c", &script]);
-    let launch =
-        Launch { config, workspace: directory.to_owned(), withheld: Vec::new(), confine: None };
+    let launch = ServerLaunch {
+        config,
+        workspace: directory.to_owned(),
+        withheld: Vec::new(),
+        confine: None,
+    };
     let (kept, gone) = oneshot::channel();
     let (connection, listed) = connect(&launch, WorkGuard::new(kept)).await.unwrap();
     (connection, listed, gone)
@@ -90,9 +94,9 @@ async fn silent_call_ends_also_when_its_server_reads_nothing() {
 
 /// What was reported, and a sign for each report.
 #[derive(Debug, Default)]
-struct Reports(Mutex<Vec<Progress>>, Notify);
+struct ProgressLog(Mutex<Vec<Progress>>, Notify);
 
-impl ReportProgress for Reports {
+impl ReportProgress for ProgressLog {
     fn report(&self, progress: Progress) {
         self.0.lock().unwrap().push(progress);
         self.1.notify_one();
@@ -120,7 +124,7 @@ async fn progress_is_reported_and_begins_the_limit_on_silence_anew() {
     assert!(std::process::Command::new("mkfifo").arg(&go).status().unwrap().success());
     let tool = serde_json::json!({"name": "t", "inputSchema": {"type": "object"}});
     let (mut connection, _, _gone) = server_in(place.path(), &[tool], STEPS).await;
-    let reports = Arc::new(Reports::default());
+    let reports = Arc::new(ProgressLog::default());
     let listener = Some(Arc::clone(&reports) as Arc<dyn ReportProgress>);
     let caller = connection.caller();
     let mut call = pin!(caller.call("t".into(), Map::new(), listener, std::future::pending()));

@@ -9,7 +9,7 @@ use crate::bench::samples::as_us;
 
 /// How long runs took. Durations are microseconds in JSON.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Times {
+pub struct RunTimes {
     /// Runs that ended with an answer; only they have a time.
     pub n_runs: usize,
     /// Runs that the server refused.
@@ -31,7 +31,7 @@ pub struct Times {
 
 /// Runs as they end.
 #[derive(Debug, Default)]
-pub(super) struct Samples {
+pub(super) struct RunSamples {
     took: Vec<Duration>,
     n_refused: usize,
     n_failed: usize,
@@ -39,7 +39,7 @@ pub(super) struct Samples {
     elapsed: Duration,
 }
 
-impl Samples {
+impl RunSamples {
     /// Takes in a run.
     pub(super) fn push(&mut self, asked: Asked, took: Duration) {
         match asked {
@@ -64,7 +64,7 @@ impl Samples {
     }
 
     /// What they are together.
-    pub(super) fn times(mut self) -> Times {
+    pub(super) fn times(mut self) -> RunTimes {
         self.took.sort_unstable();
         let n = self.took.len();
         // The smallest that enough of them do not exceed.
@@ -73,7 +73,7 @@ impl Samples {
             self.took.get(rank - 1).copied().unwrap_or_default()
         };
         let cpu = self.cpu.as_micros() * 1000 / self.elapsed.as_micros().max(1);
-        Times {
+        RunTimes {
             n_runs: n,
             n_refused: self.n_refused,
             n_failed: self.n_failed,
@@ -91,11 +91,11 @@ mod tests {
 
     #[test]
     fn percentiles_are_times_that_were_measured_and_failures_have_none() {
-        let mut samples = Samples::default();
+        let mut samples = RunSamples::default();
         for ms in (1..=200).rev() {
             samples.push(Asked::Answered, Duration::from_millis(ms));
         }
-        let mut more = Samples::default();
+        let mut more = RunSamples::default();
         more.push(Asked::Refused, Duration::from_secs(9));
         more.push(Asked::Failed, Duration::from_secs(9));
         more.spent(Duration::from_secs(3), Duration::from_secs(2));
@@ -105,6 +105,6 @@ mod tests {
         let ms = |it: Duration| it.as_millis();
         assert_eq!([times.median, times.p99, times.max].map(ms), [100, 198, 200]);
         assert_eq!(times.cpu_per_mille, 1500);
-        assert_eq!(Samples::default().times().p99, Duration::ZERO);
+        assert_eq!(RunSamples::default().times().p99, Duration::ZERO);
     }
 }

@@ -118,7 +118,7 @@ pub(crate) struct Print {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Survey a directory with a coordinator and sub-agents, on the embedded simulated model.
-    Demo(Demo),
+    Demo(DemoArgs),
     /// Print the nine steps of each turn of a transcript.
     Trace {
         /// Path of the transcript.
@@ -145,7 +145,7 @@ pub(crate) enum Command {
     /// Everything runs in this process on the simulated model, whose own time is taken off.
     /// Sessions read no settings and no instruction files. Figures to compare with others are those
     /// of the profile by which releases are built: cargo run --profile dist -- bench.
-    Bench(Bench),
+    Bench(BenchArgs),
     /// Print what the harness would do and why.
     Doctor(Doctor),
     /// Walk recorded sessions again with one shaper left out, and print what each is worth.
@@ -179,7 +179,7 @@ pub(crate) struct Evaluate {
 }
 
 #[derive(Debug, clap::Args)]
-pub(crate) struct Demo {
+pub(crate) struct DemoArgs {
     /// Directory to survey.
     #[arg(default_value = ".")]
     pub(crate) dir: PathBuf,
@@ -195,11 +195,11 @@ pub(crate) struct Demo {
     pub(crate) serve: bool,
     /// How the agents are shown on standard error: lines, or a table that is drawn again.
     #[arg(long, value_enum, default_value_t)]
-    pub(crate) view: View,
+    pub(crate) view: ViewChoice,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub(crate) enum View {
+pub(crate) enum ViewChoice {
     /// Live on a terminal, plain otherwise.
     #[default]
     Auto,
@@ -209,7 +209,7 @@ pub(crate) enum View {
 }
 
 #[derive(Debug, clap::Args)]
-pub(crate) struct Bench {
+pub(crate) struct BenchArgs {
     /// Number of turns from which each figure about turns and steps is made.
     #[arg(long, value_name = "N", default_value_t = 500, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub(crate) turns: u32,

@@ -4,7 +4,8 @@ use std::{fmt::Write, time::Duration};
 
 use ennead_command::{
     bench::{
-        Bench, BenchError, Figures, Isolated, Isolation, Latency, SERVED_WITHIN, Times, Waiting,
+        BenchError, BenchPlan, Figures, Isolated, Isolation, Latency, RunTimes, SERVED_WITHIN,
+        Waiting,
     },
     exit::{Exit, Failure},
     signals::Signals,
@@ -13,7 +14,7 @@ use serde::Serialize;
 
 use crate::{args, demo, print as prompt, show};
 
-pub(crate) async fn run(args: args::Bench) -> Result<Exit, Failure> {
+pub(crate) async fn run(args: args::BenchArgs) -> Result<Exit, Failure> {
     let mut signals = Signals::take().await?;
     demo::raise_open_files();
     if cfg!(debug_assertions) {
@@ -28,7 +29,7 @@ pub(crate) async fn run(args: args::Bench) -> Result<Exit, Failure> {
         return print(args.json, &isolated, isolation_table);
     }
     let bench =
-        Bench { n_turns: args.turns, n_sessions: args.sessions, n_interrupts: args.interrupts };
+        BenchPlan { n_turns: args.turns, n_sessions: args.sessions, n_interrupts: args.interrupts };
     let figures = tokio::select! {
         figures = bench.run() => figures.map_err(|error| failure(&error))?,
         exit = signals.next() => return Ok(exit),
@@ -82,7 +83,7 @@ fn isolation_table(it: &Isolated) -> String {
         "{:<34}{:>8}{:>9}{:>8}{:>11}{:>11}{:>11}{:>8}\n",
         "runs of two turns, ms", "answered", "refused", "failed", "median", "p99", "max", "CPU %"
     );
-    for (what, Times { n_runs, n_refused, n_failed, median, p99, max, cpu_per_mille }) in
+    for (what, RunTimes { n_runs, n_refused, n_failed, median, p99, max, cpu_per_mille }) in
         [("the others rest", &it.quiet), ("the others misbehave", &it.loud)]
     {
         let (median, p99, max) = (ms(*median), ms(*p99), ms(*max));

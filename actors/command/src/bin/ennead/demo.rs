@@ -8,7 +8,7 @@ use std::{
 use ennead::{SessionHandle, data::Numbered};
 use ennead_command::{
     demo::{Demo, DemoError, DemoOutcome},
-    demo_load::Load,
+    demo_load::HostingCost,
     demo_serve::{self, DemoServerError},
     demo_view::View,
     exit::{Exit, Failure},
@@ -20,11 +20,11 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    args::{self, View as Choice},
+    args::{self, ViewChoice as Choice},
     print, show,
 };
 
-pub(crate) async fn run(args: args::Demo) -> Result<Exit, Failure> {
+pub(crate) async fn run(args: args::DemoArgs) -> Result<Exit, Failure> {
     let mut demo = Demo::new(&args.dir);
     if let Some(transcripts) = &args.transcripts {
         demo = demo.transcripts(transcripts);
@@ -42,7 +42,7 @@ async fn survey(demo: Demo, choice: Choice) -> Result<Exit, Failure> {
     let mut signals = Signals::take().await?;
     let session: Arc<OnceLock<SessionHandle>> = Arc::default();
     let opened = Arc::clone(&session);
-    let mut screen = Screen::new(choice);
+    let mut screen = DemoScreen::new(choice);
     let mut run = std::pin::pin!(demo.run(
         move |handle| {
             show::note("The simulated model of ennead surveys; the tools and the files are real.");
@@ -117,7 +117,7 @@ async fn host(demo: Demo, n: u32) -> Result<Exit, Failure> {
     }
 }
 
-fn table(load: &Load) -> String {
+fn table(load: &HostingCost) -> String {
     format!(
         "conversations            {}\n\
          sub-agents               {}\n\
@@ -176,14 +176,14 @@ fn failure(error: &DemoError) -> Failure {
 }
 
 /// Draws the view on standard error.
-struct Screen {
+struct DemoScreen {
     view: View,
     choice: Choice,
     /// The table that is there.
     table: Vec<String>,
 }
 
-impl Screen {
+impl DemoScreen {
     fn new(choice: Choice) -> Self {
         let choice = match choice {
             Choice::Auto if io::stderr().is_terminal() => Choice::Live,

@@ -35,7 +35,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 
 /// The model server that is asked.
 #[derive(Debug)]
-pub(crate) struct Server {
+pub(crate) struct ModelServer {
     pub(crate) endpoint: Endpoint,
     /// Options of the runtime that go with it.
     pub(crate) options: Options,
@@ -51,7 +51,7 @@ pub(crate) struct Server {
 /// # Errors
 ///
 /// When there is no such provider, or the address is none.
-pub(crate) fn from_environment() -> Result<Server, Failure> {
+pub(crate) fn from_environment() -> Result<ModelServer, Failure> {
     let endpoint = match Endpoint::from_env() {
         Ok(endpoint) => endpoint,
         Err(OptionError::NotSet { provider: "anthropic", .. }) if variable(PROVIDER).is_none() => {
@@ -63,21 +63,23 @@ pub(crate) fn from_environment() -> Result<Server, Failure> {
     let base = endpoint.base.to_string();
     url_of(&base, variables.base)?;
     let options = Options::default();
-    Ok(Server { endpoint, options, base: Some(base), why_simulated: None, variables })
+    Ok(ModelServer { endpoint, options, base: Some(base), why_simulated: None, variables })
 }
 
-fn simulated() -> Result<Server, Failure> {
+fn simulated() -> Result<ModelServer, Failure> {
     let playbook = match embedded("default") {
         Some(Ok(playbook)) => playbook,
         Some(Err(error)) => return Err(Failure::of(Exit::RunFailed, &error)),
-        None => return Err(Failure::new(Exit::RunFailed, "this build has no embedded playbook")),
+        None => {
+            return Err(Failure::new(Exit::RunFailed, "this build has no embedded playbook"));
+        }
     };
     let transport = SimulatedTransport::new(Simulator::new(playbook));
     let options = Options::default().transport(Arc::new(transport));
     // Never resolved: the transport answers whatever host is asked.
     let endpoint = Endpoint::messages("http://simulated.invalid", None);
     let why_simulated = Some(why_simulated());
-    Ok(Server { endpoint, options, base: None, why_simulated, variables: ANTHROPIC })
+    Ok(ModelServer { endpoint, options, base: None, why_simulated, variables: ANTHROPIC })
 }
 
 /// That nothing real answers, and what to set. A key of the other provider was meant to be used.

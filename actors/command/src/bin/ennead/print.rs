@@ -87,7 +87,7 @@ pub(crate) async fn run(args: Print) -> Result<Exit, Failure> {
         show::problem(&why);
     }
     let request = RunRequest::new(prompt).origin("print");
-    let mut watched = Watched::new(&session, args.output_format, asks);
+    let mut watched = WatchedRun::new(&session, args.output_format, asks);
     let (outcome, ended_by) = converse(&session, request, &mut signals, &mut watched).await;
     session.close().await;
     // Events that came before the outcome are shown before it.
@@ -122,10 +122,10 @@ pub(crate) async fn run(args: Print) -> Result<Exit, Failure> {
     end(&outcome, &record, ended_by, variables)
 }
 
-type Ended = Option<Result<RunOutcome, ennead::RunError>>;
+type PrintEnd = Option<Result<RunOutcome, ennead::RunError>>;
 
 /// The events of a run, and where they are shown.
-struct Watched {
+struct WatchedRun {
     events: Events,
     screen: Screen,
     clock: SystemClock,
@@ -133,7 +133,7 @@ struct Watched {
     prompter: Option<Prompter>,
 }
 
-impl Watched {
+impl WatchedRun {
     fn new(session: &SessionHandle, format: OutputFormat, asks: bool) -> Self {
         let screen = Screen::new(format == OutputFormat::Text);
         let (events, clock) = (session.events(), SystemClock::default());
@@ -174,14 +174,14 @@ async fn converse(
     session: &SessionHandle,
     request: RunRequest,
     signals: &mut Signals,
-    watched: &mut Watched,
-) -> (Ended, Option<Exit>) {
+    watched: &mut WatchedRun,
+) -> (PrintEnd, Option<Exit>) {
     let mut run = std::pin::pin!(session.run(request));
     let mut ended_by = None;
     let mut listening = true;
     loop {
         watched.ask(session);
-        let Watched { events, prompter, .. } = &mut *watched;
+        let WatchedRun { events, prompter, .. } = &mut *watched;
         tokio::select! {
             biased;
             outcome = &mut run => return (Some(outcome), ended_by),
@@ -193,7 +193,7 @@ async fn converse(
                 Some(event) => watched.show(&event),
                 None => listening = false,
             },
-            line = Watched::line(prompter) => watched.take(line, session).await,
+            line = WatchedRun::line(prompter) => watched.take(line, session).await,
         }
     }
 }

@@ -13,7 +13,7 @@ use std::{
 use ennead::Event;
 use ennead_command::{
     exit::Failure,
-    print_view::{PrintView, Shown},
+    print_view::{PrintPiece, PrintView},
 };
 use ennead_runtime::output::{OutputSettings, terminal::clean};
 use rustix::termios::tcgetwinsize;
@@ -56,10 +56,10 @@ impl Screen {
         self.view.observe(now_ms, event, output, &mut shown);
         for it in shown {
             match it {
-                Shown::Note(text) | Shown::Denied(text) => self.note(&text),
-                Shown::Answer(text) if self.streams => self.write(&text),
-                Shown::MessageEnd if self.streams => self.end_line(),
-                Shown::Withdrawn if self.streams => {
+                PrintPiece::Note(text) | PrintPiece::Denied(text) => self.note(&text),
+                PrintPiece::Answer(text) if self.streams => self.write(&text),
+                PrintPiece::MessageEnd if self.streams => self.end_line(),
+                PrintPiece::Withdrawn if self.streams => {
                     self.end_line();
                     self.write("[withdrawn: the answer above does not count]\n");
                 }

@@ -21,7 +21,7 @@ use ennead_command::{
         pipe::{Output, read_lines},
         results::{RunNotes, SessionFacts, of_error},
         structured::Structured,
-        translate::Shown,
+        translate::EventFilter,
     },
 };
 use ennead_runtime::{
@@ -217,7 +217,7 @@ fn face_options(protocol: &Protocol) -> FaceOptions {
     };
     FaceOptions {
         partial: protocol.include_partial_messages,
-        shown: Shown {
+        shown: EventFilter {
             prompts: protocol.replay_user_messages,
             agent_text: false,
             hooks: protocol.include_hook_events,

@@ -100,7 +100,7 @@ struct Client {
 
 /// How an answer ended.
 #[derive(Debug, PartialEq, Eq)]
-enum Ended {
+enum AnswerEnd {
     Properly,
     /// The error came from the server, not from a limit of the client.
     Broken,
@@ -121,14 +121,14 @@ impl Client {
     }
 
     /// Status, headers, body, end.
-    async fn read(&self, prompt: &str) -> (u16, HeaderMap, String, Ended) {
+    async fn read(&self, prompt: &str) -> (u16, HeaderMap, String, AnswerEnd) {
         let mut response = self.ask(prompt).await.unwrap();
         let mut body = Vec::new();
         let end = loop {
             match response.body.try_next().await {
                 Ok(Some(bytes)) => body.extend_from_slice(&bytes),
-                Ok(None) => break Ended::Properly,
-                Err(TransportError::Broken { .. }) => break Ended::Broken,
+                Ok(None) => break AnswerEnd::Properly,
+                Err(TransportError::Broken { .. }) => break AnswerEnd::Broken,
                 Err(other) => panic!("{prompt}: {other}"),
             }
         };
@@ -155,7 +155,7 @@ fn header<'a>(headers: &'a HeaderMap, name: &str) -> &'a str {
 async fn refusals_carry_their_status_text_and_headers() {
     with_client(async |client| {
         let (status, headers, body, end) = client.read("429").await;
-        assert_eq!((status, end), (429, Ended::Properly));
+        assert_eq!((status, end), (429, AnswerEnd::Properly));
         assert_eq!(header(&headers, "retry-after"), "7");
         assert_eq!(header(&headers, "anthropic-ratelimit-requests-remaining"), "0");
         assert!(body.contains("rate_limit_error"), "{body}");
@@ -181,10 +181,10 @@ async fn answers_stop_for_the_reason_that_is_written() {
         {
             let (_, _, body, end) = client.read(prompt).await;
             assert!(body.contains(&format!(r#""stop_reason":"{reason}""#)), "{body}");
-            assert_eq!(end, Ended::Properly);
+            assert_eq!(end, AnswerEnd::Properly);
         }
         let (status, _, body, end) = client.read("error").await;
-        assert_eq!((status, end), (200, Ended::Properly));
+        assert_eq!((status, end), (200, AnswerEnd::Properly));
         assert!(body.contains("event: error") && !body.contains("message_stop"), "{body}");
     })
     .await;
@@ -216,11 +216,11 @@ async fn faults_come_in_turn() {
         assert_eq!(status, 529);
         for fault in ["reset", "closed"] {
             let (status, _, body, end) = client.read("storm").await;
-            assert_eq!((status, body.len(), end), (200, 100, Ended::Broken), "{fault}");
+            assert_eq!((status, body.len(), end), (200, 100, AnswerEnd::Broken), "{fault}");
         }
         for _ in 0..2 {
             let (_, _, body, end) = client.read("storm").await;
-            assert!(body.contains("message_stop") && end == Ended::Properly, "{body}");
+            assert!(body.contains("message_stop") && end == AnswerEnd::Properly, "{body}");
         }
     })
     .await;
@@ -285,9 +285,9 @@ async fn a_stall_is_neither_an_end_nor_an_error() {
         let end = tokio::select! {
             biased;
             more = &mut more => panic!("{more:?}"),
-            _ = client.read("remaining") => Ended::Not,
+            _ = client.read("remaining") => AnswerEnd::Not,
         };
-        assert_eq!((body.len(), end), (50, Ended::Not));
+        assert_eq!((body.len(), end), (50, AnswerEnd::Not));
         assert!(more.now_or_never().is_none());
     })
     .await;
@@ -301,7 +301,7 @@ async fn a_recorded_stream_is_served_to_the_byte() {
         for at in [0, 1, 3, 200, whole.len(), whole.len() + 1] {
             let (_, headers, body, end) = client.read(&format!("recorded {at}")).await;
             assert_eq!(body, String::from_utf8_lossy(&whole[..at.min(whole.len())]));
-            assert_eq!(end, Ended::Properly);
+            assert_eq!(end, AnswerEnd::Properly);
             assert_eq!(header(&headers, "content-type"), "text/event-stream");
         }
     })

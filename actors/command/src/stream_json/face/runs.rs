@@ -16,7 +16,7 @@ use super::{
         mirror::Mirror,
         results::{RunNotes, of_error, of_outcome},
     },
-    Ended, Face, Opening, Running,
+    EndedRun, Face, Opening, Running,
     clear::{compacts, is_clear},
 };
 use crate::print::{mark_simulated, model_record};
@@ -160,7 +160,7 @@ async fn run(
     session: SessionHandle,
     mut request: RunRequest,
     mirror: Option<Mirror>,
-) -> Result<Ended, RunError> {
+) -> Result<EndedRun, RunError> {
     let transcript = session.transcript().to_owned();
     let from = tokio::fs::metadata(&transcript).await.map_or(0, |it| it.len());
     if let Some(name) = request.message.take_if(|_| 0 < from) {

@@ -9,7 +9,7 @@ use ennead_runtime::{
 };
 use proptest::prelude::*;
 
-use super::{Backlog, CAPACITY, Full, JOIN_FROM, LeftOut, MAX_BYTES, MAX_JOINED};
+use super::{Backlog, CAPACITY, EventGap, Full, JOIN_FROM, MAX_BYTES, MAX_JOINED};
 
 fn text(text: &str) -> Event {
     Event::TextDelta { attempt: 1, text: text.into() }
@@ -159,7 +159,7 @@ fn thousand_kept_events_wait_and_not_one_more() {
     let alerts: Vec<_> = all.iter().map(|it| it.event.clone()).collect();
     assert_eq!(alerts, (1..=CAPACITY).map(kept).collect::<Vec<_>>());
     assert_eq!(all.iter().map(|it| it.stands_for).sum::<u64>(), seq);
-    assert_eq!(backlog.take_left_out(), Some(LeftOut { first_seq: seq + 1, count: 1 }));
+    assert_eq!(backlog.take_left_out(), Some(EventGap { first_seq: seq + 1, count: 1 }));
 }
 
 // REQ: MDL-3

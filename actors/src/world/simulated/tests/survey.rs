@@ -12,13 +12,13 @@ use super::*;
 const ROOT: &str = "/w/my repo";
 
 /// Lines of every file, by its path below the root.
-type Tree = BTreeMap<String, Vec<&'static str>>;
+type LinesByPath = BTreeMap<String, Vec<&'static str>>;
 
 fn is_mark(line: &str) -> bool {
     line.contains("TODO") || line.contains("FIXME")
 }
 
-fn grep(tree: &Tree, input: &Value) -> String {
+fn grep(tree: &LinesByPath, input: &Value) -> String {
     let below = input["path"].as_str().unwrap().strip_prefix(ROOT).expect("a path below the root");
     let below = below.trim_start_matches('/');
     let overrides = input["glob"].as_str().map(|glob| {
@@ -72,7 +72,12 @@ fn grep(tree: &Tree, input: &Value) -> String {
 }
 
 /// What a call gives, and whether it is an agent.
-fn run(simulator: &Simulator, tree: &Tree, call: &Value, lost: &str) -> Result<String, String> {
+fn run(
+    simulator: &Simulator,
+    tree: &LinesByPath,
+    call: &Value,
+    lost: &str,
+) -> Result<String, String> {
     let input = &call["input"];
     match call["name"].as_str().unwrap() {
         "Grep" => Ok(grep(tree, input)),
@@ -94,7 +99,7 @@ fn run(simulator: &Simulator, tree: &Tree, call: &Value, lost: &str) -> Result<S
 }
 
 /// Plays one role to its end: its last text, and how many agents it sent.
-fn play(simulator: &Simulator, tree: &Tree, prompt: &str, lost: &str) -> (String, usize) {
+fn play(simulator: &Simulator, tree: &LinesByPath, prompt: &str, lost: &str) -> (String, usize) {
     let mut messages = vec![json!({"role": "user", "content": [
         {"type": "text", "text": "<system-reminder>\nThe date.\n</system-reminder>"},
         {"type": "text", "text": prompt},
@@ -125,7 +130,7 @@ fn play(simulator: &Simulator, tree: &Tree, prompt: &str, lost: &str) -> (String
 }
 
 /// The table that the survey should end with.
-fn truth(tree: &Tree, lost: &str) -> String {
+fn truth(tree: &LinesByPath, lost: &str) -> String {
     let mut rows = BTreeMap::from([(".".to_owned(), [0; 3])]);
     for (path, lines) in tree {
         let folder = path.split_once('/').map_or(".", |(folder, _)| folder);
@@ -148,13 +153,13 @@ fn truth(tree: &Tree, lost: &str) -> String {
     table
 }
 
-fn survey(tree: &Tree, lost: &str) -> (String, usize) {
+fn survey(tree: &LinesByPath, lost: &str) -> (String, usize) {
     let simulator = Simulator::new(embedded("survey").unwrap().unwrap());
     play(&simulator, tree, &format!("Survey the directory {ROOT}\nReport a table."), lost)
 }
 
 #[track_caller]
-fn check(tree: &Tree, n_agents: usize) {
+fn check(tree: &LinesByPath, n_agents: usize) {
     let (text, sent) = survey(tree, "");
     let table = truth(tree, "");
     assert!(text.contains(&table), "{text}\n  should be\n{table}");
@@ -163,13 +168,13 @@ fn check(tree: &Tree, n_agents: usize) {
 }
 
 /// A tree with these files, of 1, 2, 3, 4, 5, 0, 1, … lines.
-fn tree(paths: impl IntoIterator<Item = String>) -> Tree {
+fn tree(paths: impl IntoIterator<Item = String>) -> LinesByPath {
     const LINES: [&str; 5] = ["a", "// TODO b", "", "FIXME TODO", "c"];
     let paths = paths.into_iter().enumerate();
     paths.map(|(i, path)| (path, LINES[..(i + 1) % 6].to_vec())).collect()
 }
 
-fn of(list: &[&str]) -> Tree {
+fn of(list: &[&str]) -> LinesByPath {
     tree(list.iter().map(|path| (*path).to_owned()))
 }
 
@@ -178,7 +183,7 @@ fn of(list: &[&str]) -> Tree {
 fn a_survey_counts_what_is_there() {
     check(&of(&["a", "src/a.rs", "src/deep/er/b.rs", "docs/c.md", "z.md", "empty", "x/y"]), 3);
     check(&of(&["0", "top"]), 0);
-    check(&Tree::new(), 0);
+    check(&LinesByPath::new(), 0);
 }
 
 // REQ: MDL-11

@@ -1,0 +1,89 @@
+//! A type's name occurs once in its crate, so that a reader need not look which of several is meant.
+
+use std::{collections::BTreeMap, path::Path};
+
+use super::{read, rust_files};
+
+/// Names that test code may use again, and why.
+const FIXTURES: [(&str, &str); 2] = [
+    ("World", "what the tests of one module run in; no other module sees it"),
+    ("Case", "one row of a test's table; no other module sees it"),
+];
+
+/// Files that take the place of others where a feature is off. They keep the names of those.
+const STAND_INS: [&str; 2] = ["left_out.rs", "unchecked.rs"];
+
+/// Returns the types that a text defines. An associated type is not one: it is indented.
+fn types(text: &str) -> Vec<&str> {
+    let name = |line| {
+        let item = without_visibility(str::trim_start(line));
+        let (kind, rest) = item.split_once(' ')?;
+        let is_type = ["struct", "enum", "trait", "union"].contains(&kind)
+            || kind == "type" && !line.starts_with(' ');
+        let end = rest.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(rest.len());
+        let name = &rest[..end];
+        (is_type && name.starts_with(|c: char| c.is_ascii_uppercase())).then_some(name)
+    };
+    text.lines().filter_map(name).collect()
+}
+
+fn without_visibility(line: &str) -> &str {
+    let Some(rest) = line.strip_prefix("pub") else { return line };
+    match rest.strip_prefix('(').and_then(|it| it.split_once(") ")) {
+        Some((_, item)) => item,
+        None => rest.trim_start(),
+    }
+}
+
+/// Returns the crate that a file belongs to; `None` for an example or a benchmark, which is one of its own.
+fn crate_of(path: &str) -> Option<&str> {
+    match path.find("/src/") {
+        Some(end) => Some(&path[..end]),
+        None => path.starts_with("tests/").then_some("tests"),
+    }
+}
+
+fn is_test_code(path: &str) -> bool {
+    let is_shared = path.ends_with("/test_support.rs") || path.ends_with("/wire_cases.rs");
+    is_shared || path.split(['/', '.']).any(|it| it == "tests")
+}
+
+/// Returns the names that occur more than once in a crate, with the files, from paths and texts.
+fn repeated(files: &[(String, String)]) -> Vec<String> {
+    let mut found: BTreeMap<(&str, &str), Vec<&str>> = BTreeMap::new();
+    for (path, text) in files {
+        let Some(owner) = crate_of(path) else { continue };
+        if STAND_INS.iter().any(|it| Path::new(path).ends_with(it)) {
+            continue;
+        }
+        for name in types(text) {
+            if !(is_test_code(path) && FIXTURES.iter().any(|(it, _)| *it == name)) {
+                found.entry((owner, name)).or_default().push(path);
+            }
+        }
+    }
+    found.retain(|_, files| files.len() > 1);
+    found.into_iter().map(|((_, name), files)| format!("{name}: {}", files.join(", "))).collect()
+}
+
+#[test]
+fn type_names_occur_once_in_their_crate() {
+    let files: Vec<_> =
+        rust_files().iter().map(|it| (it.to_str().unwrap().to_owned(), read(it))).collect();
+    let repeated = repeated(&files);
+    assert!(repeated.is_empty(), "give each a name of its own:\n{}", repeated.join("\n"));
+}
+
+#[test]
+fn repeated_name_is_found_in_one_crate_and_not_across_crates() {
+    let file = |path: &str, text: &str| (path.to_owned(), text.to_owned());
+    let files = [
+        file("a/src/x.rs", "pub(crate) struct Part<'a>(&'a str);\nstruct World;\n"),
+        file("a/src/y/z.rs", "fn f() {\n    enum Part {}\n}\n    type State = ();\n"),
+        file("a/src/left_out.rs", "pub struct World;\n"),
+        file("a/src/y/tests.rs", "struct World;\npub type Case = ();\n"),
+        file("a/src/y/tests/w.rs", "struct World;\nstruct Case;\n    type State = ();\n"),
+        file("b/src/x.rs", "pub trait Part {}\n"),
+    ];
+    assert_eq!(repeated(&files), ["Part: a/src/x.rs, a/src/y/z.rs"]);
+}
