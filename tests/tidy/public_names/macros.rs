@@ -205,13 +205,13 @@ pub(super) fn expanded(definition: TokenStream, call: TokenStream) -> TokenStrea
 fn macro_is_written_out_with_its_repetitions() {
     let definition =
         "($($(#[$doc:meta])* $name:ident $({ $($field:ident: $ty:ty),* })?, $code:literal;)*) => {
-        pub enum Kind { $($(#[$doc])* $name $({ $($field: $ty),* })?,)* }
-        impl Kind { pub fn code(&self) -> u8 { match self { $(Self::$name { .. } => $code,)* } } }
+        pub enum FragmentKind { $($(#[$doc])* $name $({ $($field: $ty),* })?,)* }
+        impl FragmentKind { pub fn code(&self) -> u8 { match self { $(Self::$name { .. } => $code,)* } } }
     };";
     let call = "/// First.
         One, 1; Two { a: Vec<u8>, b: u8 }, 2;";
-    let expected = "pub enum Kind { #[doc = r\" First.\"] One, Two { a: Vec<u8>, b: u8 }, }
-        impl Kind { pub fn code(&self) -> u8 { match self { Self::One { .. } => 1, Self::Two { .. } => 2, } } }";
+    let expected = "pub enum FragmentKind { #[doc = r\" First.\"] One, Two { a: Vec<u8>, b: u8 }, }
+        impl FragmentKind { pub fn code(&self) -> u8 { match self { Self::One { .. } => 1, Self::Two { .. } => 2, } } }";
     let found = expanded(definition.parse().unwrap(), call.parse().unwrap());
     let line = |code: TokenStream| super::text::text(code).replace("r\"", "\"");
     assert_eq!(line(found), line(expected.parse().unwrap()));
