@@ -2,6 +2,8 @@
 
 use std::{collections::BTreeMap, path::Path};
 
+use proc_macro2::{TokenStream, TokenTree};
+
 use super::{read, rust_files};
 
 /// Names that test code may use again, and why.
@@ -13,25 +15,27 @@ const FIXTURES: [(&str, &str); 2] = [
 /// Files that take the place of others where a feature is off. They keep the names of those.
 const STAND_INS: [&str; 2] = ["left_out.rs", "unchecked.rs"];
 
-/// Returns the types that a text defines. An associated type is not one: it is indented.
-fn types(text: &str) -> Vec<&str> {
-    let name = |line| {
-        let item = without_visibility(str::trim_start(line));
-        let (kind, rest) = item.split_once(' ')?;
-        let is_type = ["struct", "enum", "trait", "union"].contains(&kind)
-            || kind == "type" && !line.starts_with(' ');
-        let end = rest.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(rest.len());
-        let name = &rest[..end];
-        (is_type && name.starts_with(|c: char| c.is_ascii_uppercase())).then_some(name)
-    };
-    text.lines().filter_map(name).collect()
+/// Returns the types that a text defines. A `type` inside of braces is an associated one, so it is not counted.
+fn types(text: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    gather(text.parse().unwrap(), true, &mut found);
+    found
 }
 
-fn without_visibility(line: &str) -> &str {
-    let Some(rest) = line.strip_prefix("pub") else { return line };
-    match rest.strip_prefix('(').and_then(|it| it.split_once(") ")) {
-        Some((_, item)) => item,
-        None => rest.trim_start(),
+fn gather(tokens: TokenStream, is_top: bool, found: &mut Vec<String>) {
+    let tokens: Vec<TokenTree> = tokens.into_iter().collect();
+    for pair in tokens.windows(2) {
+        if let [TokenTree::Ident(kind), TokenTree::Ident(name)] = pair
+            && (["struct", "enum", "trait", "union"].iter().any(|it| kind == it)
+                || is_top && kind == "type")
+        {
+            found.push(name.to_string());
+        }
+    }
+    for token in tokens {
+        if let TokenTree::Group(group) = token {
+            gather(group.stream(), false, found);
+        }
     }
 }
 
@@ -50,14 +54,14 @@ fn is_test_code(path: &str) -> bool {
 
 /// Returns the names that occur more than once in a crate, with the files, from paths and texts.
 fn repeated(files: &[(String, String)]) -> Vec<String> {
-    let mut found: BTreeMap<(&str, &str), Vec<&str>> = BTreeMap::new();
+    let mut found: BTreeMap<(&str, String), Vec<&str>> = BTreeMap::new();
     for (path, text) in files {
         let Some(owner) = crate_of(path) else { continue };
         if STAND_INS.iter().any(|it| Path::new(path).ends_with(it)) {
             continue;
         }
         for name in types(text) {
-            if !(is_test_code(path) && FIXTURES.iter().any(|(it, _)| *it == name)) {
+            if !(is_test_code(path) && FIXTURES.iter().any(|(it, _)| name == *it)) {
                 found.entry((owner, name)).or_default().push(path);
             }
         }
@@ -78,7 +82,7 @@ fn type_names_occur_once_in_their_crate() {
 fn repeated_name_is_found_in_one_crate_and_not_across_crates() {
     let file = |path: &str, text: &str| (path.to_owned(), text.to_owned());
     let files = [
-        file("a/src/x.rs", "pub(crate) struct Part<'a>(&'a str);\nstruct World;\n"),
+        file("a/src/x.rs", "pub(crate) struct Part<'a>(&'a str); /* enum World */ struct World;"),
         file("a/src/y/z.rs", "fn f() {\n    enum Part {}\n}\n    type State = ();\n"),
         file("a/src/left_out.rs", "pub struct World;\n"),
         file("a/src/y/tests.rs", "struct World;\npub type Case = ();\n"),
