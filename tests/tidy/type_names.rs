@@ -83,10 +83,16 @@ fn repeated_name_is_found_in_one_crate_and_not_across_crates() {
     let file = |path: &str, text: &str| (path.to_owned(), text.to_owned());
     let files = [
         file("a/src/x.rs", "pub(crate) struct Part<'a>(&'a str); /* enum World */ struct World;"),
-        file("a/src/y/z.rs", "fn f() {\n    enum Part {}\n}\n    type State = ();\n"),
+        file(
+            "a/src/y/z.rs",
+            "fn f() {\n    enum Part {}\n}\nimpl Run for Part { type State = (); }\n",
+        ),
         file("a/src/left_out.rs", "pub struct World;\n"),
         file("a/src/y/tests.rs", "struct World;\npub type Case = ();\n"),
-        file("a/src/y/tests/w.rs", "struct World;\nstruct Case;\n    type State = ();\n"),
+        file(
+            "a/src/y/tests/w.rs",
+            "struct World;\nstruct Case;\nimpl Run for Case { type State = (); }\n",
+        ),
         file("b/src/x.rs", "pub trait Part {}\n"),
     ];
     assert_eq!(repeated(&files), ["Part: a/src/x.rs, a/src/y/z.rs"]);

@@ -59,6 +59,10 @@ pub(crate) struct AtPath<'a, I> {
     /// The path that the gate decided about; it works on no other.
     pub(crate) path: &'a ResolvedPath,
     /// What searches leave out.
+    #[cfg_attr(
+        not(feature = "search"),
+        expect(dead_code, reason = "only tools that search leave out what is hidden")
+    )]
     pub(crate) hidden: &'a [String],
     /// The surroundings of the call.
     pub(crate) context: &'a ToolContext,

@@ -163,38 +163,38 @@ fn items_are_listed_by_the_paths_of_embedders() {
                 Id }
             #[derive(Clone, Debug)]
             #[non_exhaustive]
-            pub struct Opened { pub id: Arc<Id>, pub(crate) own: u8, last: u8 }
-            pub enum Picked<T> { One, Two(T, super::inner::Id), Three { id: Id } }
+            pub struct Open { pub id: Arc<Id>, pub(crate) own: u8, last: u8 }
+            pub enum Choice<T> { One, Two(T, super::inner::Id), Three { id: Id } }
             pub trait Port: Send { type Out; fn run(&self) -> Self::Out; fn idle(&self) {} }
             struct Private;
             impl Port for Private { type Out = u8; fn run(&self) -> u8 { 0 } }
             impl<F: Fn() -> Id> Port for F { type Out = Id; fn run(&self) -> Id { self() } }
-            impl Port for Opened { type Out = Id; fn run(&self) -> Id { todo!() } }
+            impl Port for Open { type Out = Id; fn run(&self) -> Id { todo!() } }
             #[cfg(test)]
-            impl Opened { pub fn of_tests(&self) {} }
+            impl Open { pub fn of_tests(&self) {} }
         }
-        mod later { impl super::inner::Opened { #[cfg(feature = \"x\")] pub async fn go(mut self, mut at: u8) {} } }
+        mod later { impl super::inner::Open { #[cfg(feature = \"x\")] pub async fn go(mut self, mut at: u8) {} } }
         pub mod data { pub use crate::inner::Id; }
-        pub use inner::{Picked, Opened, Port as Door};
+        pub use inner::{Choice, Open, Port as Door};
     ";
     let found = of_text(text);
     let lines: Vec<&str> = found.values().flat_map(|it| &it.lines).map(String::as_str).collect();
     let expected = [
-        "pub enum ennead::Picked<T>",
-        "pub ennead::Picked::One",
-        "pub ennead::Picked::Two(T, ennead::data::Id)",
-        "pub ennead::Picked::Three",
-        "pub ennead::Picked::Three::id: ennead::data::Id",
+        "pub enum ennead::Choice<T>",
+        "pub ennead::Choice::One",
+        "pub ennead::Choice::Two(T, ennead::data::Id)",
+        "pub ennead::Choice::Three",
+        "pub ennead::Choice::Three::id: ennead::data::Id",
         "pub trait ennead::Door: Send",
         "pub type ennead::Door::Out",
         "pub fn ennead::Door::run(&self) -> Self::Out;",
         "pub fn ennead::Door::idle(&self) { .. }",
         "impl<F: Fn() -> ennead::data::Id> ennead::Door for F { type Out = ennead::data::Id; }",
-        "#[non_exhaustive] pub struct ennead::Opened",
-        "derive Clone, Debug for ennead::Opened",
-        "pub ennead::Opened::id: std::sync::Arc<ennead::data::Id>",
-        "#[cfg(feature = \"x\")] pub async fn ennead::Opened::go(self, at: u8)",
-        "impl ennead::Door for ennead::Opened { type Out = ennead::data::Id; }",
+        "#[non_exhaustive] pub struct ennead::Open",
+        "derive Clone, Debug for ennead::Open",
+        "pub ennead::Open::id: std::sync::Arc<ennead::data::Id>",
+        "#[cfg(feature = \"x\")] pub async fn ennead::Open::go(self, at: u8)",
+        "impl ennead::Door for ennead::Open { type Out = ennead::data::Id; }",
         "pub struct ennead::data::Id",
         "pub fn ennead::data::Id::new(text: &str) -> Self",
     ];
@@ -207,19 +207,19 @@ fn type_without_a_path_is_found_wherever_a_public_item_names_it() {
     let found = of_text(
         "mod inner {
             pub struct A; pub struct B; pub struct C; pub struct D; pub struct E; struct Hidden;
-            pub struct Opened { pub a: A, own: Hidden }
-            impl Opened {
+            pub struct Open { pub a: A, own: Hidden }
+            impl Open {
                 pub fn run<T: Into<B>>(&self, it: T) -> Option<Box<dyn Fn(&C) -> [D; 2]>> {}
                 #[doc(hidden)] pub fn hidden(&self) -> E {}
                 fn own(&self) -> Hidden {}
             }
         }
-        pub use inner::Opened;",
+        pub use inner::Open;",
     );
     let names = ["A", "B", "C", "D"].map(|it| format!("ennead::inner::{it}"));
-    assert_eq!(found["ennead::Opened"].unnamed, BTreeSet::from(names));
-    let hidden = "pub fn ennead::Opened::hidden(&self) -> ennead::inner::E";
-    assert_eq!(found["ennead::Opened"].hidden, [hidden]);
+    assert_eq!(found["ennead::Open"].unnamed, BTreeSet::from(names));
+    let hidden = "pub fn ennead::Open::hidden(&self) -> ennead::inner::E";
+    assert_eq!(found["ennead::Open"].hidden, [hidden]);
 }
 
 #[test]
@@ -231,7 +231,7 @@ fn what_would_be_missing_silently_ends_the_listing() {
         "pub use std::sync::Arc;",
         "pub use inner::Gone; mod inner {}",
         "#[macro_export] macro_rules! exported { () => {} }",
-        "pub struct Bare; macro_rules! methods { () => { pub fn run() {} } } impl Bare { methods! {} }",
+        "pub struct Open; macro_rules! methods { () => { pub fn run() {} } } impl Open { methods! {} }",
     ] {
         assert!(std::panic::catch_unwind(|| of_text(text)).is_err(), "{text}");
     }
