@@ -260,10 +260,7 @@ impl Question {
         if key.epoch != self.epoch {
             return Err(AnswerError::OldEpoch);
         }
-        match now < self.expires {
-            true => Ok(()),
-            false => Err(AnswerError::Expired(self.id.clone())),
-        }
+        if now < self.expires { Ok(()) } else { Err(AnswerError::Expired(self.id.clone())) }
     }
 }
 

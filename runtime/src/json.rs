@@ -290,9 +290,10 @@ impl<'a> Serializer for Json<'a> {
 
     #[inline]
     fn serialize_struct(self, _name: &'static str, _len: usize) -> Result<MemberWriter<'a>, Error> {
-        Ok(match self.skips_tag {
-            true => MemberWriter { start: 0, out: self.out, brackets: None, skips_next: true },
-            false => self.members(b'{', b"}"),
+        Ok(if self.skips_tag {
+            MemberWriter { start: 0, out: self.out, brackets: None, skips_next: true }
+        } else {
+            self.members(b'{', b"}")
         })
     }
 

@@ -47,6 +47,7 @@ pub mod permission;
 pub mod picture;
 pub mod ports;
 pub mod redaction;
+pub mod saturating;
 mod shared;
 pub mod skill;
 pub mod time;

@@ -16,6 +16,7 @@ use backoff::{MAX_RETRY_AFTER_MS, backoff};
 use path1_output_escalation::{WHOLE_MAX_TOKENS, lowered, raised};
 use table::{Action, Cap, Condition, MAX_SILENT_MS, OVERLOADS_TO_SWITCH, RecoveryRow, rows};
 
+use crate::saturating::Saturating as _;
 use crate::step5_model_call::{FailureClass, ModelFailure, purpose::Purpose};
 
 /// Decisions of one turn, whatever happens. Above what the counts of the table allow together:
@@ -152,9 +153,10 @@ impl RecoveryLedger {
             self.silent_ms = self.silent_ms.saturating_add(situation.took_ms);
         }
         let has_room = self.decided.len() < MAX_DECISIONS;
-        let (action, remedy) = match has_room && !self.is_over(situation.purpose) {
-            true => self.choose(failure, situation),
-            false => (Action::Surface, Remedy::Surface),
+        let (action, remedy) = if has_room && !self.is_over(situation.purpose) {
+            self.choose(failure, situation)
+        } else {
+            (Action::Surface, Remedy::Surface)
         };
         if has_room {
             self.decided.push(RecoveryDecision {
@@ -330,7 +332,7 @@ impl RecoveryLedger {
 
     fn count(&self, purpose: Purpose, is: impl Fn(&RecoveryDecision) -> bool) -> u32 {
         let found = self.decided.iter().filter(|it| it.purpose == purpose && is(it)).count();
-        u32::try_from(found).unwrap_or(u32::MAX)
+        u32::saturating(found)
     }
 }
 

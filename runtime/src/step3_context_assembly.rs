@@ -88,9 +88,10 @@ pub struct PathRule {
 /// What hooks at an event add for the model: a text of the harness that names its origin. Sessions of
 /// revisions before 7 (`NAMES_HOOKS`) had the bare text.
 pub(crate) fn of_hook(event: HookEvent, revision: u32, text: &str) -> String {
-    match NAMES_HOOKS <= revision {
-        true => reminder(&format!("A {} hook adds:\n\n{text}", event.name())),
-        false => reminder(text),
+    if NAMES_HOOKS <= revision {
+        reminder(&format!("A {} hook adds:\n\n{text}", event.name()))
+    } else {
+        reminder(text)
     }
 }
 

@@ -5,6 +5,8 @@ use std::fmt;
 use jiff::fmt::temporal::DateTimePrinter;
 use serde::{Deserialize, Serialize};
 
+use crate::saturating::Saturating as _;
+
 /// Milliseconds since 1970-01-01T00:00:00Z. On the wire of harness records a number; as text
 /// (`Display`) RFC 3339 in UTC with milliseconds, the form of conversation lines.
 #[derive(
@@ -38,7 +40,7 @@ impl Timestamp {
     }
 
     fn shown(self) -> jiff::Timestamp {
-        let millis = i64::try_from(self.0).unwrap_or(i64::MAX);
+        let millis = i64::saturating(self.0);
         jiff::Timestamp::from_millisecond(millis).unwrap_or(jiff::Timestamp::MAX)
     }
 }

@@ -44,6 +44,7 @@ pub use effect::Effect;
 pub use input::TurnInput;
 pub use setup::TurnSetup;
 
+use crate::saturating::Saturating as _;
 use crate::{
     entropy::EntropyStream,
     event::Event,
@@ -333,7 +334,7 @@ impl Turn {
 
 /// The number of things as it is recorded.
 fn count(n: usize) -> u32 {
-    u32::try_from(n).unwrap_or(u32::MAX)
+    u32::saturating(n)
 }
 
 #[cfg(test)]

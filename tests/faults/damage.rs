@@ -118,14 +118,15 @@ async fn lines_that_were_moved_are_taken_in_the_order_in_which_they_were_written
 /// The transcript with each of these letters changed.
 fn with_letter(bytes: &[u8], line: usize, needle: &str) -> Vec<u8> {
     let text = String::from_utf8(bytes.to_vec()).unwrap();
-    let changed = |(at, it): (usize, &str)| match at == line {
-        true => {
+    let changed = |(at, it): (usize, &str)| {
+        if at == line {
             assert!(it.contains(needle), "{it}");
             let (last, rest) = needle.split_at(needle.len() - 1);
             let other = if rest == "Z" { "Y" } else { "Z" };
             it.replacen(needle, &format!("{last}{other}"), 1)
+        } else {
+            it.to_owned()
         }
-        false => it.to_owned(),
     };
     text.split_inclusive('\n').enumerate().map(changed).collect::<String>().into_bytes()
 }

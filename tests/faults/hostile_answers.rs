@@ -243,13 +243,16 @@ fn large_inputs_are_checked_apart_from_the_thread_of_the_sessions_and_a_crash_is
     let threads = Arc::new(Mutex::new(Vec::new()));
     let run = async |input: String| {
         let stream = Wire::Messages.stream([call(&[&input])]);
-        let server = ModelServer::start(move |ask| match ask.text.contains("tool_result") {
-            false => Reply::bytes(stream.clone(), Wire::Messages.content_type()),
-            true => Reply::text(if ask.text.contains("check of the input crashed") {
-                "crashed"
+        let server = ModelServer::start(move |ask| {
+            if ask.text.contains("tool_result") {
+                Reply::text(if ask.text.contains("check of the input crashed") {
+                    "crashed"
+                } else {
+                    "done"
+                })
             } else {
-                "done"
-            }),
+                Reply::bytes(stream.clone(), Wire::Messages.content_type())
+            }
         })
         .await;
         let place = TempDir::new().unwrap();

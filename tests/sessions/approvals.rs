@@ -159,9 +159,10 @@ async fn interrupt_and_close_end_a_question_as_no_with_a_reason() {
         let model = says(vec![bash("t", "touch made"), text("done")]);
         let mut asking = Asking::start(&place, &model, place.session()).await;
         let question = asking.question().await;
-        match is_close {
-            true => asking.session.close().await,
-            false => asking.session.interrupt(),
+        if is_close {
+            asking.session.close().await
+        } else {
+            asking.session.interrupt()
         }
         assert_eq!(asking.settled().await, AnsweredBy::Interrupt);
         let late = asking.session.answer(&question.key(), "page", PermissionAnswer::allow()).await;

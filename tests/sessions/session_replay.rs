@@ -35,9 +35,10 @@ fn resealed(text: &str, change: &dyn Fn(&str) -> String) -> String {
         }
         let sum = format!("{:08x}", crc32(line_text.as_bytes()));
         line_text += &format!(",\"sum\":\"{sum}\"}}\n");
-        (link, write) = match bears_hash {
-            true => (hash.to_string()[..8].to_owned(), String::new()),
-            false => (sum, write + &line_text),
+        (link, write) = if bears_hash {
+            (hash.to_string()[..8].to_owned(), String::new())
+        } else {
+            (sum, write + &line_text)
         };
         sealed += &line_text;
     }

@@ -23,6 +23,7 @@ use crate::{
     hosted::{Worked, hosted_with_rest},
 };
 use background::KeptShell;
+use ennead_runtime::saturating::Saturating as _;
 use process::{Ending, Followed, Running};
 
 mod background;
@@ -160,7 +161,7 @@ async fn run(call: BuiltInCall<BashInput>, context: ToolContext) -> Worked<ToolO
         command: &call.input.command,
         cwd: &start.path,
         cwd_file: &cwd_file,
-        max_chars: usize::try_from(max_chars).unwrap_or(usize::MAX),
+        max_chars: usize::saturating(max_chars),
     };
     let mut running = match Running::start(&order, &context).await {
         Ok(running) => running,

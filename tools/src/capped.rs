@@ -18,6 +18,7 @@ use ennead_runtime::{
 };
 
 use crate::{blocking::stoppable, output::spill_path};
+use ennead_runtime::saturating::Saturating as _;
 
 /// Characters of a text that was too long that the model is shown; fewer where the limit is lower.
 const PREVIEW: usize = 2000;
@@ -76,7 +77,7 @@ fn cut(
     let text = format!(
         "The result has {n_chars} characters, too many to show. {place} It begins:\n{head}"
     );
-    let count = |n: usize| u64::try_from(n).unwrap_or(u64::MAX);
+    let count = |n: usize| u64::saturating(n);
     let (original_chars, kept_chars) = (count(n_chars), count(n_shown));
     (text, Some(Truncation { original_chars, kept_chars, stored_at }))
 }

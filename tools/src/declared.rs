@@ -11,6 +11,7 @@ use ennead_runtime::{
 use serde::de::DeserializeOwned;
 
 use crate::schema::Schema;
+use ennead_runtime::saturating::Saturating as _;
 
 /// What a tool declares, with the validator of its input.
 pub(crate) struct Declaration {
@@ -69,5 +70,5 @@ pub(crate) fn parsed<I: DeserializeOwned>(input: &str) -> Result<I, Box<ToolOutc
 
 /// Returns whole milliseconds, rounded down.
 pub(crate) fn millis(duration: std::time::Duration) -> u64 {
-    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+    u64::saturating(duration.as_millis())
 }

@@ -78,9 +78,10 @@ fn search(call: AtPath<'_, GlobInput>) -> Result<ToolOutcome, String> {
     }
     let mut builder = WalkBuilder::new(&root.real);
     builder.standard_filters(false).hidden(!flag(context, "CLAUDE_CODE_GLOB_HIDDEN"));
-    let ignore_files = match flag(context, "CLAUDE_CODE_GLOB_NO_IGNORE") {
-        true => IgnoreFiles::None,
-        false => IgnoreFiles::OfGit,
+    let ignore_files = if flag(context, "CLAUDE_CODE_GLOB_NO_IGNORE") {
+        IgnoreFiles::None
+    } else {
+        IgnoreFiles::OfGit
     };
     let version_control = if pattern.contains(".git") || pattern.contains(".svn") {
         VersionControl::Shown

@@ -6,6 +6,7 @@
 
 // What embedders and the harness use.
 pub mod custom;
+pub mod locked;
 pub mod mcp;
 pub mod process_tree;
 pub mod registry;

@@ -22,6 +22,7 @@ use crate::{
     output::{MAX_LINE_CHARS, cut_line, push_numbered},
     paths,
 };
+use ennead_runtime::saturating::Saturating as _;
 
 /// Lines shown when no limit is asked for.
 const DEFAULT_LIMIT: usize = 2000;
@@ -92,7 +93,7 @@ fn show(input: &ReadInput, loaded: &Loaded) -> Result<ToolOutcome, String> {
     }
     let text = normal(&String::from_utf8_lossy(&loaded.bytes));
     let lines: Vec<&str> = text.split_terminator('\n').collect();
-    let index = |n: NonZeroU64| usize::try_from(n.get()).unwrap_or(usize::MAX);
+    let index = |n: NonZeroU64| usize::saturating(n.get());
     let first = input.offset.map_or(1, index);
     let asked = input.limit.map_or(DEFAULT_LIMIT, index);
     let n_lines = lines.len();

@@ -91,9 +91,10 @@ fn read(file: File) -> Result<String, String> {
     let mut text = String::new();
     let read = file.take(MAX_TEXT + 1).read_to_string(&mut text);
     read.map_err(|error| error.to_string())?;
-    match MAX_TEXT < text.len() as u64 {
-        true => Err(format!("it has more than {MAX_TEXT} bytes")),
-        false => Ok(text),
+    if MAX_TEXT < text.len() as u64 {
+        Err(format!("it has more than {MAX_TEXT} bytes"))
+    } else {
+        Ok(text)
     }
 }
 

@@ -99,13 +99,12 @@ impl Kernel {
     /// [`SandboxUnavailable`]: that of [`Kernel::check`], or the kernel gives this user no network of its own.
     pub fn check_hosts(&self) -> Result<(), SandboxUnavailable> {
         self.check()?;
-        match self.own_network {
-            true => Ok(()),
-            false => {
-                let why =
-                    "an allow-list of hosts needs network namespaces, which this user cannot make";
-                Err(SandboxUnavailable(why.to_owned()))
-            }
+        if self.own_network {
+            Ok(())
+        } else {
+            let why =
+                "an allow-list of hosts needs network namespaces, which this user cannot make";
+            Err(SandboxUnavailable(why.to_owned()))
         }
     }
 }

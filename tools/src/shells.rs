@@ -4,7 +4,7 @@
 
 use std::{
     collections::BTreeMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard},
 };
 
 use ennead_runtime::{
@@ -12,6 +12,8 @@ use ennead_runtime::{
     ports::shells::{BackgroundShell, EndedShell, ShellState, ShellStatus, ShellsFull},
     step1_settings_resolution::ShellSettings,
 };
+
+use crate::locked::Locked as _;
 
 /// Commands that are kept after their end.
 const MAX_ENDED: usize = 32;
@@ -38,7 +40,7 @@ struct Entry {
 impl Shells {
     fn lock(&self) -> MutexGuard<'_, Table> {
         // Nothing in here can be left half done.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.locked()
     }
 
     /// Counts the names that an earlier process gave, so that none is given again.

@@ -253,13 +253,12 @@ struct Walk<'a> {
 impl Walk<'_> {
     /// Puts the parts of a path before those that are left.
     fn push(&mut self, path: &Path) -> Result<(), ReadError> {
-        let inside = match path.is_absolute() {
-            true => {
-                self.above.clear();
-                let inside = self.root.name_of(path);
-                inside.ok_or_else(|| ReadError::Outside { root: self.root.given.clone() })?
-            }
-            false => path,
+        let inside = if path.is_absolute() {
+            self.above.clear();
+            let inside = self.root.name_of(path);
+            inside.ok_or_else(|| ReadError::Outside { root: self.root.given.clone() })?
+        } else {
+            path
         };
         for part in inside.components().rev() {
             match part {

@@ -33,6 +33,7 @@ use super::{
     demo::{Demo, DemoError, Survey, is_last, listen, simulator},
     simulate,
 };
+use ennead_runtime::saturating::Saturating as _;
 
 /// What hosting many conversations cost.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -82,7 +83,7 @@ impl HostingCost {
     /// Turns in a second.
     pub fn turns_per_second(&self) -> u64 {
         let ms = self.elapsed.as_millis().max(1);
-        u64::try_from(u128::from(self.n_turns) * 1000 / ms).unwrap_or(u64::MAX)
+        u64::saturating(u128::from(self.n_turns) * 1000 / ms)
     }
 
     /// Growth of resident memory for each conversation, its sub-agents and its share of the
@@ -151,7 +152,7 @@ async fn converse(
     let n_turns: u64 = ended.iter().map(|it| it.times.n_turns).sum();
     let own: Duration = ended.iter().map(|it| it.times.own).sum();
     let model = Duration::from_nanos(model_ns.load(Ordering::Relaxed));
-    let turns = u32::try_from(n_turns.max(1)).unwrap_or(u32::MAX);
+    let turns = u32::saturating(n_turns.max(1));
     Ok(HostingCost {
         n_conversations: n,
         n_failed: ended.iter().map(|it| u32::from(!it.answered)).sum(),
@@ -270,7 +271,7 @@ impl BodyStopwatch {
     fn stop(&mut self) {
         if !std::mem::replace(&mut self.stopped, true) {
             let took = self.clock.elapsed().saturating_sub(self.start).as_nanos();
-            self.model_ns.fetch_add(u64::try_from(took).unwrap_or(u64::MAX), Ordering::Relaxed);
+            self.model_ns.fetch_add(u64::saturating(took), Ordering::Relaxed);
         }
     }
 }

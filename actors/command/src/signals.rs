@@ -14,6 +14,7 @@ use tokio::{
 };
 
 use crate::exit::{Exit, Failure};
+use ennead_runtime::saturating::Saturating as _;
 
 /// How long the command may take to end in order after the second signal.
 const GRACE: Duration = Duration::from_secs(1);
@@ -85,10 +86,7 @@ async fn listen(sender: mpsc::UnboundedSender<Exit>, ready: oneshot::Sender<io::
 /// Interrupt, terminate, hang-up and quit. Of the last two one that was ignored when we were started,
 /// as under `nohup`, stays so.
 fn take() -> io::Result<(Signal, Signal, Option<Signal>, Option<Signal>)> {
-    let unless_ignored = |kind| match is_ignored(kind) {
-        true => Ok(None),
-        false => signal(kind).map(Some),
-    };
+    let unless_ignored = |kind| if is_ignored(kind) { Ok(None) } else { signal(kind).map(Some) };
     let interrupt = signal(SignalKind::interrupt())?;
     let terminate = signal(SignalKind::terminate())?;
     let hang_up = unless_ignored(SignalKind::hangup())?;
@@ -107,7 +105,7 @@ fn is_ignored(kind: SignalKind) -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
     let mask = mask.and_then(|it| u64::from_str_radix(it.trim(), 16).ok()).unwrap_or(0);
-    let bit = u32::try_from(kind.as_raw_value() - 1).unwrap_or(u32::MAX);
+    let bit = u32::saturating(kind.as_raw_value() - 1);
     mask.checked_shr(bit).is_some_and(|it| it & 1 == 1)
 }
 

@@ -25,6 +25,8 @@ use ractor::{ActorRef, ActorStatus, Message};
 use thiserror::Error;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
+use ennead_runtime::saturating::Saturating as _;
+
 /// A place in a mailbox. It is free again when this is dropped.
 ///
 /// A slot kept in an actor's state is freed with the state. After a stop or a kill, ractor hands
@@ -202,7 +204,7 @@ impl Gauge {
 
     /// Pieces of work that may be there at once.
     pub fn capacity(&self) -> usize {
-        usize::try_from(self.capacity.get()).unwrap_or(usize::MAX)
+        usize::saturating(self.capacity.get())
     }
 }
 

@@ -8,7 +8,7 @@ mod values;
 
 use std::{
     collections::BTreeMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard},
 };
 
 use ennead_runtime::{
@@ -19,6 +19,8 @@ use ennead_runtime::{
     tool::{Access, ToolEffect, ToolSpec},
     turn::TurnInput,
 };
+
+use ennead_tools::locked::Locked as _;
 
 pub(crate) use values::PatternsInUse;
 
@@ -134,7 +136,7 @@ struct KnownSecrets {
 impl SecretNumbers {
     fn lock(&self) -> MutexGuard<'_, KnownSecrets> {
         // Whole values are put in, so a panic elsewhere spoils nothing.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.locked()
     }
 
     /// Leaves the numbers alone that a text has placeholders with.

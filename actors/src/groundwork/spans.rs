@@ -15,6 +15,8 @@ use ennead_runtime::{
 };
 use tracing::{Span, field::Empty, info_span};
 
+use ennead_runtime::saturating::Saturating as _;
+
 /// The span of a session. That of a sub-agent is below the session that started it.
 pub(crate) fn session(above: Option<&Span>, session: &SessionId) -> Span {
     match above {
@@ -84,7 +86,7 @@ pub(crate) fn answered(
                 ("gen_ai.usage.cache_creation.input_tokens", made),
             ];
             for (name, count) in counts {
-                span.record(name, i64::try_from(count).unwrap_or(i64::MAX));
+                span.record(name, i64::saturating(count));
             }
         }
         Err(failure) => {

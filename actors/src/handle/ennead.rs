@@ -13,7 +13,7 @@ mod setup;
 use std::{
     num::NonZeroU32,
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc, Mutex,
         atomic::{AtomicUsize, Ordering},
     },
 };
@@ -45,6 +45,7 @@ use crate::{
 };
 #[cfg(feature = "simulated")]
 use ennead_simulated::Playbook;
+use ennead_tools::locked::Locked as _;
 
 /// Hosts sessions. Several may live in one process; they do not know of each other.
 ///
@@ -203,7 +204,7 @@ impl Ennead {
     /// What an embedder's layers give before any file is read.
     fn merged(&self, layers: &[LayerText], catalogue: &Arc<Catalogue>) -> Arc<Merged> {
         // A whole value is put in at once, so a panic elsewhere spoils nothing.
-        let mut last = self.merged.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last = self.merged.locked();
         match &*last {
             Some(merged) if merged.matches(layers, catalogue) => Arc::clone(merged),
             _ => {

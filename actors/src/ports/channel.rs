@@ -20,6 +20,7 @@ use futures::Stream;
 use tokio::time::{Instant, Sleep, sleep_until};
 
 use crate::ports::events::Events;
+use ennead_runtime::saturating::Saturating as _;
 
 /// The payloads of a session for one place.
 #[derive(Debug)]
@@ -89,7 +90,7 @@ impl Channel {
     }
 
     fn now(&self) -> u64 {
-        u64::try_from(self.start.elapsed().as_millis()).unwrap_or(u64::MAX)
+        u64::saturating(self.start.elapsed().as_millis())
     }
 }
 

@@ -25,7 +25,7 @@ use std::{
     fmt,
     future::poll_fn,
     pin::Pin,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard},
     task::{Context, Poll, Waker},
 };
 
@@ -38,7 +38,9 @@ use ennead_runtime::{
 use futures::Stream;
 
 use backlog::{Backlog, Full};
+
 pub use backlog::{CAPACITY, MAX_BYTES};
+use ennead_tools::locked::Locked as _;
 pub(crate) use everywhere::EventsOfAll;
 pub use everywhere::{AllEvents, EventsMissed, SessionEvent};
 pub(crate) use wanted::Wants;
@@ -340,7 +342,7 @@ impl fmt::Debug for Events {
 
 /// A panic while the lock was held leaves valid state: every change is one step.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+    mutex.locked()
 }
 
 #[cfg(test)]

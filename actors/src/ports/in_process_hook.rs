@@ -13,6 +13,8 @@ use futures::FutureExt;
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
+use ennead_runtime::saturating::Saturating as _;
+
 /// Hooks by the names that the settings of the options give them.
 #[derive(Clone, Default)]
 pub(crate) struct Hooks(Arc<BTreeMap<String, Arc<dyn Hook>>>);
@@ -217,7 +219,7 @@ pub(crate) async fn run(
     let limit = Duration::from_millis(handler.timeout_ms);
     let reply = timeout(limit, hook.run(HookInput { event, json })).await;
     let took = clock.elapsed().saturating_sub(started);
-    let duration_ms = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
+    let duration_ms = u64::saturating(took.as_millis());
     let (ended, stdout, stderr) = match reply {
         Ok(HookReply { failure: Some(why), .. }) => (HandlerEnd::Exited(1), String::new(), why),
         Ok(reply) => (HandlerEnd::Exited(0), reply.printed(event).to_string(), String::new()),

@@ -231,9 +231,10 @@ pub(crate) fn send(
             None => None,
         };
         let events = stream::iter(first).chain(events);
-        Ok(match is_streamed {
-            true => response(200, "text/event-stream", streamed(written, events)),
-            false => whole(written, events).await,
+        Ok(if is_streamed {
+            response(200, "text/event-stream", streamed(written, events))
+        } else {
+            whole(written, events).await
         })
     })
 }

@@ -145,10 +145,8 @@ pub(crate) async fn answer(
     let new: NewAnswer = body::json(request, server.0.options.max_body).await?;
     let mut key = question.key();
     (key.digest, key.epoch) = (new.digest, new.epoch);
-    let mut answer = match new.allow {
-        true => PermissionAnswer::allow(),
-        false => PermissionAnswer::deny(new.reason),
-    };
+    let mut answer =
+        if new.allow { PermissionAnswer::allow() } else { PermissionAnswer::deny(new.reason) };
     if let Some(input) = new.input {
         answer = answer.with_input(input.to_string());
     }

@@ -9,6 +9,7 @@ use axum::{
 use serde::de::DeserializeOwned;
 
 use super::problem::{Code, Problem};
+use ennead_runtime::saturating::Saturating as _;
 
 /// How long a `Prefer: wait` may be.
 const MAX_WAIT: Duration = Duration::from_secs(300);
@@ -55,7 +56,7 @@ pub(crate) fn number(uri: &axum::http::Uri, name: &str) -> Result<Option<u64>, P
 
 /// Returns how many items of a list are asked for; 50 by default.
 pub(crate) fn page(uri: &axum::http::Uri) -> Result<usize, Problem> {
-    let n = number(uri, "limit")?.map_or(50, |it| usize::try_from(it).unwrap_or(usize::MAX));
+    let n = number(uri, "limit")?.map_or(50, usize::saturating);
     Ok(n.clamp(1, MAX_PAGE))
 }
 

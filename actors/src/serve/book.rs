@@ -6,7 +6,7 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     ops::Bound,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard},
 };
 
 use ennead_runtime::{
@@ -15,6 +15,7 @@ use ennead_runtime::{
 };
 
 use super::{hosted::Hosted, record::Saved};
+use ennead_tools::locked::Locked as _;
 
 /// Sessions of a page of a [`Walk`].
 const PAGE: usize = 256;
@@ -152,7 +153,7 @@ impl SessionBook {
 
     fn lock(&self) -> MutexGuard<'_, BookIndex> {
         // A panic while it is held leaves a session in some of the maps at most.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.locked()
     }
 }
 

@@ -1,6 +1,6 @@
 //! A session that the server hosts, whether it is an actor at the moment or not.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use ennead_runtime::{
     ids::{RunId, SessionId, TenantId},
@@ -18,6 +18,7 @@ use super::{
     runs::{Run, Runs},
 };
 use crate::{SessionHandle, ports::events::SessionEvent};
+use ennead_tools::locked::Locked as _;
 
 /// A session that the server hosts.
 #[derive(Debug)]
@@ -127,7 +128,7 @@ impl Hosted {
 
     pub(crate) fn state(&self) -> MutexGuard<'_, State> {
         // Every change is whole before the lock goes, so a panic elsewhere spoils nothing.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.locked()
     }
 
     /// Whether a run is under way that does not wait for an answer.

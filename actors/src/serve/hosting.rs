@@ -16,6 +16,7 @@ use super::{
     runs::{Run, Runs},
 };
 use crate::{OpenError, SessionHandle};
+use ennead_runtime::saturating::Saturating as _;
 
 /// How often idle sessions are looked for.
 const SWEEP: Duration = Duration::from_secs(5);
@@ -220,7 +221,7 @@ impl Server {
 
     /// Ends the actor of a session that has nothing to do and was not asked for long.
     async fn let_go(&self, hosted: &Hosted) {
-        let idle = u64::try_from(self.0.options.passivate_after.as_millis()).unwrap_or(u64::MAX);
+        let idle = u64::saturating(self.0.options.passivate_after.as_millis());
         let is_due = || {
             let state = hosted.state();
             let has_nothing = state.runs.as_ref().is_none_or(|it| it.is_idle());

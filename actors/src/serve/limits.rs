@@ -3,7 +3,7 @@
 use std::{
     fs, io,
     path::{Path, PathBuf},
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{Mutex, MutexGuard},
     time::Duration,
 };
 
@@ -19,6 +19,7 @@ use super::{
     problem::{Code, Problem},
 };
 use crate::storage::archive::files;
+use ennead_tools::locked::Locked as _;
 
 /// Bytes of the file of what was used at most.
 const MAX_FILE: u64 = 4 * 1024 * 1024;
@@ -117,7 +118,7 @@ impl Limits {
 
     fn lock(&self) -> MutexGuard<'_, UsageLedger> {
         // Sums are whole after every step, so a panic elsewhere spoils nothing.
-        self.ledger.lock().unwrap_or_else(PoisonError::into_inner)
+        self.ledger.locked()
     }
 }
 

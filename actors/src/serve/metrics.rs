@@ -1,12 +1,10 @@
 //! What the server counts, as Prometheus reads it. Numbers alone: no text of any conversation.
 
-use std::{
-    collections::BTreeMap,
-    fmt::Write,
-    sync::{Mutex, PoisonError},
-};
+use std::{collections::BTreeMap, fmt::Write, sync::Mutex};
 
 use ennead_runtime::event::Event;
+
+use ennead_tools::locked::Locked as _;
 
 /// The counter of money. It is counted in millionths of a dollar and shown in dollars.
 pub(crate) const COST: &str = "ennead_cost_usd_total";
@@ -59,7 +57,7 @@ type Series = (&'static str, &'static str, String);
 impl Metrics {
     pub(crate) fn add(&self, name: &'static str, label: &'static str, value: &str, n: u64) {
         // One step, so a panic elsewhere spoils nothing.
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.0.locked();
         *all.entry((name, label, value.to_owned())).or_default() += n;
     }
 
@@ -122,7 +120,7 @@ impl Metrics {
         let mut text = String::new();
         let mut last = "";
         {
-            let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            let all = self.0.locked();
             for ((name, label, value), n) in &*all {
                 head(&mut text, &mut last, name, "counter");
                 let n = if *name == COST { *n as f64 / 1e6 } else { *n as f64 };

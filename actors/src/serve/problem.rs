@@ -10,6 +10,8 @@ use axum::{
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use ennead_runtime::saturating::Saturating as _;
+
 /// Codes of refusals, with their HTTP status and what they are in words. The codes are stable.
 macro_rules! codes {
     ($($(#[$doc:meta])* $name:ident = $code:literal, $status:ident, $title:literal;)*) => {
@@ -151,7 +153,7 @@ impl std::fmt::Display for Problem {
 impl IntoResponse for Problem {
     fn into_response(self) -> Response<Body> {
         let Self { code, detail, retry_after } = self;
-        let millis = retry_after.map(|it| u64::try_from(it.as_millis()).unwrap_or(u64::MAX));
+        let millis = retry_after.map(|it| u64::saturating(it.as_millis()));
         let body = ProblemBody {
             kind: format!("urn:ennead:problem:{}", code.code()),
             title: code.title(),

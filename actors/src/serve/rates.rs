@@ -1,14 +1,11 @@
 //! How fast the bearer of a token may ask: a bucket for each token.
 
-use std::{
-    collections::BTreeMap,
-    sync::{Mutex, PoisonError},
-    time::Duration,
-};
+use std::{collections::BTreeMap, sync::Mutex, time::Duration};
 
 use tokio::time::Instant;
 
 use super::problem::{Code, Problem};
+use ennead_tools::locked::Locked as _;
 
 /// Requests that may come at once.
 const BURST: f64 = 400.0;
@@ -35,7 +32,7 @@ impl Rates {
     pub(crate) fn take(&self, token: &str) -> Result<(), Problem> {
         let now = Instant::now();
         // Every change is whole before the lock goes, so a panic elsewhere spoils nothing.
-        let mut buckets = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut buckets = self.0.locked();
         if !buckets.contains_key(token) {
             buckets.insert(token.to_owned(), Bucket { left: BURST, at: now });
         }

@@ -5,13 +5,15 @@
 
 use std::{
     collections::VecDeque,
-    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, OnceLock},
 };
 
 use ennead_runtime::time::Timestamp;
 use tokio::sync::Notify;
 
 use crate::ports::events::SessionEvent;
+use ennead_runtime::saturating::Saturating as _;
+use ennead_tools::locked::Locked as _;
 
 /// Events of one session that are kept at most.
 pub(crate) const CAPACITY: usize = 2048;
@@ -147,7 +149,7 @@ impl Ring {
         if place < inner.first {
             return Next::Gap(inner.first - place);
         }
-        let index = usize::try_from(place - inner.first).unwrap_or(usize::MAX);
+        let index = usize::saturating(place - inner.first);
         match inner.kept.get(index) {
             Some(kept) => Next::Kept(kept.clone()),
             None if inner.is_closed => Next::End,
@@ -171,7 +173,7 @@ impl Ring {
 
     fn lock(&self) -> MutexGuard<'_, RingBuffer> {
         // Every change is whole before the lock goes, so a panic elsewhere spoils nothing.
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+        self.inner.locked()
     }
 }
 

@@ -6,7 +6,7 @@ use std::{
     collections::BTreeMap,
     fs, io,
     path::{Path, PathBuf},
-    sync::{Mutex, PoisonError},
+    sync::Mutex,
     time::SystemTime,
 };
 
@@ -16,6 +16,7 @@ use utoipa::ToSchema;
 
 use super::{ServeError, random};
 use crate::storage::archive::files;
+use ennead_tools::locked::Locked as _;
 
 /// What every token begins with, so that it is known where it leaks.
 const PREFIX: &str = "ennead_";
@@ -233,7 +234,7 @@ impl TokenFile {
 
     fn lock(&self) -> std::sync::MutexGuard<'_, ReadTokens> {
         // Whole values are put in, so a panic elsewhere spoils nothing.
-        self.read.lock().unwrap_or_else(PoisonError::into_inner)
+        self.read.locked()
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::{
     collections::BTreeMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard},
 };
 
 use ennead_runtime::{
@@ -10,6 +10,8 @@ use ennead_runtime::{
     serve::fair_turns::{FairTurns, RunTicket},
 };
 use tokio::sync::oneshot;
+
+use ennead_tools::locked::Locked as _;
 
 /// Lets runs begin. Clones are one.
 #[derive(Clone, Debug)]
@@ -91,7 +93,7 @@ impl Turnstile {
 
     fn lock(&self) -> MutexGuard<'_, WaitingRuns> {
         // Every change is whole before the lock goes, so a panic elsewhere spoils nothing.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.locked()
     }
 }
 

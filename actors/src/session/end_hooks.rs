@@ -44,14 +44,11 @@ async fn run(shared: Arc<SessionContext>, hooks: EndHooks) {
         let (shared, place, input) = (&shared, &place, &input);
         async move {
             let (clock, hooks) = (&*shared.world.clock, &shared.hooks);
-            let output = match handler.in_process {
-                true => {
-                    in_process_hook::run(hooks, &handler, HookEvent::SessionEnd, input, clock).await
-                }
-                false => {
-                    let hold = WorkGuard::new(shared.guard.clone());
-                    run_handler(&handler, place, input, clock, hold).await
-                }
+            let output = if handler.in_process {
+                in_process_hook::run(hooks, &handler, HookEvent::SessionEnd, input, clock).await
+            } else {
+                let hold = WorkGuard::new(shared.guard.clone());
+                run_handler(&handler, place, input, clock, hold).await
             };
             if output.ended != HandlerEnd::Exited(0) {
                 let why = output.stderr.trim();

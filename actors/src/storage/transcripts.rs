@@ -202,9 +202,10 @@ impl SessionFiles<'_> {
         match &record.what {
             RecordKind::ToolEnd { sidechain: Some(head), .. } => {
                 let file = sidechain(&self.folder, &head.agent);
-                match self.sidechains.contains(&file) {
-                    true => Ok(()),
-                    false => Err(format!("the sidechain {} is missing", file.display())),
+                if self.sidechains.contains(&file) {
+                    Ok(())
+                } else {
+                    Err(format!("the sidechain {} is missing", file.display()))
                 }
             }
             _ => Ok(()),
@@ -256,9 +257,10 @@ fn is_of_file(
         return Err("this is the transcript of another agent than its name says".into());
     }
     let tree = tree.borrow();
-    match tree.is_empty() || tree.contains(&facts.session) {
-        true => Ok(()),
-        false => Err("this is the transcript of an agent of another session".into()),
+    if tree.is_empty() || tree.contains(&facts.session) {
+        Ok(())
+    } else {
+        Err("this is the transcript of an agent of another session".into())
     }
 }
 

@@ -155,12 +155,11 @@ async fn start(
             let span = spans::hook(&span, firing.event);
             async move {
                 let clock = &*shared.world.clock;
-                let output = match handler.in_process {
-                    true => {
-                        let hooks = &shared.hooks;
-                        in_process_hook::run(hooks, &handler, place.event, input, clock).await
-                    }
-                    false => run_handler(&handler, place, input, clock, hold).await,
+                let output = if handler.in_process {
+                    let hooks = &shared.hooks;
+                    in_process_hook::run(hooks, &handler, place.event, input, clock).await
+                } else {
+                    run_handler(&handler, place, input, clock, hold).await
                 };
                 read_elsewhere(output).await
             }

@@ -36,6 +36,7 @@ use crate::{
     services::governor::{CallPermit, CallRequest, Parked, ProviderLimiter},
     session::context::SessionContext,
 };
+use ennead_runtime::saturating::Saturating as _;
 use ennead_runtime::{
     block::BlockKind,
     event::Event,
@@ -156,7 +157,7 @@ impl CallAttempt<'_> {
         };
         let (permit, was_parked) = self.admitted(limiter).await;
         let parked_ms = if was_parked { self.millis() } else { 0 };
-        self.parked_ms = NonZeroU32::new(u32::try_from(parked_ms).unwrap_or(u32::MAX));
+        self.parked_ms = NonZeroU32::new(u32::saturating(parked_ms));
         // What comes before is the governor's time, not the model's.
         self.started = shared.world.clock.elapsed();
         let permit = permit?;
@@ -250,9 +251,10 @@ impl CallAttempt<'_> {
         let is_stream = streamed && !whole::is_whole(&headers);
         // Headers lie in the buffer that was read, and would keep it while the answer is waited for.
         drop(headers);
-        let result = match is_stream {
-            true => self.stream(&mut body, &mut watchdog).await,
-            false => self.whole(&mut body, &mut watchdog).await,
+        let result = if is_stream {
+            self.stream(&mut body, &mut watchdog).await
+        } else {
+            self.whole(&mut body, &mut watchdog).await
         };
         result.map_err(|failure| located(&url, failure))
     }
@@ -393,6 +395,6 @@ impl CallAttempt<'_> {
 
     fn millis(&self) -> u64 {
         let took = self.shared.world.clock.elapsed().saturating_sub(self.started);
-        u64::try_from(took.as_millis()).unwrap_or(u64::MAX)
+        u64::saturating(took.as_millis())
     }
 }

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use crate::session::context::SessionContext;
+use ennead_runtime::saturating::Saturating as _;
 use ennead_runtime::{
     ports::BoxFuture,
     tokens::Tokens,
@@ -24,7 +25,7 @@ pub(crate) fn run(shared: Arc<SessionContext>, order: ShapeOrder) -> BoxFuture<'
             tokio::task::spawn_blocking(move || Box::new(order.run())).await.map_err(|_| Crashed)
         };
         let took = clock.elapsed().saturating_sub(started).as_micros();
-        let elapsed_us = u64::try_from(took).unwrap_or(u64::MAX);
+        let elapsed_us = u64::saturating(took);
         TurnInput::Shaped { stage, result, elapsed_us }
     })
 }

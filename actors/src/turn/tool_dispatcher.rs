@@ -29,6 +29,7 @@ use crate::{
     session::context::SessionContext,
     turn::turn_supervisor::TurnMsg,
 };
+use ennead_runtime::saturating::Saturating as _;
 
 /// A call that is to run.
 pub(crate) struct Execution {
@@ -151,7 +152,7 @@ async fn execute(
         let span = execution.span.clone();
         let mut outcome = run(tool, execution).instrument(span).await;
         let took = clock.elapsed().saturating_sub(started).as_millis();
-        outcome.duration_ms = u64::try_from(took).unwrap_or(u64::MAX);
+        outcome.duration_ms = u64::saturating(took);
         let outcome = Box::new(outcome);
         let _gone = turn.cast(TurnMsg::Input(TurnInput::ToolFinished { call, outcome }));
     });

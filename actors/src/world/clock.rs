@@ -12,6 +12,8 @@ use ennead_runtime::{
 };
 use tokio::sync::watch;
 
+use ennead_runtime::saturating::Saturating as _;
+
 /// Waits for time to pass.
 pub trait Timer: Send + Sync + fmt::Debug {
     /// Ends when the time is over. Work goes on after it: the next attempt at the model, the next start of
@@ -60,7 +62,7 @@ impl Clock for SystemClock {
     #[expect(clippy::disallowed_methods, reason = "this is the clock that everybody else asks")]
     fn now(&self) -> Timestamp {
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        Timestamp(u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
+        Timestamp(u64::saturating(since.as_millis()))
     }
 
     fn elapsed(&self) -> Duration {
@@ -97,7 +99,7 @@ impl ManualClock {
 
 /// Returns the reading this much later.
 fn after(ms: u64, by: Duration) -> u64 {
-    ms.saturating_add(u64::try_from(by.as_millis()).unwrap_or(u64::MAX))
+    ms.saturating_add(u64::saturating(by.as_millis()))
 }
 
 impl Clock for ManualClock {

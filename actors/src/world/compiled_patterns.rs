@@ -2,9 +2,11 @@
 //!
 //! To compile a few costs as much as a whole turn of a session, and the sessions of a place have the same.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use ennead_runtime::step7_permission_gate::path_rule::PathPattern;
+
+use ennead_tools::locked::Locked as _;
 
 /// Lists that are kept: what is hidden and what is left out, for a few places.
 const MAX_LISTS: usize = 8;
@@ -20,7 +22,7 @@ impl CompiledPatterns {
             return None;
         }
         // Whole entries are put in, so a panic elsewhere spoils nothing.
-        let kept = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let kept = || self.0.locked();
         if let Some((_, known)) = kept().iter().find(|it| it.0 == list) {
             return Some(Arc::clone(known));
         }

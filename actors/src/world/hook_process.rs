@@ -16,6 +16,8 @@ use tokio::{
     time::timeout,
 };
 
+use ennead_runtime::saturating::Saturating as _;
+
 /// Bytes of each output that are kept; the rest is drained, so that the handler goes on.
 const MAX_OUTPUT: u64 = 1024 * 1024;
 
@@ -71,7 +73,7 @@ pub(crate) async fn run_handler(
     let started = clock.elapsed();
     let ran = run(handler, place, input, name, hold).await;
     let took = clock.elapsed().saturating_sub(started);
-    let duration_ms = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
+    let duration_ms = u64::saturating(took.as_millis());
     match ran {
         Ok(Some((ended, stdout, stderr))) => HandlerOutput::new(ended, stdout, stderr, duration_ms),
         Err(error) => {

@@ -71,12 +71,13 @@ impl SourceLookup for LocalFiles {
         Box::pin(async move {
             // Where no file contributes, nothing is looked for.
             let of_files = async {
-                match has_files {
-                    true => tokio::join!(
+                if has_files {
+                    tokio::join!(
                         of_place(&place, &patterns, sources::instructions),
                         of_place(&place, &patterns, |place, _| sources::memory(place)),
-                    ),
-                    false => Default::default(),
+                    )
+                } else {
+                    Default::default()
                 }
             };
             // All at once: the slowest of them is what the session waits for.

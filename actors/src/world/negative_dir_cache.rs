@@ -8,17 +8,14 @@
 //! and no program can put it back.
 
 use std::{
-    collections::BTreeMap,
-    ffi::OsString,
-    fs, io,
-    os::unix::fs::MetadataExt,
-    path::Path,
-    sync::{Mutex, PoisonError},
+    collections::BTreeMap, ffi::OsString, fs, io, os::unix::fs::MetadataExt, path::Path,
+    sync::Mutex,
 };
 
 use ennead_runtime::{ports::Clock, time::Timestamp};
 
 use super::clock::SystemClock;
+use ennead_tools::locked::Locked as _;
 
 /// Directories that are remembered at most.
 const MAX_DIRECTORIES: usize = 4096;
@@ -89,7 +86,7 @@ impl NegativeDirCache {
 
     fn map(&self) -> std::sync::MutexGuard<'_, BTreeMap<OsString, Seen>> {
         // Entries are put in whole, so a panic elsewhere spoils nothing.
-        self.directories.lock().unwrap_or_else(PoisonError::into_inner)
+        self.directories.locked()
     }
 }
 

@@ -9,7 +9,7 @@ use std::{
     fs,
     future::{self, pending},
     path::{Component, Path},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard},
     time::Duration,
 };
 
@@ -21,6 +21,8 @@ use futures::{StreamExt, TryStreamExt, stream};
 use http::HeaderMap;
 
 use ennead_simulated::{Attempts, End, Exchange, Piece, Playbook, PlaybookError, Script};
+
+use ennead_tools::locked::Locked as _;
 
 #[cfg(test)]
 mod tests;
@@ -147,7 +149,7 @@ impl Simulator {
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     // Counts and logs are whole after every step, so a panic elsewhere does not spoil them.
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+    mutex.locked()
 }
 
 /// Sends requests to a [`Simulator`] in this process.

@@ -23,6 +23,7 @@ use super::{
     negative_dir_cache::NegativeDirCache, rules, source_files::SessionDirs,
 };
 use crate::storage::archive::layout::project_name;
+use ennead_runtime::saturating::Saturating as _;
 
 /// Instruction files above this many bytes are passed over.
 const MAX_INSTRUCTIONS: u64 = 4 * 1024 * 1024;
@@ -236,7 +237,7 @@ impl<'a> SourceFileReader<'a> {
         let mut bytes = Vec::new();
         let file = opened.into_file();
         let n_bytes = file.take(MAX_CONTENT + 1).read_to_end(&mut bytes).ok()? as u64;
-        bytes.truncate(usize::try_from(MAX_CONTENT).unwrap_or(usize::MAX));
+        bytes.truncate(usize::saturating(MAX_CONTENT));
         let text = String::from_utf8_lossy(&bytes).into_owned();
         Some(FileContent { path: path.into(), text, is_cut: MAX_CONTENT < n_bytes })
     }

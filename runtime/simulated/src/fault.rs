@@ -6,6 +6,7 @@ use serde::Deserialize;
 
 use super::{count::Count, script::End, template::Templates, wire};
 use ennead_runtime::digest::Digest;
+use ennead_runtime::saturating::Saturating as _;
 
 /// Bytes a made-up event or garbage may have.
 const MAX_MADE_UP: usize = 64 << 20;
@@ -157,7 +158,7 @@ impl Fault {
     /// Does it to the body, and says how the body ends.
     pub(super) fn apply(&self, body: &mut wire::Bytes, at: u64, seed: Digest) -> End {
         let Some(action) = self.action else { return End::Closed };
-        let at = usize::try_from(at).unwrap_or(usize::MAX).min(body.bytes.len());
+        let at = usize::saturating(at).min(body.bytes.len());
         let mut event_at =
             body.event_ends.iter().copied().find(|end| *end >= at).unwrap_or(body.bytes.len());
         if at == 0 {

@@ -29,9 +29,10 @@ pub(super) fn asked(path: &str) -> Option<Asked<'_>> {
 
 /// The format of the answer: that of the Messages API for those who name its version.
 pub(super) fn dialect(headers: &[(String, String)]) -> Dialect {
-    match headers.iter().any(|(name, _)| name == "anthropic-version" || name == "x-api-key") {
-        true => Dialect::Messages,
-        false => Dialect::Chat { with_usage: false },
+    if headers.iter().any(|(name, _)| name == "anthropic-version" || name == "x-api-key") {
+        Dialect::Messages
+    } else {
+        Dialect::Chat { with_usage: false }
     }
 }
 

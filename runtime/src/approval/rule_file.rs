@@ -326,10 +326,7 @@ mod tests {
             if has_list {
                 said["permissions"]["ask"] = json!(["one"]);
             }
-            let text = match is_pretty {
-                true => serde_json::to_string_pretty(&said).unwrap(),
-                false => said.to_string(),
-            };
+            let text = if is_pretty { serde_json::to_string_pretty(&said).unwrap() } else { said.to_string() };
             let after = added(&text, RuleKind::Ask, &rule).unwrap();
             let mut rules = if has_list { vec!["one".to_owned()] } else { Vec::new() };
             if !rules.contains(&rule) {

@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 
 use super::Tenant;
+use crate::saturating::Saturating as _;
 
 /// The part that is kept back: an eighth.
 pub(crate) const RESERVE_DIVISOR: u64 = 8;
@@ -87,7 +88,7 @@ impl Shares {
     }
 
     fn n_present(&self) -> u32 {
-        u32::try_from(self.tenants.len()).unwrap_or(u32::MAX).max(1)
+        u32::saturating(self.tenants.len()).max(1)
     }
 }
 

@@ -7,6 +7,7 @@
 use serde_json::{Map, Value};
 
 use super::{reference, target};
+use crate::saturating::Saturating as _;
 
 /// Steps of a check. One is some hundred nanoseconds of a validator.
 pub(crate) const MAX_STEPS: u64 = 100_000;
@@ -258,5 +259,5 @@ fn len(list: Option<&Value>) -> u64 {
 }
 
 fn count(n: usize) -> u64 {
-    u64::try_from(n).unwrap_or(u64::MAX)
+    u64::saturating(n)
 }

@@ -71,9 +71,10 @@ impl CallResult {
             parts.push(structured.to_string());
         }
         let text = parts.join("\n");
-        let outcome = match self.is_error {
-            true => ToolOutcome::failed(ToolErrorKind::Failed, text),
-            false => ToolOutcome::ok(text),
+        let outcome = if self.is_error {
+            ToolOutcome::failed(ToolErrorKind::Failed, text)
+        } else {
+            ToolOutcome::ok(text)
         };
         let outcome = outcome.with_media(media);
         match &self.structured {

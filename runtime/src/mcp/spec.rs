@@ -151,9 +151,10 @@ fn spec(
 ) -> ToolSpec {
     let asked = tool.meta.get("anthropic/maxResultSizeChars").and_then(Value::as_u64);
     let asked = asked.and_then(|it| u32::try_from(it.min(MOST_RESULT)).ok());
-    let (effect, concurrency) = match tool.read_only {
-        true => (ToolEffect::ReadOnly, Concurrency::Together { max: READS_AT_ONCE }),
-        false => (ToolEffect::SideEffects, Concurrency::Alone),
+    let (effect, concurrency) = if tool.read_only {
+        (ToolEffect::ReadOnly, Concurrency::Together { max: READS_AT_ONCE })
+    } else {
+        (ToolEffect::SideEffects, Concurrency::Alone)
     };
     ToolSpec {
         name,

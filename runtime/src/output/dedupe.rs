@@ -32,10 +32,7 @@ pub(super) fn rest<'w>(said: &str, whole: &'w str) -> Option<&'w str> {
 pub(super) fn beyond<'b>(said: &str, block: &'b str) -> &'b str {
     let n_same = overlap(said.as_bytes(), block.as_bytes());
     let is_all = n_same == said.len() || n_same == block.len();
-    match is_all || MIN_OVERLAP <= n_same {
-        true => block.get(n_same..).unwrap_or(block),
-        false => block,
-    }
+    if is_all || MIN_OVERLAP <= n_same { block.get(n_same..).unwrap_or(block) } else { block }
 }
 
 /// Bytes of the longest end of `said` that `block` begins with (Knuth, Morris and Pratt).

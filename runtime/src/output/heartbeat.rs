@@ -41,10 +41,8 @@ impl Edges {
         let mut rest = text.chars();
         while let HeartbeatState::Nothing { held, word } = &mut self.state {
             let Some(c) = rest.next() else { return };
-            let fits = match c.is_whitespace() {
-                true => is_nothing(&self.tokens, &held[*word..]),
-                false => true,
-            };
+            let fits =
+                if c.is_whitespace() { is_nothing(&self.tokens, &held[*word..]) } else { true };
             held.push(c);
             if fits && c.is_whitespace() {
                 *word = held.len();

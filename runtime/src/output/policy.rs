@@ -4,6 +4,8 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use crate::saturating::Saturating as _;
+
 /// What one channel gets (OUT-5).
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -105,7 +107,7 @@ impl Default for OutputSettings {
 impl OutputSettings {
     /// How blocks are cut.
     pub(crate) fn chunking(&self) -> Chunking {
-        let size = |it: u32| usize::try_from(it).unwrap_or(usize::MAX);
+        let size = |it: u32| usize::saturating(it);
         let (min, max) = (size(self.chunk_min), size(self.chunk_max));
         Chunking { min, max, prefer: self.break_preference }
     }

@@ -119,10 +119,7 @@ impl Cleaner {
     /// The sequence is over without its end, and this is not part of it.
     fn text(&mut self, c: char, out: &mut String) {
         self.state = EscapeState::Text;
-        match is_special(c) {
-            true => self.special(c, out),
-            false => out.push(c),
-        }
+        if is_special(c) { self.special(c, out) } else { out.push(c) }
     }
 
     fn special(&mut self, c: char, out: &mut String) {
@@ -200,10 +197,7 @@ pub fn escape_json(json: &str) -> Cow<'_, str> {
     }
     let mut out = String::with_capacity(json.len() + 16);
     for c in json.chars() {
-        match is_raw(c) {
-            true => out.push_str(&format!("\\u{:04x}", u32::from(c))),
-            false => out.push(c),
-        }
+        if is_raw(c) { out.push_str(&format!("\\u{:04x}", u32::from(c))) } else { out.push(c) }
     }
     out.into()
 }

@@ -9,6 +9,7 @@ use std::{
 };
 
 use super::{BoxFuture, WorkGuard};
+use crate::saturating::Saturating as _;
 use crate::{
     block::Block,
     ids::{EntryId, ShellId},
@@ -81,8 +82,7 @@ impl ShellsFull {
         let max = settings.max_background;
         match max {
             0 => Some(Self::Off),
-            _ => (n_running >= usize::try_from(max).unwrap_or(usize::MAX))
-                .then_some(Self::Full { max }),
+            _ => (n_running >= usize::saturating(max)).then_some(Self::Full { max }),
         }
     }
 }
@@ -255,11 +255,10 @@ impl ShellStatus {
 pub(crate) fn ended_message(id: EntryId, ended: &[ShellStatus]) -> Message {
     let lines = ended.iter().map(|it| {
         let (shell, command, state) = (&it.shell, &it.command, it.state);
-        let output = match it.output.is_empty() {
-            true => String::new(),
-            false => {
-                format!(" BashOutput shows what is new; all of its output is in {}.", it.output)
-            }
+        let output = if it.output.is_empty() {
+            String::new()
+        } else {
+            format!(" BashOutput shows what is new; all of its output is in {}.", it.output)
         };
         format!("The background command {shell} (`{command}`) {state}.{output}")
     });

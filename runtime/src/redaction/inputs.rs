@@ -151,9 +151,10 @@ impl Redactor {
         let rules = seen.path_rules.iter_mut().map(|it| &mut it.text);
         files.chain(rules).chain(&mut seen.background).for_each(|it| self.in_place(it));
         for content in &mut seen.contents {
-            let redacted = match content.is_cut {
-                true => self.cut_text(&content.text),
-                false => self.text(&content.text),
+            let redacted = if content.is_cut {
+                self.cut_text(&content.text)
+            } else {
+                self.text(&content.text)
             };
             if let Cow::Owned(redacted) = redacted {
                 content.text = redacted;

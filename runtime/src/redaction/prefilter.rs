@@ -72,9 +72,12 @@ impl Prefilter {
         self.words.push((small, pattern.into(), any_case));
         let (word, bit) = bit(small);
         self.windows[word] |= bit;
-        let cases = |byte: u8| match any_case {
-            true => [byte.to_ascii_lowercase(), byte.to_ascii_uppercase()],
-            false => [byte; 2],
+        let cases = |byte: u8| {
+            if any_case {
+                [byte.to_ascii_lowercase(), byte.to_ascii_uppercase()]
+            } else {
+                [byte; 2]
+            }
         };
         for first in cases(window[0]) {
             for second in cases(window[1]) {

@@ -241,9 +241,10 @@ impl Scanner {
                 it.n_bytes += 1;
                 let is_last = it.part + 1 == parts.len();
                 // What only has to follow needs no byte after it.
-                return match is_last && !part.is_secret && it.n_bytes == part.max {
-                    true => self.is_secret(it, rule, hay),
-                    false => CandidateStep::Goes(it),
+                return if is_last && !part.is_secret && it.n_bytes == part.max {
+                    self.is_secret(it, rule, hay)
+                } else {
+                    CandidateStep::Goes(it)
                 };
             }
             if it.n_bytes < part.min {
@@ -314,9 +315,10 @@ impl Scanner {
             Shape::Block => 0,
         };
         let end = it.end - n_dots;
-        match (rule.check)(hay.get(start.max(it.anchored), end)) {
-            true => CandidateStep::Is(SecretSpan { start, end, what: MatchKind::Shape(it.rule) }),
-            false => CandidateStep::IsNot,
+        if (rule.check)(hay.get(start.max(it.anchored), end)) {
+            CandidateStep::Is(SecretSpan { start, end, what: MatchKind::Shape(it.rule) })
+        } else {
+            CandidateStep::IsNot
         }
     }
 

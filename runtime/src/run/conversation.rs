@@ -283,10 +283,7 @@ impl Conversation {
         let estimate = content.iter().map(|it| Estimate::of(it.size())).sum();
         let counting = self.memory.counting(self.facts.revision, &resolved.settings.model);
         let tokens = counting.tokens(estimate).0;
-        match tokens <= limit {
-            true => Ok(()),
-            false => Err(InvalidRequest::PromptTooLong { tokens, limit }),
-        }
+        if tokens <= limit { Ok(()) } else { Err(InvalidRequest::PromptTooLong { tokens, limit }) }
     }
 
     /// Takes in the prompt of a new run. What is counted per run is counted anew.

@@ -162,9 +162,10 @@ fn gate(settings: &Arc<Settings>, facts: &SessionFacts) -> GateSetup {
         };
         GateSetup::new(Arc::clone(settings), settings.permissions.mode, places, facts.handler)
             .keeping(facts.kept_directories())
-            .noting_in(match settings.instructions.has_memory {
-                true => facts.memory_directories(),
-                false => Vec::new(),
+            .noting_in(if settings.instructions.has_memory {
+                facts.memory_directories()
+            } else {
+                Vec::new()
             })
             .recorded_in(facts.transcripts())
             .with_policy(facts.has_policy)

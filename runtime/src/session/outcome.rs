@@ -7,6 +7,7 @@ use super::{
     recorder::{PendingLines, WriteOrigin},
     run::{ActiveRun, Phase, TimeLimit},
 };
+use crate::saturating::Saturating as _;
 use crate::{
     digest::Digest,
     event::Event,
@@ -73,7 +74,7 @@ impl Machine {
             process_cost: self.cost_here.clone(),
             compactions: active.compactions,
             cache_drops: active.cache_drops,
-            duration_ms: u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
+            duration_ms: u64::saturating(took.as_millis()),
             error: active.error,
             model: settings.map(|it| it.model.clone()).unwrap_or_default(),
             fallback: active.fallback,

@@ -9,6 +9,7 @@ use super::{
     run::{ActiveRun, record},
     servers::alert,
 };
+use crate::saturating::Saturating as _;
 use crate::{
     block::Block,
     event::Event,
@@ -179,7 +180,7 @@ impl Machine {
 }
 
 fn as_millis(limit: Duration) -> u64 {
-    u64::try_from(limit.as_millis()).unwrap_or(u64::MAX)
+    u64::saturating(limit.as_millis())
 }
 
 fn may_be_too_long(request: &RunRequest) -> bool {

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::{Machine, Now, SessionEffect};
+use crate::saturating::Saturating as _;
 use crate::{event::Event, lease::LimitUse};
 
 /// Turns from which on the share of those with a compaction says something.
@@ -59,7 +60,7 @@ impl Machine {
     pub(super) fn limits_used(&mut self, now: Now) -> Vec<LimitUse> {
         let mut limits = self.agents.tree().map(|it| it.limits_used()).unwrap_or_default();
         limits.extend(self.active.as_ref().and_then(|active| {
-            let millis = |it: Duration| u64::try_from(it.as_millis()).unwrap_or(u64::MAX);
+            let millis = |it: Duration| u64::saturating(it.as_millis());
             let whole = active.limit.as_ref()?.deadline.saturating_sub(active.started);
             let used = now.elapsed.saturating_sub(active.started);
             Some(LimitUse { of: "milliseconds of the run", used: millis(used), max: millis(whole) })

@@ -87,9 +87,10 @@ impl Machine {
         if !self.take_lines(now, key, &mut append) {
             return;
         }
-        let origin = match append.is_awaited {
-            true => WriteOrigin::Turn { key, ticket: append.ticket },
-            false => WriteOrigin::Unawaited,
+        let origin = if append.is_awaited {
+            WriteOrigin::Turn { key, ticket: append.ticket }
+        } else {
+            WriteOrigin::Unawaited
         };
         self.recorder.append(origin, (*append).into(), &mut self.effects);
     }

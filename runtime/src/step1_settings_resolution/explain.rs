@@ -91,10 +91,7 @@ fn add(key: &str, value: &Value, source: &str, found: &mut BTreeMap<String, Vec<
 
 fn shown(key: &str, value: &Value) -> String {
     let top = key.split('.').next().unwrap_or(key);
-    match SECRET.contains(&top) {
-        true => "(set)".into(),
-        false => value.to_string(),
-    }
+    if SECRET.contains(&top) { "(set)".into() } else { value.to_string() }
 }
 
 #[cfg(test)]

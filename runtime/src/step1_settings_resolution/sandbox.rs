@@ -184,9 +184,10 @@ impl SandboxSettings {
                 )
             }));
         }
-        self.network = match self.hosts.allowed.is_empty() {
-            true => SandboxNetwork::Off,
-            false => SandboxNetwork::Listed,
+        self.network = if self.hosts.allowed.is_empty() {
+            SandboxNetwork::Off
+        } else {
+            SandboxNetwork::Listed
         };
     }
 

@@ -227,9 +227,10 @@ fn shown(title: &str, path: &str, whose: &str, text: &str) -> String {
 }
 
 pub(super) fn name_of(kind: &str, path: &str) -> String {
-    match path.len() <= MAX_NAME {
-        true => format!("{kind} {path}"),
-        false => format!("{kind} {}", Digest::of(path.as_bytes())),
+    if path.len() <= MAX_NAME {
+        format!("{kind} {path}")
+    } else {
+        format!("{kind} {}", Digest::of(path.as_bytes()))
     }
 }
 

@@ -13,6 +13,7 @@ use super::{
     source8_tool_results::{Paragraph, reminder_quoting},
 };
 use crate::digest::Digest;
+use crate::saturating::Saturating as _;
 
 /// Name of the tool that loads a skill.
 pub(crate) const TOOL: &str = "Skill";
@@ -62,20 +63,19 @@ impl LoadedSkills {
     /// texts, those that were loaded last are shown, and the others are named.
     pub(crate) fn parts(&self, window: u64, day: &str) -> Vec<DuePart> {
         let room = window / SHARE * crate::tokens::CHARS_PER_TOKEN;
-        let mut left = usize::try_from(room).unwrap_or(usize::MAX);
+        let mut left = usize::saturating(room);
         let mut parts: Vec<DuePart> = Vec::with_capacity(self.0.len());
         for LoadedSkill { name, text } in self.0.iter().rev() {
             let shown = cut(text, MAX_CHARS);
             let n_chars = shown.chars().count();
-            let paragraph = match n_chars <= left {
-                true => {
-                    left -= n_chars;
-                    let title = format!("The skill {name}, which you loaded, as of {day}:");
-                    Paragraph::quoting(title, &format!("skill {name}"), &shown)
-                }
-                false => Paragraph::plain(format!(
+            let paragraph = if n_chars <= left {
+                left -= n_chars;
+                let title = format!("The skill {name}, which you loaded, as of {day}:");
+                Paragraph::quoting(title, &format!("skill {name}"), &shown)
+            } else {
+                Paragraph::plain(format!(
                     "You loaded the skill {name}. Load it again before you go on with what it is for."
-                )),
+                ))
             };
             parts.push(DuePart {
                 name: name_of("skill", name),

@@ -13,6 +13,7 @@ use super::{
     ShapedContext, ShaperSetup, Sharing, SummaryRequest,
     chain::{Summarised, shape},
 };
+use crate::saturating::Saturating as _;
 use crate::{
     ids::EntryId,
     message::{Messages, Role, tokens_of},
@@ -57,7 +58,7 @@ impl Summariser {
             Summariser::Works => Summarised::Text(SUMMARY.into()),
             Summariser::Fails => Summarised::Failed { why: "the summariser failed".into() },
             Summariser::TooLong => {
-                let tokens = usize::try_from(tokens_of(&request.messages).0).unwrap_or(usize::MAX);
+                let tokens = usize::saturating(tokens_of(&request.messages).0);
                 Summarised::Text("long ".repeat(tokens.saturating_add(1)))
             }
         }
@@ -106,8 +107,7 @@ pub(crate) fn read_case(case: &Value) -> Result<ShaperCase, BadCase> {
     expand(&mut list);
     let config = &case["config"];
     let number = |value: &Value, part| value.as_u64().ok_or(BadCase::Missing { part });
-    let small =
-        |value: &Value, part| number(value, part).map(|it| u32::try_from(it).unwrap_or(u32::MAX));
+    let small = |value: &Value, part| number(value, part).map(u32::saturating);
     let is_on = |gate: &str| config[gate].as_bool().unwrap_or(false);
     let exempt = config["exempt_tools"].as_array().into_iter().flatten();
     let max_tokens = number(&case["budget"]["max_tokens"], "budget.max_tokens")?;

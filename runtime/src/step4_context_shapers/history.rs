@@ -4,6 +4,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
+use crate::saturating::Saturating as _;
 use crate::{
     block::{Block, BlockKind},
     ids::{ToolName, ToolUseId},
@@ -57,7 +58,7 @@ pub(super) fn safe_cuts(messages: &[Arc<Message>]) -> Vec<bool> {
 /// Where the newest messages begin: the last `keep` (at least 1), and as many more as whole pairs
 /// need.
 pub(super) fn newest_start(messages: &[Arc<Message>], keep: u32) -> usize {
-    let keep = usize::try_from(keep.max(1)).unwrap_or(usize::MAX);
+    let keep = usize::saturating(keep.max(1));
     let start = messages.len().saturating_sub(keep);
     if start == 0 {
         return 0;

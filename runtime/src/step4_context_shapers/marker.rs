@@ -4,6 +4,7 @@
 //! whole is. Cuts fall between characters.
 
 use crate::digest::Digest;
+use crate::saturating::Saturating as _;
 
 /// A text that was cut.
 pub(super) struct Cut {
@@ -51,7 +52,7 @@ fn reference(prefix: &str, digest: Digest) -> String {
 }
 
 fn byte_at(text: &str, n_chars: u64) -> usize {
-    let n_chars = usize::try_from(n_chars).unwrap_or(usize::MAX);
+    let n_chars = usize::saturating(n_chars);
     text.char_indices().nth(n_chars).map_or(text.len(), |(at, _)| at)
 }
 

@@ -5,6 +5,7 @@
 use std::sync::Arc;
 
 use super::{ShapedContext, ShaperSetup, history};
+use crate::saturating::Saturating as _;
 use crate::{message::Message, tokens::Tokens};
 
 /// Part of the context budget at which pressure begins when no fixed limit is set, in percent.
@@ -38,9 +39,10 @@ pub(crate) enum Trigger {
 /// The messages that count where their number is pressure: results of tools belong to the answer that
 /// asked for them, however many they are.
 pub(super) fn counted(messages: &[Arc<Message>], setup: &ShaperSetup) -> usize {
-    match setup.grades {
-        true => messages.iter().filter(|it| !history::has_results(it)).count(),
-        false => messages.len(),
+    if setup.grades {
+        messages.iter().filter(|it| !history::has_results(it)).count()
+    } else {
+        messages.len()
     }
 }
 
@@ -93,7 +95,7 @@ fn token_aim(setup: &ShaperSetup) -> Tokens {
 
 pub(super) fn percent(amount: Tokens, percent: u64) -> Tokens {
     let part = u128::from(amount.0) * u128::from(percent) / 100;
-    Tokens(u64::try_from(part).unwrap_or(u64::MAX))
+    Tokens(u64::saturating(part))
 }
 
 /// Whether a context of this size is as small as a stage should make it. `n_counted` of its
@@ -113,5 +115,5 @@ pub(super) fn is_at_aim(
 }
 
 fn message_limit(setup: &ShaperSetup) -> usize {
-    usize::try_from(setup.settings.max_messages).unwrap_or(usize::MAX)
+    usize::saturating(setup.settings.max_messages)
 }

@@ -65,12 +65,11 @@ fn chosen(context: &ShapedContext, setup: &ShaperSetup) -> Result<Chosen, &'stat
     match under_pressure(context, setup).filter(|_| setup.grades) {
         Some(pressure) => {
             let superseded = superseded(&context.messages);
-            Ok(match setup.clears && pressure == Trigger::Tokens {
-                true => oldest(context, setup, &superseded),
-                false => {
-                    let these = clearable(context, setup, |it| superseded.contains(it));
-                    (Reason::Superseded, these.map(|it| it.place).collect())
-                }
+            Ok(if setup.clears && pressure == Trigger::Tokens {
+                oldest(context, setup, &superseded)
+            } else {
+                let these = clearable(context, setup, |it| superseded.contains(it));
+                (Reason::Superseded, these.map(|it| it.place).collect())
             })
         }
         // Turns that were recorded before the setting was given up are walked again with its words.

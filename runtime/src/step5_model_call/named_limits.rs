@@ -6,6 +6,7 @@
 //! such as LiteLLM has put words in front of them. Ollama cuts prompts and names no numbers.
 
 use crate::catalogue::{Catalogue, ModelFacts};
+use crate::saturating::Saturating as _;
 
 /// The smallest window that is believed, in tokens. Some servers name wrong ones: vLLM 0.15 names what
 /// the ceiling leaves of it.
@@ -126,9 +127,10 @@ impl NamedLimits {
     /// The highest output ceiling with which the same request fits; `None` where nothing says so, or
     /// where less than [`LEAST_OUTPUT`] is left.
     pub(crate) fn fitting_output(&self) -> Option<u32> {
-        let left = self.window.zip(self.prompt).map(|(all, prompt)| {
-            u32::try_from(all.saturating_sub(prompt).saturating_sub(SLACK)).unwrap_or(u32::MAX)
-        });
+        let left = self
+            .window
+            .zip(self.prompt)
+            .map(|(all, prompt)| u32::saturating(all.saturating_sub(prompt).saturating_sub(SLACK)));
         let fits = [left, self.max_output].into_iter().flatten().min()?;
         (LEAST_OUTPUT <= fits).then_some(fits)
     }
@@ -142,7 +144,7 @@ impl NamedLimits {
         let mut facts = before.clone();
         if let Some(window) = self.window.filter(|it| *it < facts.window) {
             facts.window = window;
-            let part = |n: u64| u32::try_from(window / n).unwrap_or(u32::MAX);
+            let part = |n: u64| u32::saturating(window / n);
             // Most of a small window is for the input.
             facts.max_output = facts.max_output.min(part(2));
             facts.default_output = facts.default_output.min(part(4));

@@ -189,9 +189,10 @@ impl StreamReader {
         let (reported, phase) = (self.machine.usage, self.machine.phase);
         let outcome = match self.machine.error.take() {
             Some(error) => StreamOutcome::Error {
-                class: match error.reported {
-                    true => class_of_error(&error.code, &error.message, phase),
-                    false => class_of_breach(&error.code, phase),
+                class: if error.reported {
+                    class_of_error(&error.code, &error.message, phase)
+                } else {
+                    class_of_breach(&error.code, phase)
                 },
                 code: error.code,
                 message: error.message,
@@ -209,9 +210,10 @@ impl StreamReader {
 /// that came was part of an answer, or more came than an answer can hold, the server would do the
 /// same again.
 pub(super) fn class_of_breach(code: &str, phase: StreamPhase) -> FailureClass {
-    match phase == StreamPhase::Idle || code == TOO_LARGE {
-        true => FailureClass::BadAnswer,
-        false => FailureClass::StreamBroken,
+    if phase == StreamPhase::Idle || code == TOO_LARGE {
+        FailureClass::BadAnswer
+    } else {
+        FailureClass::StreamBroken
     }
 }
 

@@ -125,10 +125,7 @@ impl WireFormat {
 /// it (`https://api.openai.com/v1`), so it is added only where there is no path at all.
 fn versioned(base: &str) -> String {
     let after_scheme = base.split_once("://").map_or(base, |(_, rest)| rest);
-    match after_scheme.contains('/') {
-        true => base.to_owned(),
-        false => format!("{base}/v1"),
-    }
+    if after_scheme.contains('/') { base.to_owned() } else { format!("{base}/v1") }
 }
 
 /// A name as one segment of a path. Colons are in names of Bedrock and are escaped as its own

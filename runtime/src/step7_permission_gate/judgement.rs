@@ -87,9 +87,10 @@ impl CommandOrder {
     /// matter, and a replay that is given them decides the same. Nearly always that is what was decided
     /// already.
     fn settled(&self, judged: Judged, links: &Follower) -> Judged {
-        match judged.links.is_empty() || links.is_repeated_by(judged.links.clone()) {
-            true => judged,
-            false => self.judge_again(judged.links),
+        if judged.links.is_empty() || links.is_repeated_by(judged.links.clone()) {
+            judged
+        } else {
+            self.judge_again(judged.links)
         }
     }
 

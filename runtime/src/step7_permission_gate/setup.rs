@@ -175,11 +175,10 @@ impl GateSetup {
     /// What a search leaves out that starts there: what `Read` deny rules hide, those of the gates
     /// around this one included, and transcripts.
     pub(crate) fn hidden(&self, start: Option<&ResolvedPath>) -> Arc<[String]> {
-        let own = match start.is_some_and(|it| self.transcripts.surround(&it.real)) {
-            false => Arc::clone(&self.hidden),
-            true => {
-                self.book.hidden().iter().chain(self.transcripts.hidden(start)).cloned().collect()
-            }
+        let own = if start.is_some_and(|it| self.transcripts.surround(&it.real)) {
+            self.book.hidden().iter().chain(self.transcripts.hidden(start)).cloned().collect()
+        } else {
+            Arc::clone(&self.hidden)
         };
         match &self.parent {
             None => own,
@@ -237,9 +236,10 @@ impl GateSetup {
         let own = Digest::of(json::to_string(&own).unwrap_or_default().as_bytes());
         // What was allowed because it is confined is not allowed without that.
         let sandbox = &self.settings.sandbox;
-        let own = match sandbox.enabled {
-            true => own.chain(Digest::of(format!("{sandbox:?}").as_bytes())),
-            false => own,
+        let own = if sandbox.enabled {
+            own.chain(Digest::of(format!("{sandbox:?}").as_bytes()))
+        } else {
+            own
         };
         self.parent.as_ref().map_or(own, |it| own.chain(it.epoch()))
     }

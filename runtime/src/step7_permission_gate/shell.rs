@@ -89,9 +89,10 @@ pub(crate) struct Script {
 
 /// Reads a text as a shell script.
 pub(crate) fn read(text: &str) -> Script {
-    let (read, fault) = match text.len() > MAX_BYTES {
-        true => (&text[..text.floor_char_boundary(MAX_BYTES)], Some(Fault::TooLong)),
-        false => (text, None),
+    let (read, fault) = if text.len() > MAX_BYTES {
+        (&text[..text.floor_char_boundary(MAX_BYTES)], Some(Fault::TooLong))
+    } else {
+        (text, None)
     };
     let mut reader = ShellReader::new(read);
     let list = reader.script();

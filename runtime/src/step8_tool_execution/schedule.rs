@@ -6,6 +6,7 @@
 
 use std::{collections::BTreeMap, ops::Range};
 
+use crate::saturating::Saturating as _;
 use crate::{ids::ToolName, tool::Concurrency};
 
 /// A call as far as scheduling is concerned.
@@ -135,7 +136,7 @@ impl Schedule {
 }
 
 fn at_least_one(limit: u32) -> usize {
-    usize::try_from(limit.max(1)).unwrap_or(usize::MAX)
+    usize::saturating(limit.max(1))
 }
 
 #[cfg(test)]

@@ -126,9 +126,10 @@ fn walked(transcript: &Messages, budget: RunBudget) -> StopDecision {
         BlockKind::ToolUse { id, .. } => !answered.contains(id),
         _ => false,
     });
-    match last_answer.tool_uses().next().is_some() || has_open_call {
-        true => StopDecision::GO_ON,
-        false => StopDecision::end(EndReason::NoPendingTools),
+    if last_answer.tool_uses().next().is_some() || has_open_call {
+        StopDecision::GO_ON
+    } else {
+        StopDecision::end(EndReason::NoPendingTools)
     }
 }
 

@@ -6,6 +6,8 @@
 //! the character. The weights are the one token of a piece and the means that are left for the rest on
 //! the texts of `tokens/corpus`, rounded; `docs/context.md` has the errors, which a test holds.
 
+use crate::saturating::Saturating as _;
+
 /// Hundredths of a token for a piece: a word, three digits, four marks, an indentation, a symbol.
 const PIECE: u64 = 100;
 
@@ -59,7 +61,7 @@ impl Size {
     /// The part of the weight that `part` tokens of it are, as characters, rounded up.
     pub(crate) fn chars_of(self, part: u64) -> u64 {
         let chars = u128::from(part) * u128::from(TOKEN) * u128::from(self.chars);
-        u64::try_from(chars.div_ceil(u128::from(self.weight.max(1)))).unwrap_or(u64::MAX)
+        u64::saturating(chars.div_ceil(u128::from(self.weight.max(1))))
     }
 }
 

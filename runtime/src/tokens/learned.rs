@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use super::Tokens;
+use crate::saturating::Saturating as _;
 
 /// Requests estimated at less teach nothing: what a provider adds to each outweighs the text.
 const SMALLEST_SAMPLE: u64 = 1_000;
@@ -50,7 +51,7 @@ impl Factor {
 
 fn scaled(tokens: Tokens, by: u64, of: u64) -> Tokens {
     let scaled = (u128::from(tokens.0) * u128::from(by)).div_ceil(u128::from(of.max(1)));
-    Tokens(u64::try_from(scaled).unwrap_or(u64::MAX))
+    Tokens(u64::saturating(scaled))
 }
 
 /// The factors of the models of a session.

@@ -152,9 +152,10 @@ impl TurnRecord {
                 let duration_ms = at.millis_since(before);
                 let step = StepRecord { number, name: step.name(), at, duration_ms, detail };
                 // A transcript of somebody else may repeat them.
-                match self.steps.len() < 9 {
-                    true => self.steps.push(step),
-                    false => self.left_out += 1,
+                if self.steps.len() < 9 {
+                    self.steps.push(step)
+                } else {
+                    self.left_out += 1
                 }
                 return;
             }
@@ -191,9 +192,10 @@ impl TurnRecord {
             | RecordKind::PromptWithdrawn { .. }
             | RecordKind::Repair { .. } => return,
         };
-        match list.len() < MAX_RECORDS {
-            true => list.push(Timed { at, record: what }),
-            false => self.left_out += 1,
+        if list.len() < MAX_RECORDS {
+            list.push(Timed { at, record: what })
+        } else {
+            self.left_out += 1
         }
     }
 }

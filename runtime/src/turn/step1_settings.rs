@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::{Awaits, Effect, Turn};
+use crate::saturating::Saturating as _;
 use crate::{
     digest::Digest,
     event::Event,
@@ -113,7 +114,7 @@ impl Turn {
         let detail = StepDetail::Settings {
             layers: told,
             sources: derived_settings.sources.clone(),
-            warnings: u32::try_from(resolved.warnings.len()).unwrap_or(u32::MAX),
+            warnings: u32::saturating(resolved.warnings.len()),
             models,
             tools,
         };

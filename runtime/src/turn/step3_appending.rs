@@ -143,9 +143,10 @@ impl Turn {
 
     /// The skills that the model has loaded, where they are shown again.
     fn skills(&self, day: &str) -> Vec<DuePart> {
-        match SHOWS_SKILLS <= self.facts.revision {
-            true => self.memory.skills.parts(self.settings().context_window, day),
-            false => Vec::new(),
+        if SHOWS_SKILLS <= self.facts.revision {
+            self.memory.skills.parts(self.settings().context_window, day)
+        } else {
+            Vec::new()
         }
     }
 

@@ -47,9 +47,10 @@ impl Turn {
 
     /// The messages as the provider takes them, as far as it has refused some before.
     pub(super) fn accepted<'m>(&self, messages: &'m Messages) -> Cow<'m, Messages> {
-        match self.memory.refused_media.is_empty() {
-            true => Cow::Borrowed(messages),
-            false => Cow::Owned(without_media(messages, &self.memory.refused_media)),
+        if self.memory.refused_media.is_empty() {
+            Cow::Borrowed(messages)
+        } else {
+            Cow::Owned(without_media(messages, &self.memory.refused_media))
         }
     }
 }

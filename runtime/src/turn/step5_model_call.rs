@@ -325,10 +325,7 @@ impl Turn {
     /// of one answer, so it must be no other answer's: some servers name all answers alike, or none.
     fn api_id(&self, named: &str, id: &EntryId) -> String {
         let is_own = !named.is_empty() && !self.history.has_answer(named);
-        match is_own || self.facts.revision < NAMES_ANSWERS {
-            true => named.into(),
-            false => id.to_string(),
-        }
+        if is_own || self.facts.revision < NAMES_ANSWERS { named.into() } else { id.to_string() }
     }
 
     fn say_answer(&mut self, answer: &ModelAnswer) {

@@ -52,9 +52,10 @@ impl Turn {
     /// The model in use is asked as the settings say.
     pub(super) fn begin_asking(&mut self) {
         let settings = self.settings();
-        let most = match self.is_primary() {
-            true => u32::MAX,
-            false => model_limits(&settings, &self.link().model).max_output,
+        let most = if self.is_primary() {
+            u32::MAX
+        } else {
+            model_limits(&settings, &self.link().model).max_output
         };
         let streamed = self.facts.streams;
         let most = if streamed { most } else { most.min(WHOLE_MAX_TOKENS) };
@@ -244,10 +245,8 @@ impl Turn {
         let text = format!("{}: {}", failure.class.code(), failure.message);
         self.remember(Message::mark(id, Block::error(&text)));
         let overflow = [FailureClass::ContextOverflow, FailureClass::OutputOverflow];
-        let end = match overflow.contains(&failure.class) {
-            true => RunEnd::PromptTooLong,
-            false => RunEnd::Error,
-        };
+        let end =
+            if overflow.contains(&failure.class) { RunEnd::PromptTooLong } else { RunEnd::Error };
         self.end_with(end, Some(text));
         self.state.model.failed = Some(failure.class);
         let attempts = self.state.model.turn_attempts;

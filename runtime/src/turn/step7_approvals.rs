@@ -88,10 +88,7 @@ impl Turn {
             is_notified: false,
             denial: None,
         });
-        match is_recorded {
-            true => self.once_recorded(Then::Consult),
-            false => self.consult(),
-        }
+        if is_recorded { self.once_recorded(Then::Consult) } else { self.consult() }
     }
 
     /// Asks the next handler. A question under rules or a mode that no longer hold is judged anew.
@@ -298,9 +295,10 @@ impl Turn {
             return;
         }
         let overrides = &self.memory.overrides;
-        self.state.gate_setup = Some(match overrides.is_empty() {
-            true => Arc::clone(&derived_settings.gate),
-            false => Arc::new(derived_settings.gate_with(overrides, &self.facts)),
+        self.state.gate_setup = Some(if overrides.is_empty() {
+            Arc::clone(&derived_settings.gate)
+        } else {
+            Arc::new(derived_settings.gate_with(overrides, &self.facts))
         });
     }
 

@@ -144,9 +144,10 @@ impl Turn {
 
     /// The event that the end of a run fires.
     fn end_event(&self) -> HookEvent {
-        match self.facts.agent.is_some() && AGENTS_APART <= self.facts.revision {
-            true => HookEvent::SubagentStop,
-            false => HookEvent::Stop,
+        if self.facts.agent.is_some() && AGENTS_APART <= self.facts.revision {
+            HookEvent::SubagentStop
+        } else {
+            HookEvent::Stop
         }
     }
 }

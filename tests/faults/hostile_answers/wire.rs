@@ -232,9 +232,10 @@ fn base64(bytes: &[u8]) -> String {
         let byte = |at: usize| u32::from(three.get(at).copied().unwrap_or(0));
         let bits = byte(0) << 16 | byte(1) << 8 | byte(2);
         for place in 0..4 {
-            match place <= three.len() {
-                true => text.push(char::from(SIGNS[(bits >> (18 - 6 * place) & 63) as usize])),
-                false => text.push('='),
+            if place <= three.len() {
+                text.push(char::from(SIGNS[(bits >> (18 - 6 * place) & 63) as usize]))
+            } else {
+                text.push('=')
             }
         }
     }

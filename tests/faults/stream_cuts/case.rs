@@ -107,13 +107,12 @@ impl Case {
     /// seed. The two endings take turns; with [`BOTH`] set, each place has both.
     pub(crate) fn cuts(&self) -> Vec<StreamCut> {
         let n = self.bytes.len();
-        let places: Vec<usize> = match self.is_large() {
-            false => (0..=n).collect(),
-            true => {
-                let mut drawn = BTreeSet::new();
-                let places = draws(0x5EED).map(|it| (it % (n as u64 + 1)) as usize);
-                places.filter(|it| drawn.insert(*it)).take(CUTS_OF_LARGE).collect()
-            }
+        let places: Vec<usize> = if self.is_large() {
+            let mut drawn = BTreeSet::new();
+            let places = draws(0x5EED).map(|it| (it % (n as u64 + 1)) as usize);
+            places.filter(|it| drawn.insert(*it)).take(CUTS_OF_LARGE).collect()
+        } else {
+            (0..=n).collect()
         };
         let endings = [Ending::Proper, Ending::Reset];
         let both = cuts_both_ways();

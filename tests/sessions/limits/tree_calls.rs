@@ -71,9 +71,12 @@ async fn answer_is_not_asked_for_again_with_a_ceiling_that_the_limit_has_no_room
         [(60_000, RunEnd::TreeLimit, 1), (120_000, RunEnd::NoPendingTools, 2)]
     {
         let place = TestDirs::new();
-        let model = model(|asked| match asked.body["max_tokens"] == 30_000 {
-            true => text("done").stops("max_tokens"),
-            false => text("done"),
+        let model = model(|asked| {
+            if asked.body["max_tokens"] == 30_000 {
+                text("done").stops("max_tokens")
+            } else {
+                text("done")
+            }
         });
         let ennead = place.start(&model).await;
         let options = place

@@ -264,9 +264,8 @@ async fn model_call_that_crashes_counts_as_its_worst_case_and_is_not_made_again_
 #[tokio::test(start_paused = true)]
 async fn model_call_that_crashes_before_it_was_sent_counts_as_nothing() {
     let place = TestDirs::new();
-    let model = model(|asked| match asked.streamed() {
-        true => text("still here"),
-        false => Reply::body(200, "not a message"),
+    let model = model(|asked| {
+        if asked.streamed() { text("still here") } else { Reply::body(200, "not a message") }
     });
     let (ennead, barrier) =
         start_with(place.options(&model).governor(one_at_a_time()), &model).await;

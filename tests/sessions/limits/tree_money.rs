@@ -21,9 +21,12 @@ const PRICED: &str = "claude-sonnet-5";
 /// Has an agent do something in each turn; no two answers are equal.
 fn delegating() -> Arc<Scripted> {
     let n = AtomicUsize::new(0);
-    model(move |asked| match asked.is_agent() {
-        true => text(&format!("found {}", n.fetch_add(1, Ordering::SeqCst))).measured(),
-        false => call(&format!("a{}", asked.n_answers()), "Agent", agent("look")).measured(),
+    model(move |asked| {
+        if asked.is_agent() {
+            text(&format!("found {}", n.fetch_add(1, Ordering::SeqCst))).measured()
+        } else {
+            call(&format!("a{}", asked.n_answers()), "Agent", agent("look")).measured()
+        }
     })
 }
 

@@ -83,9 +83,12 @@ async fn what_is_left_can_be_used_after_a_resume() {
 async fn agents_of_an_earlier_process_are_counted() {
     let place = TestDirs::new();
     first(&place).await;
-    let model = model(|asked| match asked.results().iter().any(|it| it.0 == "b") {
-        false => call("b", "Agent", agent("look")),
-        true => text("done"),
+    let model = model(|asked| {
+        if asked.results().iter().any(|it| it.0 == "b") {
+            text("done")
+        } else {
+            call("b", "Agent", agent("look"))
+        }
     });
     let outcome = run(&place, &model, session(&place, json!({"maxInTree": 1}))).await;
     assert_eq!((outcome.text.as_str(), place.sidechains().len()), ("done", 1));

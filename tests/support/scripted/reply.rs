@@ -238,10 +238,13 @@ impl Reply {
         match &self.body {
             Body::Text(text) => (text.as_bytes().into(), "application/json"),
             Body::Bytes { bytes, content_type } => (Cow::Borrowed(bytes), content_type),
-            Body::Message(message) => match asked.streamed() {
-                true => (message_stream::stream(message, asked).into(), "text/event-stream"),
-                false => (message_stream::whole(message, asked).into(), "application/json"),
-            },
+            Body::Message(message) => {
+                if asked.streamed() {
+                    (message_stream::stream(message, asked).into(), "text/event-stream")
+                } else {
+                    (message_stream::whole(message, asked).into(), "application/json")
+                }
+            }
             Body::Paced(_) => (Cow::Borrowed(b""), "text/event-stream"),
         }
     }

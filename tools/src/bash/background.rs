@@ -6,7 +6,7 @@
 use std::{
     fmt,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc, Mutex, MutexGuard,
         atomic::{AtomicBool, Ordering},
     },
     time::Duration,
@@ -26,6 +26,7 @@ use super::{
     process::{Ending, Followed, Running},
     unread::{Unread, read},
 };
+use crate::locked::Locked as _;
 
 /// A command in the background.
 #[derive(Clone, Debug)]
@@ -171,7 +172,7 @@ async fn go_on(shell: &ShellParts, mut running: Running, limit: Option<Duration>
 impl ShellParts {
     fn lock(&self) -> MutexGuard<'_, Printed> {
         // Nothing in here can be left half done.
-        self.printed.lock().unwrap_or_else(PoisonError::into_inner)
+        self.printed.locked()
     }
 
     /// Takes how much was printed.

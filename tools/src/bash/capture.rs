@@ -15,6 +15,8 @@ use tokio::{
     io::AsyncWriteExt,
 };
 
+use ennead_runtime::saturating::Saturating as _;
+
 /// Bytes of output that are kept in a file.
 const MAX_FILE_BYTES: u64 = 64 << 20;
 
@@ -133,7 +135,7 @@ impl Capture {
 
     async fn write(&mut self, bytes: &[u8]) {
         let left = MAX_FILE_BYTES.saturating_sub(self.n_written);
-        let part = &bytes[..bytes.len().min(usize::try_from(left).unwrap_or(usize::MAX))];
+        let part = &bytes[..bytes.len().min(usize::saturating(left))];
         let Some(file) = &mut self.file else { return };
         let mut written = file.write_all(part).await;
         if self.is_followed && written.is_ok() {

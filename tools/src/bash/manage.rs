@@ -16,6 +16,7 @@ use serde_json::json;
 
 use super::number;
 use crate::built_in::{BuiltIn, BuiltInCall};
+use ennead_runtime::saturating::Saturating as _;
 
 /// Characters of new output that are shown by default.
 const DEFAULT_OUTPUT_CHARS: u64 = 32_000;
@@ -81,7 +82,7 @@ impl BuiltIn for BashOutput {
         let max_chars = number(&context, "TASK_MAX_OUTPUT_LENGTH")
             .unwrap_or(DEFAULT_OUTPUT_CHARS)
             .clamp(1, MAX_OUTPUT_CHARS);
-        let max_chars = usize::try_from(max_chars).unwrap_or(usize::MAX);
+        let max_chars = usize::saturating(max_chars);
         match shell.new_output(call.input.filter, max_chars).await {
             Ok(mut output) => {
                 let take = std::mem::replace(&mut output.take, Box::new(|| ()));

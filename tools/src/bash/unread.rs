@@ -8,6 +8,7 @@ use ennead_runtime::ports::shells::{NewOutput, ShellStatus};
 use regex::bytes::{Regex, RegexBuilder};
 
 use crate::output::tail;
+use ennead_runtime::saturating::Saturating as _;
 
 /// Characters of a filter.
 const MAX_FILTER_CHARS: usize = 1000;
@@ -61,7 +62,7 @@ pub(super) fn read(
     };
     let read_until = read_until.map_err(|error| format!("its output cannot be read: {error}"))?;
     if 0 < unread.n_lost {
-        let n_last = usize::try_from(unread.n_lost).unwrap_or(usize::MAX).min(unread.tail.len());
+        let n_last = usize::saturating(unread.n_lost).min(unread.tail.len());
         let last = &unread.tail[unread.tail.len() - n_last..];
         match &filter {
             None => excerpt.push(last),
@@ -118,7 +119,7 @@ fn matching(
     let mut bytes = vec![0; PIECE_BYTES];
     let mut at = unread.from;
     while at < unread.until {
-        let left = usize::try_from(unread.until - at).unwrap_or(usize::MAX);
+        let left = usize::saturating(unread.until - at);
         let piece = &mut bytes[..left.min(PIECE_BYTES)];
         let n_read = read_at(file, piece, at)?;
         let is_cut_off = n_read < piece.len();

@@ -6,10 +6,12 @@
 
 use std::{
     collections::BTreeSet,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard},
 };
 
 use serde::Deserialize;
+
+use crate::locked::Locked as _;
 
 /// The key that a line must have to be looked at.
 const KEY: &[u8] = b"\"taskSupport\"";
@@ -47,7 +49,7 @@ impl TaskTools {
 
     fn lock(&self) -> MutexGuard<'_, Option<BTreeSet<String>>> {
         // Every change is whole before the next call.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.locked()
     }
 }
 

@@ -19,7 +19,7 @@ use std::{
     },
     process::{Command, ExitCode, Stdio},
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc, Mutex, MutexGuard,
         atomic::{AtomicBool, AtomicI32, Ordering},
     },
     thread::JoinHandle,
@@ -37,10 +37,12 @@ use super::{
     link::{self, ASK_TO_END, Report},
     sweep::{self, SweepTarget},
 };
+use crate::locked::Locked as _;
 use crate::{
     helper::{self, FIRST, NAME, OUTER, PROBE, PROBE_PROCESSES},
     sandbox,
 };
+use ennead_runtime::saturating::Saturating as _;
 
 /// Is the reaper, if this process was started as one, and gives its exit code. To be called before
 /// anything else by the `main` of a program whose commands are to leave nothing behind:
@@ -157,10 +159,7 @@ fn stand_outside(words: impl Iterator<Item = OsString>) -> io::Result<()> {
     rustix::stdio::dup2_stdin(&null)?;
     rustix::stdio::dup2_stdout(&null)?;
     rustix::stdio::dup2_stderr(&null)?;
-    match first.wait()?.success() {
-        true => Ok(()),
-        false => Err(io::ErrorKind::Other.into()),
-    }
+    if first.wait()?.success() { Ok(()) } else { Err(io::ErrorKind::Other.into()) }
 }
 
 /// The way to the one that started us.
@@ -268,7 +267,7 @@ impl ReaperThreads {
             let first = self.first.load(Ordering::SeqCst);
             let swept = sweep::end_all(SweepTarget::Below(getpid().as_raw_pid()));
             let others = swept.n_ended.saturating_sub(usize::from(first != 0));
-            n_left += u32::try_from(others).unwrap_or(u32::MAX);
+            n_left += u32::saturating(others);
             if swept.n_spared != 0 {
                 // They cannot be ended, and will not be waited for.
                 if first == 0 {
@@ -289,5 +288,5 @@ impl ReaperThreads {
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     // Nothing in here can be left half done.
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+    mutex.locked()
 }

@@ -68,9 +68,10 @@ pub(super) fn end_all(whose: SweepTarget<'_>) -> Swept {
         // finds any, there is none left to start another.
         let look = whose.look();
         if look.found.is_subset(&spared) {
-            match look.is_unclear && n_unclear < UNCLEAR_LOOKS {
-                true => n_unclear += 1,
-                false => n_empty += 1,
+            if look.is_unclear && n_unclear < UNCLEAR_LOOKS {
+                n_unclear += 1
+            } else {
+                n_empty += 1
             }
             thread::sleep(PAUSE);
             continue;

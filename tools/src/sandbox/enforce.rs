@@ -63,9 +63,10 @@ fn restrict(policy: &SandboxPolicy) -> Result<(), Box<dyn std::error::Error + Se
     }
     let mut rules = rules.create()?;
     for grant in files::grants(policy)? {
-        let rights = match grant.is_writable {
-            true => AccessFs::from_all(RIGHTS),
-            false => AccessFs::from_read(RIGHTS),
+        let rights = if grant.is_writable {
+            AccessFs::from_all(RIGHTS)
+        } else {
+            AccessFs::from_read(RIGHTS)
         };
         // A device is used by reading and writing alone.
         let without = if grant.is_directory {

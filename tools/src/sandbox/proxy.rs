@@ -27,6 +27,7 @@ use tokio::{
 };
 
 use self::request::{Refusal, Request};
+use ennead_runtime::saturating::Saturating as _;
 
 /// Connections of one command at a time: a browser has six for each host, package managers up to fifty.
 /// More wait to be accepted.
@@ -180,7 +181,7 @@ async fn pass(
         return Ok(());
     };
     server.write_all(plain.head.as_bytes()).await?;
-    let n_here = rest.len().min(usize::try_from(plain.body).unwrap_or(usize::MAX));
+    let n_here = rest.len().min(usize::saturating(plain.body));
     server.write_all(&rest[..n_here]).await?;
     let (from_client, mut to_client) = client.split();
     let (mut from_server, mut to_server) = server.split();

@@ -10,11 +10,12 @@ use std::{
     collections::HashMap,
     io::Read,
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex},
 };
 
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
 
+use crate::locked::Locked as _;
 use crate::{globs, paths};
 
 /// Bytes of one ignore file that are read.
@@ -79,7 +80,7 @@ impl Ignored {
 
     fn level(&self, directory: &Path) -> Arc<IgnoreLevel> {
         // Every change is one insertion.
-        let mut levels = self.levels.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut levels = self.levels.locked();
         let mut missing = Vec::new();
         let mut above = None;
         for directory in directory.ancestors() {
@@ -104,9 +105,10 @@ impl Ignored {
         IgnoreLevel {
             ignore: if is_all { read(".ignore") } else { Gitignore::empty() },
             gitignore: read(".gitignore"),
-            exclude: match is_all && is_repository {
-                true => read(".git/info/exclude"),
-                false => Gitignore::empty(),
+            exclude: if is_all && is_repository {
+                read(".git/info/exclude")
+            } else {
+                Gitignore::empty()
             },
             is_repository,
             above,

@@ -21,6 +21,7 @@ use self::{
 };
 use super::{BenchError, meters::process_cpu};
 use crate::demo_load::resident_kib;
+use ennead_runtime::saturating::Saturating as _;
 
 /// How often quiet and loud take turns.
 const ROUNDS: u32 = 3;
@@ -115,7 +116,7 @@ impl Isolated {
     /// The 99th percentile of loud times, in hundredths of that of quiet ones.
     pub fn percent_p99(&self) -> u64 {
         let quiet = self.quiet.p99.as_micros().max(1);
-        u64::try_from(self.loud.p99.as_micros() * 100 / quiet).unwrap_or(u64::MAX)
+        u64::saturating(self.loud.p99.as_micros() * 100 / quiet)
     }
 }
 
@@ -154,7 +155,7 @@ async fn measure(
             return Err(BenchError::Gone);
         }
     }
-    let n_good = usize::try_from((n_tenants - n_loud) * per_tenant).unwrap_or(usize::MAX);
+    let n_good = usize::saturating((n_tenants - n_loud) * per_tenant);
     let good: Vec<Guest> = interleaved(guests.drain(..n_good).collect(), per_tenant);
     let loud = guests;
     let open_kib = resident_kib();
@@ -183,7 +184,7 @@ async fn measure(
     let misbehaved = Misbehaviour::ALL.into_iter().zip(n_misbehaved).enumerate();
     let misbehaved = misbehaved.map(|(at, (how, n_runs))| {
         let n_tenants = (0..n_loud as usize).filter(|it| it % 4 == at).count();
-        Misbehaved { how, n_tenants: u32::try_from(n_tenants).unwrap_or(u32::MAX), n_runs }
+        Misbehaved { how, n_tenants: u32::saturating(n_tenants), n_runs }
     });
     Ok(Isolated {
         debug_build: cfg!(debug_assertions),

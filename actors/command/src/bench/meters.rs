@@ -17,6 +17,8 @@ use ennead_runtime::ports::{
 use futures::stream;
 use rustix::time::{ClockId, clock_gettime};
 
+use ennead_runtime::saturating::Saturating as _;
+
 /// Processor time of all threads of this process.
 pub(super) fn process_cpu() -> Duration {
     cpu(ClockId::ProcessCPUTime)
@@ -47,7 +49,7 @@ impl ModelTime {
 
     fn add(&self, wall: Duration, cpu: Duration) {
         for (sum, more) in [(&self.wall_ns, wall), (&self.cpu_ns, cpu)] {
-            sum.fetch_add(u64::try_from(more.as_nanos()).unwrap_or(u64::MAX), Ordering::Relaxed);
+            sum.fetch_add(u64::saturating(more.as_nanos()), Ordering::Relaxed);
         }
     }
 }

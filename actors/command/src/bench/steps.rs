@@ -18,6 +18,7 @@ use super::{
     samples::{as_us, median},
     stage::{CALLS, RUNS_PER_SESSION, Stage, StageMeters, answered, close},
 };
+use ennead_runtime::saturating::Saturating as _;
 
 use crate::demo::is_last;
 
@@ -108,7 +109,7 @@ async fn measure_here(n_turns: u32) -> Result<Vec<StepCost>, BenchError> {
     let costs = Step::ALL.into_iter().zip(&mut with_call).zip(&mut answer);
     let costs = costs.map(|((step, with_call), answer)| StepCost {
         step,
-        n_turns: u32::try_from(answer.len()).unwrap_or(u32::MAX),
+        n_turns: u32::saturating(answer.len()),
         with_call: median(with_call),
         answer: median(answer),
     });

@@ -7,9 +7,10 @@ use super::Outcome;
 /// Equal to `expected`, or to one of `also_ok`.
 pub(super) fn accepted(case: &Value, got: Value) -> Outcome {
     let also_ok = case["also_ok"].as_array().is_some_and(|it| it.contains(&got));
-    let compared = match also_ok || case["expected"] == got {
-        true => Ok(()),
-        false => Err(format!("{got}, not {}", case["expected"])),
+    let compared = if also_ok || case["expected"] == got {
+        Ok(())
+    } else {
+        Err(format!("{got}, not {}", case["expected"]))
     };
     (got, compared)
 }

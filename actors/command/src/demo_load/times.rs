@@ -83,14 +83,17 @@ mod tests {
     #[test]
     fn tools_that_overlap_are_taken_off_once() {
         let ms = Duration::from_millis;
-        let tool = |start: bool| match start {
-            true => Event::ToolStarted { call: "c".into(), tool: "Grep".into() },
-            false => Event::ToolFinished {
-                call: "c".into(),
-                tool: "Grep".into(),
-                is_error: false,
-                text: "".into(),
-            },
+        let tool = |start: bool| {
+            if start {
+                Event::ToolStarted { call: "c".into(), tool: "Grep".into() }
+            } else {
+                Event::ToolFinished {
+                    call: "c".into(),
+                    tool: "Grep".into(),
+                    is_error: false,
+                    text: "".into(),
+                }
+            }
         };
         let mut times = ConversationTimes::default();
         times.observe(&Event::RunStarted { run: "r".into() }, ms(0));

@@ -10,7 +10,7 @@ use std::{
     io::{self, Write},
     os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt},
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard},
 };
 
 use ennead::{
@@ -21,6 +21,8 @@ use ennead_runtime::{digest::Digest, tool::ToolErrorKind};
 use ennead_tools::source_file::{ReadError, open_chosen};
 use serde::{Deserialize, Serialize};
 use tokio::task::spawn_blocking;
+
+use ennead_tools::locked::Locked as _;
 
 /// Tools whose changes are kept.
 const CHANGING: [&str; 2] = ["Edit", "Write"];
@@ -99,9 +101,10 @@ impl Checkpoints {
     #[must_use]
     pub fn watching(&self, tools: Vec<Arc<dyn Tool>>) -> Vec<Arc<dyn Tool>> {
         let watched = |tool: Arc<dyn Tool>| -> Arc<dyn Tool> {
-            match CHANGING.contains(&tool.spec().name.as_str()) {
-                true => Arc::new(CheckpointedTool { tool, checkpoints: self.clone() }),
-                false => tool,
+            if CHANGING.contains(&tool.spec().name.as_str()) {
+                Arc::new(CheckpointedTool { tool, checkpoints: self.clone() })
+            } else {
+                tool
             }
         };
         tools.into_iter().map(watched).collect()
@@ -153,7 +156,7 @@ impl Checkpoints {
     }
 
     fn lock(&self) -> MutexGuard<'_, History> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.locked()
     }
 }
 
@@ -228,9 +231,10 @@ impl History {
                 let copy = self.directory.join(digest.to_string());
                 let bytes = fs::read(&copy)
                     .map_err(|error| RewindError::Io { path: copy.clone(), error })?;
-                match Digest::of(&bytes) == *digest {
-                    true => Ok(Some((bytes, *mode))),
-                    false => Err(RewindError::NotKept(path.to_owned())),
+                if Digest::of(&bytes) == *digest {
+                    Ok(Some((bytes, *mode)))
+                } else {
+                    Err(RewindError::NotKept(path.to_owned()))
                 }
             }
         }

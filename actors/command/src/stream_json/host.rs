@@ -6,13 +6,14 @@
 
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard},
 };
 
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 
 use super::pipe::Output;
+use ennead_tools::locked::Locked as _;
 
 /// The program, as one that can be asked. Clones ask the same one.
 #[derive(Clone, Debug)]
@@ -98,7 +99,7 @@ impl Host {
 
     fn state(&self) -> MutexGuard<'_, HostState> {
         // Every change is one step.
-        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.state.locked()
     }
 }
 

@@ -9,7 +9,7 @@ use std::{
     fs::{self, File},
     io::{self, BufRead, BufReader, Seek, SeekFrom},
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex},
     time::Duration,
 };
 
@@ -17,6 +17,7 @@ use serde_json::{Value, json};
 use tokio::{task::spawn_blocking, time::interval};
 
 use super::pipe::Output;
+use ennead_tools::locked::Locked as _;
 
 /// Time between two looks while a run is under way.
 const PAUSE: Duration = Duration::from_millis(250);
@@ -57,7 +58,7 @@ impl Mirror {
 
     /// Goes on with another session, if it is one, from its first line.
     pub(super) fn follow(&self, transcript: &Path) {
-        let mut files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut files = self.files.locked();
         if files.transcript != transcript {
             *files = Files { transcript: transcript.to_owned(), shown: BTreeMap::new() };
         }
@@ -68,7 +69,7 @@ impl Mirror {
         let mirror = self.clone();
         // A transcript that cannot be read any more is shown no further.
         let _shown = spawn_blocking(move || {
-            let mut files = mirror.files.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut files = mirror.files.locked();
             files.frames(&mut |frame| mirror.output.write(frame));
         })
         .await;

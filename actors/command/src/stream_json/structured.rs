@@ -5,7 +5,7 @@
 //! about it. The first value that fits ends the run, and is its result.
 
 use std::{
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard},
     time::Duration,
 };
 
@@ -16,6 +16,8 @@ use ennead::{
 };
 use ennead_runtime::tool::ToolErrorKind;
 use serde_json::{Value, json};
+
+use ennead_tools::locked::Locked as _;
 
 /// The tool that takes the answer.
 const NAME: &str = "StructuredOutput";
@@ -116,9 +118,10 @@ impl Structured {
         let failed = move |_: HookInput| {
             let is_over = MAX_TRIES <= told.state().n_failed;
             async move {
-                match is_over {
-                    true => HookReply::stop("no answer fits the schema"),
-                    false => HookReply::proceed(),
+                if is_over {
+                    HookReply::stop("no answer fits the schema")
+                } else {
+                    HookReply::proceed()
                 }
             }
         };
@@ -128,9 +131,10 @@ impl Structured {
             state.n_failed += 1;
             let is_over = MAX_TRIES <= state.n_failed;
             async move {
-                match is_over {
-                    true => HookReply::stop("no answer was given in the form that was asked for"),
-                    false => HookReply::deny(format!("Call the tool {NAME} with the answer.")),
+                if is_over {
+                    HookReply::stop("no answer was given in the form that was asked for")
+                } else {
+                    HookReply::deny(format!("Call the tool {NAME} with the answer."))
                 }
             }
         };
@@ -171,6 +175,6 @@ impl Structured {
 
     fn state(&self) -> MutexGuard<'_, Collected> {
         // Every change is one step.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.locked()
     }
 }

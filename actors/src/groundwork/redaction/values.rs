@@ -1,6 +1,6 @@
 //! The values that are secrets in a session.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use ennead_runtime::{
     redaction::{Patterns, SecretValue},
@@ -9,6 +9,7 @@ use ennead_runtime::{
 
 use super::Redaction;
 use crate::{groundwork::merging, options::Endpoint, world::environment::Environment};
+use ennead_tools::locked::Locked as _;
 
 /// Parts of the keys that say what is secret, in each of their spellings, and of the variables that
 /// settings set.
@@ -47,13 +48,11 @@ impl PatternsInUse {
     ) -> Redaction {
         // Most files say nothing of it, and merging is not for nothing.
         let speaks = |it: &LayerText| SPEAKING.iter().any(|word| it.text.contains(word));
-        let merged_anew = match read.iter().any(speaks) {
-            true => {
-                let order =
-                    MergeOrder::new(&Arc::default()).with(layers.to_vec()).with(read.to_vec());
-                merging::merged(order).await
-            }
-            false => None,
+        let merged_anew = if read.iter().any(speaks) {
+            let order = MergeOrder::new(&Arc::default()).with(layers.to_vec()).with(read.to_vec());
+            merging::merged(order).await
+        } else {
+            None
         };
         let merged = merged_anew.unwrap_or(merged);
         let settings = &merged.resolved.settings;
@@ -64,7 +63,7 @@ impl PatternsInUse {
     /// Returns the patterns for these values.
     fn of(&self, values: Vec<SecretValue>) -> Arc<Patterns> {
         // Whole values are put in, so a panic elsewhere spoils nothing.
-        let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last = self.0.locked();
         match &*last {
             Some((known, patterns)) if *known == values => Arc::clone(patterns),
             _ => {

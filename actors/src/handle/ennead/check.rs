@@ -79,9 +79,10 @@ impl Ennead {
         looked.first.take_if(|it| MAX_KEPT < it.layers.iter().map(|it| it.text.len()).sum());
         let Some(merged) = merged else { return Ok(looked) };
         looked.notice = check_sandbox(merged.settings.sandbox).await?;
-        match has_model || merged.provenance.contains_key("model") {
-            true => Ok(looked),
-            false => Err(OpenError::NoModel { provider: options.endpoint.provider.clone() }),
+        if has_model || merged.provenance.contains_key("model") {
+            Ok(looked)
+        } else {
+            Err(OpenError::NoModel { provider: options.endpoint.provider.clone() })
         }
     }
 }

@@ -87,9 +87,10 @@ impl Ennead {
                 .collect(),
             agents: Arc::default(),
             agent_types: std::mem::take(&mut options.agent_types),
-            handler: match options.approver.is_some() || options.answers_by_handle {
-                true => Handler::Approver,
-                false => Handler::None,
+            handler: if options.approver.is_some() || options.answers_by_handle {
+                Handler::Approver
+            } else {
+                Handler::None
             },
             has_policy: options.policy.is_some(),
             may_bypass: options.may_bypass

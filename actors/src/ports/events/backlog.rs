@@ -24,6 +24,7 @@ use std::collections::VecDeque;
 use ennead_runtime::event::{Event, Numbered, Weight};
 
 use super::group::{Group, Key};
+use ennead_runtime::saturating::Saturating as _;
 
 /// Events that wait for one listener at most (MDL-3).
 pub const CAPACITY: usize = 1000;
@@ -106,9 +107,10 @@ impl Backlog {
         }
         let key = Key::of(event);
         if self.waiting.len() < JOIN_FROM && self.n_bytes < MAX_BYTES / 2 {
-            match key.as_ref().is_some_and(|it| self.elided.contains(it)) {
-                true => self.leave_out(seq, 1),
-                false => self.add_light(seq, event, key),
+            if key.as_ref().is_some_and(|it| self.elided.contains(it)) {
+                self.leave_out(seq, 1)
+            } else {
+                self.add_light(seq, event, key)
             }
             return Ok(());
         }
@@ -179,7 +181,7 @@ impl Backlog {
 
     /// Joins an event to the one that waits at `place`; whether that could be done.
     fn join(&mut self, place: u64, seq: u64, event: &Event) -> bool {
-        let at = usize::try_from(place - self.n_read).unwrap_or(usize::MAX);
+        let at = usize::saturating(place - self.n_read);
         let Some(waiting) = self.waiting.get_mut(at) else { return false };
         let before = waiting.n_bytes();
         match text_of(event) {

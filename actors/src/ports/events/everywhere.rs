@@ -10,7 +10,7 @@ use std::{
     future::poll_fn,
     pin::Pin,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc, Mutex, MutexGuard,
         atomic::{AtomicUsize, Ordering},
     },
     task::{Context, Poll, Waker},
@@ -23,6 +23,8 @@ use ennead_runtime::{
     time::Timestamp,
 };
 use futures::Stream;
+
+use ennead_tools::locked::Locked as _;
 
 /// Events that wait for one reader at most.
 const CAPACITY: usize = 10_000;
@@ -122,7 +124,7 @@ impl EventsOfAll {
 
     /// A panic while the lock was held leaves valid state: every change is one step.
     fn lock(&self) -> MutexGuard<'_, AllState> {
-        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.state.locked()
     }
 }
 

@@ -6,7 +6,7 @@
 use std::{
     collections::{BTreeMap, VecDeque},
     fmt,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard},
 };
 
 use ennead_runtime::{
@@ -23,6 +23,7 @@ use tokio_util::{
 
 use super::files;
 use crate::{session::context::SessionContext, turn::turn_supervisor::TurnMsg};
+use ennead_tools::locked::Locked as _;
 
 /// Ended questions whose names are remembered, so that who answers late learns why.
 const REMEMBERED: usize = 1024;
@@ -155,9 +156,10 @@ impl Approvals {
         let entry = book.open.get_mut(&key.id);
         let entry = entry.filter(|it| of.is_none_or(|session| it.question.session == *session));
         let Some(entry) = entry else {
-            return Err(match is_ended {
-                true => AnswerError::Answered(key.id.clone()),
-                false => AnswerError::Unknown(key.id.clone()),
+            return Err(if is_ended {
+                AnswerError::Answered(key.id.clone())
+            } else {
+                AnswerError::Unknown(key.id.clone())
             });
         };
         entry.question.accepts(key, entry.route.shared.world.clock.now())?;
@@ -174,7 +176,7 @@ impl Approvals {
 
     fn book(&self) -> MutexGuard<'_, QuestionBook> {
         // Every change is whole before the lock goes, so a panic elsewhere spoils nothing.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.locked()
     }
 }
 

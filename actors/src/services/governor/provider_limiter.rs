@@ -8,7 +8,7 @@
 use std::{
     collections::BTreeMap,
     fmt,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard},
 };
 
 use ennead_runtime::{
@@ -25,6 +25,8 @@ use tokio::{
 };
 
 use super::GovernorMsg;
+use ennead_runtime::saturating::Saturating as _;
+use ennead_tools::locked::Locked as _;
 
 /// Starts the actor of a limiter in one place.
 #[derive(Clone)]
@@ -91,7 +93,7 @@ pub(crate) struct Parked {
 
 /// Locks, also after a panic: what is locked here is whole after every step.
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+    mutex.locked()
 }
 
 impl ProviderLimiter {
@@ -120,7 +122,7 @@ impl ProviderLimiter {
 
     /// Milliseconds on its clock.
     pub(super) fn now(&self) -> u64 {
-        u64::try_from(self.0.start.elapsed().as_millis()).unwrap_or(u64::MAX)
+        u64::saturating(self.0.start.elapsed().as_millis())
     }
 
     /// Returns the name of the provider.
@@ -164,9 +166,10 @@ impl ProviderLimiter {
         request: CallRequest,
     ) -> (CallPermit, Option<GovernorOutput>, Option<UnboundedReceiver<GovernorOutput>>) {
         let limits = &self.0.limits;
-        let patience_ms = match request.has_other_provider {
-            true => limits.max_park_with_fallback_ms,
-            false => limits.max_park_ms,
+        let patience_ms = if request.has_other_provider {
+            limits.max_park_with_fallback_ms
+        } else {
+            limits.max_park_ms
         };
         let now = self.now();
         let mut state = lock(&self.0.state);

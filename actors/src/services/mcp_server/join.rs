@@ -85,10 +85,7 @@ async fn found(
     joined: &mut Joined,
 ) -> Vec<Arc<str>> {
     let mut told = Vec::new();
-    let file = match options.reads_mcp_json {
-        true => of_project(place, &mut told),
-        false => None,
-    };
+    let file = if options.reads_mcp_json { of_project(place, &mut told) } else { None };
     if options.mcp_servers.is_empty() && file.is_none() {
         return told;
     }

@@ -4,7 +4,7 @@ use std::{
     collections::BTreeMap,
     fmt,
     num::NonZeroU32,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard},
     time::Duration,
 };
 
@@ -19,6 +19,7 @@ use tokio::sync::{oneshot, watch};
 
 use super::{McpMsg, Order, Tools};
 use crate::groundwork::mailbox::{Mailbox, Refused};
+use ennead_tools::locked::Locked as _;
 
 /// Calls of a server at once; further ones wait for a slot.
 const WINDOW: NonZeroU32 = NonZeroU32::MIN.saturating_add(31);
@@ -106,7 +107,7 @@ impl SharedServer {
 
     fn lock(&self) -> MutexGuard<'_, ServerRecord> {
         // Nothing in here can be left half done.
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+        self.inner.locked()
     }
 }
 
@@ -164,7 +165,7 @@ impl McpServers {
         start_limit: Duration,
         home: &Arc<dyn ServerHome>,
     ) -> Arc<SharedServer> {
-        let mut servers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut servers = self.0.locked();
         let server = servers.entry(launch).or_insert_with_key(|launch| {
             let inner = ServerRecord {
                 home: Arc::clone(home),

@@ -131,9 +131,10 @@ impl Answered {
         let tell = |it: NotOffered| one_line(&it.to_string()).into();
         joining.told.extend(left_out.into_iter().map(tell));
         for (tool, made) in made {
-            match names.insert(made.spec().name.clone()) {
-                true => joining.tools.push(Arc::new(made)),
-                false => joining.told.push(tell(name_taken(&self.server, tool))),
+            if names.insert(made.spec().name.clone()) {
+                joining.tools.push(Arc::new(made))
+            } else {
+                joining.told.push(tell(name_taken(&self.server, tool)))
             }
         }
         joining

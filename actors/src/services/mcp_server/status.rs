@@ -1,8 +1,10 @@
 //! How far the servers of a session are, for a surface to show.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use ennead_runtime::mcp::state::ServerState;
+
+use ennead_tools::locked::Locked as _;
 
 /// One MCP server of a session.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,6 +46,6 @@ impl SessionServers {
 
     fn lock(&self) -> MutexGuard<'_, Vec<McpServerStatus>> {
         // Nothing in here can be left half done.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.locked()
     }
 }

@@ -7,7 +7,7 @@ mod end;
 use std::{
     collections::{HashSet, VecDeque},
     fs::File,
-    sync::{Arc, PoisonError},
+    sync::Arc,
 };
 
 use ennead_runtime::{
@@ -29,6 +29,7 @@ use crate::{
         transcript_writer::WriteError,
     },
 };
+use ennead_tools::locked::Locked as _;
 
 /// Bytes at the end of a file that are looked at first for the end of the chain.
 const WINDOW: u64 = 64 * 1024;
@@ -156,7 +157,7 @@ impl TranscriptFile {
 
     /// Says that everything up to there was acknowledged.
     pub(crate) fn acknowledge(&self, upto: Checkpoint) {
-        *self.acknowledged.lock().unwrap_or_else(PoisonError::into_inner) = Some(upto);
+        *self.acknowledged.locked() = Some(upto);
     }
 
     /// Whether the next writer is to find a checkpoint.
@@ -300,7 +301,7 @@ impl TranscriptFile {
     }
 
     fn acknowledged(&self) -> Option<Checkpoint> {
-        self.acknowledged.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.acknowledged.locked().clone()
     }
 }
 

@@ -9,6 +9,7 @@ use ennead_runtime::{
 use tokio::time::timeout;
 
 use super::watchdog::Watchdog;
+use ennead_runtime::saturating::Saturating as _;
 
 /// Bytes of an answer that are read where other sessions wait. JSON of this size takes well below a
 /// millisecond, the input of a call included, which is read again at its end. What comes after them
@@ -57,7 +58,7 @@ pub(super) async fn read_error(
     let cut = match read.await {
         Ok(read) => read.err(),
         Err(_) => {
-            let ms = u64::try_from(ERROR_BODY_TIME.as_millis()).unwrap_or(u64::MAX);
+            let ms = u64::saturating(ERROR_BODY_TIME.as_millis());
             Some(failure::from_transport(&TransportError::NoEvent { ms }, String::new()))
         }
     };

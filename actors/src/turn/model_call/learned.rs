@@ -5,7 +5,7 @@
 
 use std::{
     collections::BTreeMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard},
 };
 
 use ennead_runtime::{
@@ -14,6 +14,7 @@ use ennead_runtime::{
 };
 
 use crate::options::Endpoint;
+use ennead_tools::locked::Locked as _;
 
 /// Models that are remembered; further ones are learned by each session.
 const MAX_MODELS: usize = 256;
@@ -62,6 +63,6 @@ impl Learned {
 
     fn lock(&self) -> MutexGuard<'_, KnownLimits> {
         // Whole values are put in, so a panic elsewhere spoils nothing.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.locked()
     }
 }

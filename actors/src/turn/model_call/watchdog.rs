@@ -19,6 +19,7 @@ use futures::TryStreamExt;
 use tokio::time::{Instant, Sleep, sleep_until};
 
 use crate::world::http_limits::HttpLimits;
+use ennead_runtime::saturating::Saturating as _;
 
 /// Of an answer in one piece nothing comes before it is whole, so its beginning is waited for as
 /// long as providers keep a silent connection open: 10 minutes.
@@ -125,7 +126,7 @@ impl Watchdog {
 
     fn overdue(&self, now: Instant) -> Option<TransportError> {
         let wait = self.waits().into_iter().find(|it| self.deadline(*it) <= now)?;
-        let ms = u64::try_from(self.limit(wait).as_millis()).unwrap_or(u64::MAX);
+        let ms = u64::saturating(self.limit(wait).as_millis());
         Some(match wait {
             Wait::Whole => TransportError::Total { ms },
             Wait::Head => TransportError::FirstByte { ms },

@@ -15,6 +15,7 @@ use crate::{
         tool_dispatcher::{DispatcherMsg, ToolDispatcher, ToolDispatcherSetup},
     },
 };
+use ennead_runtime::saturating::Saturating as _;
 
 /// Checks the inputs of calls, at once where that is light.
 pub(super) fn check_inputs(
@@ -22,7 +23,7 @@ pub(super) fn check_inputs(
     myself: &ActorRef<TurnMsg>,
     state: &mut ActiveTurn,
 ) -> Result<Outcome, ActorProcessingErr> {
-    let n_let_in = usize::try_from(state.turn.max_tool_calls().get()).unwrap_or(usize::MAX);
+    let n_let_in = usize::saturating(state.turn.max_tool_calls().get());
     if gate_worker::is_light(&state.shared, &calls) {
         let checked = gate_worker::check(&state.shared, calls, n_let_in);
         return Ok(Outcome::Spawn(ChildToStart::Dispatcher(checked)));

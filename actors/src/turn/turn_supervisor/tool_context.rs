@@ -59,10 +59,7 @@ impl ActiveTurn {
     /// Returns the variables of child processes. A variable with an empty value is removed.
     fn child_env(&self) -> Arc<[(String, String)]> {
         let (env, secret) = (self.turn.env(), &self.shared.secret_variables);
-        match secret.is_empty() {
-            true => env,
-            false => env.iter().chain(secret.iter()).cloned().collect(),
-        }
+        if secret.is_empty() { env } else { env.iter().chain(secret.iter()).cloned().collect() }
     }
 
     /// Returns the directory and the variables that hooks of `event` run with.

@@ -7,7 +7,7 @@
 
 use std::{
     fmt,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard},
     time::Duration,
 };
 
@@ -19,6 +19,7 @@ use thiserror::Error;
 
 use super::trust;
 use crate::world::environment::Environment;
+use ennead_tools::locked::Locked as _;
 
 /// Clients that are kept. reqwest fixes the time for connecting per client, and sessions hardly ever
 /// differ in it.
@@ -156,7 +157,7 @@ impl Pools {
 
     fn lock(&self) -> MutexGuard<'_, KeptPools> {
         // Only whole pools are put in, so a panic elsewhere spoils nothing.
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+        self.kept.locked()
     }
 }
 
@@ -203,10 +204,7 @@ fn client(kind: &Kind, uses_system_proxy: bool) -> Result<reqwest::Client, HttpS
         .http2_keep_alive_timeout(ANSWERS_IN)
         .tcp_nodelay(true)
         .redirect(reqwest::redirect::Policy::none());
-    let builder = match kind.is_near || !uses_system_proxy {
-        true => builder.no_proxy(),
-        false => builder,
-    };
+    let builder = if kind.is_near || !uses_system_proxy { builder.no_proxy() } else { builder };
     // reqwest sends again what a server of HTTP/2 has not looked at, and copies each request for that.
     let builder = match kind.trust {
         Some(_) => builder,

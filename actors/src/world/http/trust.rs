@@ -98,10 +98,7 @@ fn read(variable: &'static str, path: PathBuf) -> Result<Vec<CertificateDer<'sta
     let is_usable = |it: &CertificateDer<'static>| RootCertStore::empty().add(it.clone()).is_ok();
     let found: Vec<_> =
         CertificateDer::pem_slice_iter(&bytes).flatten().filter(is_usable).collect();
-    match found.is_empty() {
-        true => Err(TrustError::NoCertificate { variable, path }),
-        false => Ok(found),
-    }
+    if found.is_empty() { Err(TrustError::NoCertificate { variable, path }) } else { Ok(found) }
 }
 
 /// The error of the TLS library behind a failed connection.

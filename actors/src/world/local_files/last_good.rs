@@ -7,13 +7,15 @@
 use std::{
     collections::BTreeMap,
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex},
 };
 
 use ennead_runtime::{
     permission::Scope,
     step1_settings_resolution::{LayerText, layer::unreadable},
 };
+
+use ennead_tools::locked::Locked as _;
 
 /// Bytes of all texts that are kept; above it they are forgotten, and a file that cannot be read
 /// counts as one that never could.
@@ -61,11 +63,11 @@ impl LastGood {
     }
 
     fn of(&self, path: &Path) -> Option<Arc<str>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).get(path).cloned()
+        self.0.locked().get(path).cloned()
     }
 
     fn keep(&self, path: &Path, text: &str) {
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = self.0.locked();
         kept.remove(path);
         let bytes: usize = kept.values().map(|it| it.len()).sum();
         if MAX_KEPT < bytes.saturating_add(text.len()) {

@@ -63,9 +63,10 @@ impl Breaks {
         }
         let (kind, place) = match n_lines {
             0 if !last.is_whitespace() => {
-                match is_full_stop_of_its_own(last) && may_part(last, c) {
-                    true => (Some(Break::Sentence), end),
-                    false => return None,
+                if is_full_stop_of_its_own(last) && may_part(last, c) {
+                    (Some(Break::Sentence), end)
+                } else {
+                    return None;
                 }
             }
             0 if !may_part(last, c) => return None,

@@ -122,9 +122,10 @@ impl TreeTotals {
 
     fn debit(&mut self, debit: Debit) -> Option<Addressed> {
         let agent = debit.agent.as_ref();
-        let result = match debit.is_first {
-            true => self.tree.debit(agent, &debit.worst),
-            false => self.tree.reserve(agent, &debit.worst),
+        let result = if debit.is_first {
+            self.tree.debit(agent, &debit.worst)
+        } else {
+            self.tree.reserve(agent, &debit.worst)
         };
         if result == Err(LeaseRefused::Reserved) {
             self.waiting.push(debit);

@@ -144,9 +144,10 @@ impl SessionWorld {
                     // What was handed over by then is lost with it.
                     self.lost_up_to = self.lines.keys().copied().max().unwrap_or_default();
                 }
-                let result = match ticket <= self.lost_up_to {
-                    true => Err("the disk is full".into()),
-                    false => Ok(Digest::of(&ticket.to_le_bytes())),
+                let result = if ticket <= self.lost_up_to {
+                    Err("the disk is full".into())
+                } else {
+                    Ok(Digest::of(&ticket.to_le_bytes()))
                 };
                 self.input(SessionInput::Written { ticket, result });
             }

@@ -5,6 +5,7 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use super::ShaperCase;
+use crate::saturating::Saturating as _;
 use crate::{
     block::{Block, BlockKind},
     ids::{EntryId, ToolUseId},
@@ -88,7 +89,7 @@ fn pairs_kept(before: &Messages, after: &Messages) -> bool {
 }
 
 fn newest_kept(case: &ShaperCase, after: &Messages) -> bool {
-    let keep = usize::try_from(case.setup.settings.keep_newest.max(1)).unwrap_or(usize::MAX);
+    let keep = usize::saturating(case.setup.settings.keep_newest.max(1));
     let start = case.messages.len().saturating_sub(keep);
     let new = by_id(after);
     case.messages[start..].iter().all(|old| {

@@ -42,10 +42,8 @@ pub(in super::super) fn encode(
 
 fn parameters(head: &RequestHead) -> String {
     let model = quote(&head.model);
-    let stream = match head.stream {
-        true => r#","stream":true,"stream_options":{"include_usage":true}"#,
-        false => "",
-    };
+    let stream =
+        if head.stream { r#","stream":true,"stream_options":{"include_usage":true}"# } else { "" };
     format!(r#"{{"model":{model},"max_completion_tokens":{}{stream}"#, head.max_tokens)
 }
 
@@ -59,9 +57,10 @@ fn stable(head: &RequestHead) -> String {
             tool.input_schema
         )
     };
-    let tools = match head.tools.is_empty() {
-        true => String::new(),
-        false => format!(r#","tools":[{}]"#, joined(head.tools.iter().map(tool))),
+    let tools = if head.tools.is_empty() {
+        String::new()
+    } else {
+        format!(r#","tools":[{}]"#, joined(head.tools.iter().map(tool)))
     };
     let system = system_text(&head.system)
         .map(|it| format!(r#"{{"role":"system","content":{}}}"#, quote(&it)));
@@ -95,10 +94,7 @@ fn answer(message: &ViewMessage) -> String {
             | BlockKind::Error(_) => {}
         }
     }
-    let content = match texts.is_empty() {
-        true => "null".to_owned(),
-        false => quote(&texts.join("\n\n")),
-    };
+    let content = if texts.is_empty() { "null".to_owned() } else { quote(&texts.join("\n\n")) };
     match (texts.is_empty(), calls.is_empty()) {
         // An answer of reasoning alone: two messages of the user may follow each other here.
         (true, true) => String::new(),

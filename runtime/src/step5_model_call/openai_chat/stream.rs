@@ -87,9 +87,8 @@ impl Chat {
             progress.take_usage(usage, out);
         }
         let shared = |text: Option<WireText<'_>>| text.map(|it| Arc::from(it.0.as_ref()));
-        let name = |known: &Arc<str>, said: Option<WireText<'_>>| match known.is_empty() {
-            true => shared(said).unwrap_or_default(),
-            false => Arc::clone(known),
+        let name = |known: &Arc<str>, said: Option<WireText<'_>>| {
+            if known.is_empty() { shared(said).unwrap_or_default() } else { Arc::clone(known) }
         };
         self.id = name(&self.id, chunk.id);
         self.model = name(&self.model, chunk.model);
@@ -236,9 +235,10 @@ impl Format for Chat {
         // The format has no event names. One that is there belongs to something else, unless it
         // reads like a chunk; and an array would be read like a struct.
         if !data.starts_with('{') {
-            return match data.is_empty() || !event.event.is_empty() {
-                true => Ok(()),
-                false => Err(Broken::malformed("a chunk is no object")),
+            return if data.is_empty() || !event.event.is_empty() {
+                Ok(())
+            } else {
+                Err(Broken::malformed("a chunk is no object"))
             };
         }
         self.read(data, progress, out)

@@ -45,10 +45,8 @@ pub(in super::super) fn encode(
 fn parameters(head: &RequestHead) -> String {
     let model = quote(&head.model);
     let stream = if head.stream { r#","stream":true"# } else { "" };
-    let include = match reasons(&head.model) {
-        true => r#","include":["reasoning.encrypted_content"]"#,
-        false => "",
-    };
+    let include =
+        if reasons(&head.model) { r#","include":["reasoning.encrypted_content"]"# } else { "" };
     let max_tokens = head.max_tokens;
     format!(r#"{{"model":{model},"max_output_tokens":{max_tokens}{stream},"store":false{include}"#)
 }
@@ -74,9 +72,10 @@ fn stable(head: &RequestHead) -> String {
     let instructions = system_text(&head.system)
         .map(|it| format!(r#","instructions":{}"#, quote(&it)))
         .unwrap_or_default();
-    let tools = match head.tools.is_empty() {
-        true => String::new(),
-        false => format!(r#","tools":[{}]"#, joined(head.tools.iter().map(tool))),
+    let tools = if head.tools.is_empty() {
+        String::new()
+    } else {
+        format!(r#","tools":[{}]"#, joined(head.tools.iter().map(tool)))
     };
     format!(r#"{instructions}{tools},"input":["#)
 }

@@ -119,9 +119,10 @@ impl Responses {
         let id = item.id.as_ref().map_or("", |it| it.0.as_ref());
         let is_same = |it: &ItemSlot| {
             it.whole.is_none()
-                && match id.is_empty() || it.item_id.is_empty() {
-                    true => it.index == index,
-                    false => it.item_id == id,
+                && if id.is_empty() || it.item_id.is_empty() {
+                    it.index == index
+                } else {
+                    it.item_id == id
                 }
         };
         let open = self.slots.iter().enumerate().skip(self.first_open);
@@ -186,9 +187,10 @@ impl Responses {
                 let error = response.error.map_or("{}", |it| it.get());
                 let error: Value = serde_json::from_str(error).unwrap_or_default();
                 let broken = failure::from_object(&error, progress.phase);
-                let message = match broken.message.is_empty() {
-                    true => format!("the response has the status `{status}`"),
-                    false => broken.message,
+                let message = if broken.message.is_empty() {
+                    format!("the response has the status `{status}`")
+                } else {
+                    broken.message
                 };
                 return Err(Broken { message, ..broken });
             }

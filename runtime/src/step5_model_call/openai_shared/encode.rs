@@ -95,9 +95,10 @@ impl<'a> UserMessage<'a> {
         for block in &message.blocks {
             match block.kind() {
                 BlockKind::ToolResult { id, text, is_error } => {
-                    let text = match is_error {
-                        true => Cow::Owned(format!("{ERROR_PREFIX}{text}")),
-                        false => Cow::Borrowed(&**text),
+                    let text = if *is_error {
+                        Cow::Owned(format!("{ERROR_PREFIX}{text}"))
+                    } else {
+                        Cow::Borrowed(&**text)
                     };
                     this.results.push((id.as_str(), text));
                     this.media_of_result(id.as_str(), block);
@@ -177,9 +178,10 @@ fn media(block: &Value) -> Option<UserPart<'static>> {
 
 /// The id of a call as it is sent: a longer one than the format takes is replaced by its digest.
 pub(crate) fn sent_id(id: &str, max_chars: usize) -> String {
-    match id.len() <= max_chars {
-        true => quote(id),
-        false => quote(&format!("call_{}", Digest::of(id.as_bytes()))),
+    if id.len() <= max_chars {
+        quote(id)
+    } else {
+        quote(&format!("call_{}", Digest::of(id.as_bytes())))
     }
 }
 

@@ -159,10 +159,7 @@ pub(crate) fn from_response(
     let retry_after_ms =
         is_retryable(class).then(|| retry_after(headers, now).or_else(wait)).flatten();
     let class = or_quota(class, retry_after_ms);
-    let message = match said.message.is_empty() {
-        true => shown(title(&text)),
-        false => said.message,
-    };
+    let message = if said.message.is_empty() { shown(title(&text)) } else { said.message };
     let partial_text = String::new();
     ModelFailure { class, status: Some(status), message, retry_after_ms, partial_text }
 }

@@ -63,9 +63,10 @@ impl Broken {
     pub(crate) fn of_whole(self, body: &str) -> StreamOutcome {
         let read = serde_json::from_str::<IgnoredAny>(body);
         let is_cut = !body.is_empty() && read.is_err_and(|it| it.is_eof());
-        let message = match self.is_ours {
-            true => format!("{}, but \"{}\"", self.message, shown(body)),
-            false => self.message,
+        let message = if self.is_ours {
+            format!("{}, but \"{}\"", self.message, shown(body))
+        } else {
+            self.message
         };
         Self { message, ..self }.at(if is_cut {
             StreamPhase::MessageStart
@@ -180,9 +181,10 @@ impl<F: Format> FormatReader<F> {
             if let Err(error) = format.take(&event, progress, &mut batch) {
                 *broken = Some(error);
             }
-            match broken.is_some() || progress.phase == StreamPhase::Complete {
-                true => ControlFlow::Break(()),
-                false => ControlFlow::Continue(()),
+            if broken.is_some() || progress.phase == StreamPhase::Complete {
+                ControlFlow::Break(())
+            } else {
+                ControlFlow::Continue(())
             }
         });
         if let Err(error) = read

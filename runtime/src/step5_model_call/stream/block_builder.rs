@@ -150,9 +150,10 @@ impl BlockBuilder {
             }
             Self::Text { text, citations, rest } => {
                 let text = quote(&text);
-                let citations = match citations.is_empty() {
-                    true => String::new(),
-                    false => format!(r#","citations":[{}]"#, citations.join(",")),
+                let citations = if citations.is_empty() {
+                    String::new()
+                } else {
+                    format!(r#","citations":[{}]"#, citations.join(","))
                 };
                 whole(&format!(r#"{{"type":"text","text":{text}{citations}{rest}}}"#))?
             }

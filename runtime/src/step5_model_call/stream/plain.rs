@@ -91,9 +91,10 @@ fn string(json: &str) -> Option<Cow<'_, str>> {
     let inner = json.strip_prefix('"')?.strip_suffix('"')?;
     // No early end, so that many bytes are looked at in one step.
     let is_plain = |all, byte: u8| all & (byte >= b' ') & (byte != b'"') & (byte != b'\\');
-    match inner.bytes().fold(true, is_plain) {
-        true => Some(inner.into()),
-        false => Some(Cow::Owned(serde_json::from_str(json).ok()?)),
+    if inner.bytes().fold(true, is_plain) {
+        Some(inner.into())
+    } else {
+        Some(Cow::Owned(serde_json::from_str(json).ok()?))
     }
 }
 

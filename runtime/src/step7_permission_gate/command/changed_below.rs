@@ -20,9 +20,10 @@ use crate::step7_permission_gate::shell::word::Word;
 
 /// Whether a program may change files that are given to it.
 fn may_change(name: &str, args: &[Word]) -> bool {
-    match MORE_READERS.contains(name) {
-        true => args.iter().any(|it| edits_in_place(&it.text)),
-        false => !READERS.contains(name) && !PRINTERS.contains(name),
+    if MORE_READERS.contains(name) {
+        args.iter().any(|it| edits_in_place(&it.text))
+    } else {
+        !READERS.contains(name) && !PRINTERS.contains(name)
     }
 }
 

@@ -110,9 +110,10 @@ fn operands_of(
     } else if READERS.contains(name) || MORE_READERS.contains(name) {
         let n_skipped = usize::from(has_pattern(name, args));
         let words: Vec<Word> = included(args).cloned().collect();
-        let files: Vec<Named> = match name == "find" && !runs_any(args) {
-            true => searches::opened_by_find(args).map(at).collect(),
-            false => operands(&words).skip(n_skipped).map(at).collect(),
+        let files: Vec<Named> = if name == "find" && !runs_any(args) {
+            searches::opened_by_find(args).map(at).collect()
+        } else {
+            operands(&words).skip(n_skipped).map(at).collect()
         };
         if !LISTERS.contains(name) || name == "find" && runs_any(args) {
             found.trees.extend(files.iter().cloned());

@@ -167,11 +167,13 @@ impl Follower {
         for choice in seen.moved.choices() {
             let mut is_linked = false;
             let mut walk = ProcessWalk::default();
-            let mut below =
-                |at: &str| match walk.enters(at) || homes.iter().any(|home| lies_in(home, at)) {
-                    true => PathEntry::Directory,
-                    false => seen.look(self.look, at, choice),
-                };
+            let mut below = |at: &str| {
+                if walk.enters(at) || homes.iter().any(|home| lies_in(home, at)) {
+                    PathEntry::Directory
+                } else {
+                    seen.look(self.look, at, choice)
+                }
+            };
             let _end = follow_noting(path, &mut below, &mut |_| is_linked = true);
             if !is_linked {
                 continue;
@@ -183,9 +185,12 @@ impl Follower {
                 }
             };
             let mut walk = ProcessWalk::default();
-            let mut look = |at: &str| match walk.enters(at) {
-                true => PathEntry::Directory,
-                false => seen.look(self.look, at, choice),
+            let mut look = |at: &str| {
+                if walk.enters(at) {
+                    PathEntry::Directory
+                } else {
+                    seen.look(self.look, at, choice)
+                }
             };
             let end = follow_noting(path, &mut look, &mut |it| note(by_text(&it)));
             let end = end.map(|it| it.0);

@@ -110,12 +110,11 @@ pub(super) fn has_pattern(name: &str, args: &[Word]) -> bool {
 
 /// A word without what is in front of a value.
 pub(super) fn shortened(word: &Word, value: &str) -> Word {
-    match word.is_literal() {
-        true => Word::plain(value),
-        false => {
-            let mut short = Word::plain(value);
-            short.mark(0, PieceKind::Open { quoted: false });
-            short
-        }
+    if word.is_literal() {
+        Word::plain(value)
+    } else {
+        let mut short = Word::plain(value);
+        short.mark(0, PieceKind::Open { quoted: false });
+        short
     }
 }

@@ -29,12 +29,11 @@ impl Piped {
     pub(super) fn from(before: &[Command], to: &Simple) -> Option<Self> {
         let (last, first) = (before.last()?, before.first()?);
         let is_argument = |it: &Word| matches!(base(&it.text), "xargs" | "parallel");
-        let words = match to.words.iter().any(is_argument) {
-            true => {
-                let last = if before.len() > 1 { words_of(last) } else { &[] };
-                words_of(first).iter().chain(last).cloned().collect()
-            }
-            false => Arc::default(),
+        let words = if to.words.iter().any(is_argument) {
+            let last = if before.len() > 1 { words_of(last) } else { &[] };
+            words_of(first).iter().chain(last).cloned().collect()
+        } else {
+            Arc::default()
         };
         let is_filtered = before.len() > 1;
         Some(Self { text: printed(last).map(Arc::from), words, is_filtered })

@@ -53,10 +53,8 @@ fn is_in_set(part: &CommandPart, around: &CommandContext) -> bool {
     let opens = match name {
         "cd" | "pushd" => return enters_workspace(part, around),
         "command" => return asks(part),
-        "git" => match reads_repository(part) {
-            true => true,
-            false => return false,
-        },
+        "git" if reads_repository(part) => true,
+        "git" => return false,
         _ if READERS.contains(name) => true,
         _ if PRINTERS.contains(name) => false,
         _ => return false,

@@ -64,9 +64,10 @@ impl CommandPattern {
             None => text.to_owned(),
         };
         let words = words(&text).map(|it| canonical(&it));
-        let text = match text.contains(['"', '\'', '\\', '\n']) {
-            true => text,
-            false => text.split_whitespace().collect::<Vec<_>>().join(" "),
+        let text = if text.contains(['"', '\'', '\\', '\n']) {
+            text
+        } else {
+            text.split_whitespace().collect::<Vec<_>>().join(" ")
         };
         let words = words.filter(|it| *it != text);
         Self { forms: [text].into_iter().chain(words).map(PatternForm::of).collect() }

@@ -110,9 +110,10 @@ impl Ends {
 
 impl ScriptWalk<'_> {
     fn fail(&mut self, fault: Fault) {
-        match self.is_hidden {
-            true => self.is_unseen = true,
-            false => drop(self.fault.get_or_insert(fault)),
+        if self.is_hidden {
+            self.is_unseen = true;
+        } else {
+            self.fault.get_or_insert(fault);
         }
     }
 
@@ -147,9 +148,10 @@ impl ScriptWalk<'_> {
         let mut ends = Ends::at(from);
         for item in &list.0 {
             let now = ends.any;
-            ends = match item.is_background {
-                true => self.with_isolation(&now, |walk| walk.item(item, &now)),
-                false => self.item(item, &now),
+            ends = if item.is_background {
+                self.with_isolation(&now, |walk| walk.item(item, &now))
+            } else {
+                self.item(item, &now)
             };
         }
         ends

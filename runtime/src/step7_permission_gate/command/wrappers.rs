@@ -91,12 +91,10 @@ fn inner(wrapper: &Wrapper, words: &[Word]) -> Result<Option<usize>, Fault> {
             at += wrapper.n_operands - n_operands;
             return Ok((at < words.len()).then_some(at));
         } else if !is_flag(wrapper, text) {
-            match value(wrapper, text).ok_or(Fault::Option)? {
-                true => {}
-                false => {
-                    words.get(at).and_then(Word::literal).ok_or(Fault::Option)?;
-                    at += 1;
-                }
+            if value(wrapper, text).ok_or(Fault::Option)? {
+            } else {
+                words.get(at).and_then(Word::literal).ok_or(Fault::Option)?;
+                at += 1;
             }
         }
     }

@@ -87,9 +87,10 @@ pub(super) fn writer(
             }
             let n_skipped = usize::from(has_pattern("sed", args));
             let files = plain.iter().skip(n_skipped).map(|it| at(it));
-            match args.iter().any(|it| edits_in_place(&it.text)) {
-                true => found.changes.extend(files),
-                false => found.reads.extend(files),
+            if args.iter().any(|it| edits_in_place(&it.text)) {
+                found.changes.extend(files)
+            } else {
+                found.reads.extend(files)
             }
         }
         "dd" => {

@@ -59,10 +59,7 @@ impl ShellReader<'_> {
                 // Goes on with the next one.
                 line.pop();
             }
-            let text = match announced.is_indented {
-                true => line.trim_start_matches('\t'),
-                false => &line,
-            };
+            let text = if announced.is_indented { line.trim_start_matches('\t') } else { &line };
             if text == announced.end {
                 return body;
             }

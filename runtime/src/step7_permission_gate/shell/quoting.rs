@@ -111,10 +111,7 @@ impl ShellReader<'_> {
                         Some(b'$' | b'`' | b'\\') => true,
                         next => next.copied() == end && end.is_some(),
                     };
-                    match escapes {
-                        true => word.text.extend(self.next_char()),
-                        false => word.text.push('\\'),
-                    }
+                    if escapes { word.text.extend(self.next_char()) } else { word.text.push('\\') }
                 }
                 b'$' | b'`' => {
                     if word.text.len() > start {
@@ -152,13 +149,12 @@ impl ShellReader<'_> {
                     self.fail(Fault::Arithmetic);
                 }
                 self.at += 1;
-                match is_sum {
-                    true => {
-                        self.eat("(");
-                        self.arithmetic(word, b')');
-                        self.eat(")");
-                    }
-                    false => self.substitution(word),
+                if is_sum {
+                    self.eat("(");
+                    self.arithmetic(word, b')');
+                    self.eat(")");
+                } else {
+                    self.substitution(word)
                 }
             }
             Some(b'[') => {

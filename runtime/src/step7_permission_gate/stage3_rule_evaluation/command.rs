@@ -63,9 +63,10 @@ pub(super) fn evaluate(
     }
     let bypasses = setup.mode() == PermissionMode::BypassPermissions;
     if let Some(why) = unclear(command, setup) {
-        return match bypasses && !book.restricts(facts.tool) && !book.denies_paths() {
-            true => plain(RuleVerdict::Allow, "the mode lets it pass"),
-            false => plain(RuleVerdict::Ask, &format!("the command cannot be judged: {why}")),
+        return if bypasses && !book.restricts(facts.tool) && !book.denies_paths() {
+            plain(RuleVerdict::Allow, "the mode lets it pass")
+        } else {
+            plain(RuleVerdict::Ask, &format!("the command cannot be judged: {why}"))
         };
     }
     if bypasses && command.is_unseen() && book.restricts(facts.tool) {
@@ -156,9 +157,12 @@ impl Uncovered<'_> {
     /// In words, with what would cover it.
     fn words(&self, coverage: &Coverage<'_>) -> String {
         let (tool, setup) = (coverage.tool, coverage.setup);
-        let clipped = |text: &str| match text.len() > SHOWN {
-            true => format!("{}...", &text[..text.floor_char_boundary(SHOWN)]),
-            false => text.to_owned(),
+        let clipped = |text: &str| {
+            if text.len() > SHOWN {
+                format!("{}...", &text[..text.floor_char_boundary(SHOWN)])
+            } else {
+                text.to_owned()
+            }
         };
         match self {
             Self::Write(file) => {

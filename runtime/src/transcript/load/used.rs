@@ -119,9 +119,10 @@ impl UsageTotals {
             }
             RecordKind::TurnEnd { reason, .. } => {
                 // Any other end was one in order: what waited for the call let it go.
-                match reason == RunEnd::Crashed.code() {
-                    true => self.loses_call(),
-                    false => self.begun = None,
+                if reason == RunEnd::Crashed.code() {
+                    self.loses_call()
+                } else {
+                    self.begun = None
                 }
                 let was_refused = reason == RunEnd::TreeLimit.code() && !self.has_asked;
                 self.turns -= u64::from(was_refused).min(self.turns);

@@ -167,10 +167,7 @@ impl<'a> RecordedInputs<'a> {
             _ => None,
         };
         let has_crashed = self.ahead(0).and_then(|it| of_stage(&it)).is_some_and(|it| it.1);
-        let result = match has_crashed {
-            true => Err(Crashed),
-            false => Ok(Box::new(order.run())),
-        };
+        let result = if has_crashed { Err(Crashed) } else { Ok(Box::new(order.run())) };
         let elapsed = self.lines[self.next..].iter().find_map(of_stage);
         TurnInput::Shaped {
             stage: order.stage,

@@ -179,9 +179,10 @@ fn outcome(draws: &mut Draws) -> ToolOutcome {
         ToolErrorKind::InvalidInput,
         ToolErrorKind::TooManyCalls,
     ];
-    let mut outcome = match draws.one_in(4) {
-        true => ToolOutcome::failed(draws.of(&kinds), words(draws)),
-        false => ToolOutcome::ok(words(draws)),
+    let mut outcome = if draws.one_in(4) {
+        ToolOutcome::failed(draws.of(&kinds), words(draws))
+    } else {
+        ToolOutcome::ok(words(draws))
     };
     outcome.duration_ms = draws.below(100);
     outcome.exit_code = draws.one_in(3).then_some(3);

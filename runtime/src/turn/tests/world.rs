@@ -177,9 +177,10 @@ impl World {
     }
 
     pub(super) fn shape(&self, order: &ShapeOrder) -> TurnInput {
-        let result = match self.crashes.contains(&order.stage) {
-            true => Err(Crashed),
-            false => Ok(Box::new(order.run())),
+        let result = if self.crashes.contains(&order.stage) {
+            Err(Crashed)
+        } else {
+            Ok(Box::new(order.run()))
         };
         TurnInput::Shaped { stage: order.stage, result, elapsed_us: 17 }
     }

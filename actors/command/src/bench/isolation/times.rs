@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use super::hall::Asked;
 use crate::bench::samples::as_us;
+use ennead_runtime::saturating::Saturating as _;
 
 /// How long runs took. Durations are microseconds in JSON.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -80,7 +81,7 @@ impl RunSamples {
             median: at(50),
             p99: at(99),
             max: at(100),
-            cpu_per_mille: u64::try_from(cpu).unwrap_or(u64::MAX),
+            cpu_per_mille: u64::saturating(cpu),
         }
     }
 }

@@ -13,6 +13,7 @@ use ennead_command::{
 use serde::Serialize;
 
 use crate::{args, demo, print as prompt, show};
+use ennead_runtime::saturating::Saturating as _;
 
 pub(crate) async fn run(args: args::BenchArgs) -> Result<Exit, Failure> {
     let mut signals = Signals::take().await?;
@@ -186,7 +187,7 @@ fn line(text: &mut String, line: std::fmt::Arguments<'_>) {
 
 /// Microseconds with one decimal.
 fn us(duration: Duration) -> String {
-    tenths(u64::try_from(duration.as_nanos() / 100).unwrap_or(u64::MAX))
+    tenths(u64::saturating(duration.as_nanos() / 100))
 }
 
 /// Milliseconds with two decimals.

@@ -14,14 +14,13 @@ pub(crate) fn servers_of(given: &[String]) -> Result<Vec<ServerConfig>, Failure>
     let bad = |what: String| Failure::new(Exit::BadInput, what);
     let mut servers: BTreeMap<Arc<str>, ServerConfig> = BTreeMap::new();
     for value in given {
-        let (source, text) = match value.trim_start().starts_with('{') {
-            true => ("--mcp-config", value.clone()),
-            false => {
-                let text = fs::read_to_string(value).map_err(|error| {
-                    bad(format!("cannot read the MCP configuration {value}: {error}"))
-                })?;
-                (value.as_str(), text)
-            }
+        let (source, text) = if value.trim_start().starts_with('{') {
+            ("--mcp-config", value.clone())
+        } else {
+            let text = fs::read_to_string(value).map_err(|error| {
+                bad(format!("cannot read the MCP configuration {value}: {error}"))
+            })?;
+            (value.as_str(), text)
         };
         let configured = config::read(&text, &withdrawn_keys::text)
             .map_err(|error| bad(format!("the MCP configuration of {source}: {error}")))?;

@@ -366,13 +366,12 @@ fn settings_of(given: &str) -> Result<Value, Failure> {
     // `null` and `[]` are not names of files, unless there is such a file.
     let is_text = given.trim_start().starts_with('{')
         || (serde_json::from_str::<Value>(given).is_ok() && !Path::new(given).exists());
-    let (source, text) = match is_text {
-        true => ("--settings".to_owned(), given.to_owned()),
-        false => {
-            let text = fs::read_to_string(given)
-                .map_err(|error| bad(format!("cannot read the settings {given}: {error}")))?;
-            (given.to_owned(), text)
-        }
+    let (source, text) = if is_text {
+        ("--settings".to_owned(), given.to_owned())
+    } else {
+        let text = fs::read_to_string(given)
+            .map_err(|error| bad(format!("cannot read the settings {given}: {error}")))?;
+        (given.to_owned(), text)
     };
     let value: Value = serde_json::from_str(&text)
         .map_err(|error| bad(format!("the settings of {source} are no JSON: {error}")))?;

@@ -239,9 +239,10 @@ impl Face {
                     let hook = Arc::new(HostHook::new(host, shown, callback));
                     // No failure holds the end of a run up.
                     let is_end = matches!(event, HookEvent::Stop | HookEvent::SubagentStop);
-                    let added = match on_failure == "continue" || is_end {
-                        true => options.hook(event, pattern, limit, hook),
-                        false => options.guarding_hook(event, pattern, limit, hook),
+                    let added = if on_failure == "continue" || is_end {
+                        options.hook(event, pattern, limit, hook)
+                    } else {
+                        options.guarding_hook(event, pattern, limit, hook)
                     };
                     options = added.map_err(|it| it.to_string())?;
                 }

@@ -49,9 +49,10 @@ pub(crate) fn destination(part: &CommandPart, home: &str) -> Option<PathTarget> 
             is_over = true;
             continue;
         }
-        let is_clear = match is_option {
-            true => arg.text[1..].bytes().all(|it| b"LPe@".contains(&it)),
-            false => to.replace(arg).is_none(),
+        let is_clear = if is_option {
+            arg.text[1..].bytes().all(|it| b"LPe@".contains(&it))
+        } else {
+            to.replace(arg).is_none()
         };
         if !is_clear {
             return None;

@@ -57,9 +57,10 @@ impl Sums {
                 let name =
                     words.chain(args.get(1).map(|it| it.text.as_str())).find(|it| !it.is_empty());
                 let name = name.unwrap_or_default().to_owned();
-                match args.iter().skip(2).any(|it| it.text.contains('[')) {
-                    true => self.unknown.insert(name),
-                    false => self.open.insert(name),
+                if args.iter().skip(2).any(|it| it.text.contains('[')) {
+                    self.unknown.insert(name)
+                } else {
+                    self.open.insert(name)
                 };
             }
             // What follows are the arguments of the shell.

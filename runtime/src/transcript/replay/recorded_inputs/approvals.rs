@@ -16,9 +16,10 @@ impl RecordedInputs<'_> {
             RecordKind::Passed { by: AnsweredBy::Policy, .. } => Some(PolicyVerdict::Pass),
             RecordKind::Approval { by: Some(AnsweredBy::Policy), allowed, reason, .. } => {
                 let reason = reason.clone();
-                Some(match allowed {
-                    true => PolicyVerdict::Allow { reason },
-                    false => PolicyVerdict::Deny { reason },
+                Some(if *allowed {
+                    PolicyVerdict::Allow { reason }
+                } else {
+                    PolicyVerdict::Deny { reason }
                 })
             }
             _ => None,

@@ -54,10 +54,7 @@ impl Session {
         if !told.is_empty() {
             self.nothing_unexplained(lines)?;
         }
-        let report = match told.is_empty() {
-            true => None,
-            false => self.walk(&started, told, stored)?,
-        };
+        let report = if told.is_empty() { None } else { self.walk(&started, told, stored)? };
         self.note_kept_shells(window, lines)?;
         let Some((key, _)) = started else {
             return self.finish_unfollowed(window, closing, report);

@@ -41,15 +41,17 @@ fn effect(arg: &Arg) -> String {
     let values: Vec<String> =
         arg.get_possible_values().iter().map(|it| format!("`{}`", it.get_name())).collect();
     let is_switch = arg.get_num_args().is_some_and(|it| it.max_values() == 0);
-    let values = match values.is_empty() || is_switch || help.contains(&values[0]) {
-        true => String::new(),
-        false => format!(" One of {}.", values.join(", ")),
+    let values = if values.is_empty() || is_switch || help.contains(&values[0]) {
+        String::new()
+    } else {
+        format!(" One of {}.", values.join(", "))
     };
     let default: Vec<String> =
         arg.get_default_values().iter().map(|it| format!("`{}`", it.to_string_lossy())).collect();
-    let default = match default.is_empty() || is_switch {
-        true => String::new(),
-        false => format!(" Default: {}.", default.join(" ")),
+    let default = if default.is_empty() || is_switch {
+        String::new()
+    } else {
+        format!(" Default: {}.", default.join(" "))
     };
     let stop = if help.ends_with('.') { "" } else { "." };
     format!("{help}{stop}{values}{default}").replace('|', "\\|")
