@@ -3,7 +3,7 @@
 //! Each failure has a class, each class one strategy, and each strategy a fixed count, so a turn
 //! that keeps failing ends. All of that is in [`table`]; the ledger is what was decided so far,
 //! and every count is counted from it. Who asks carries the remedy out and asks again when it fails.
-//! Once it has returned [`Remedy::Surface`] about the turn's answer, it returns nothing else.
+//! Once it has returned `Remedy::Surface` about the turn's answer, it returns nothing else.
 
 pub mod backoff;
 pub mod chain;

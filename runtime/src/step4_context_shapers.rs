@@ -187,7 +187,7 @@ pub enum StageResult {
         /// What was done, for the log.
         why: String,
     },
-    /// The stage needs a model call; [`apply_summary`] takes its answer.
+    /// The stage needs a model call, whose answer `apply_summary` takes.
     NeedsSummary(Box<SummaryRequest>),
 }
 

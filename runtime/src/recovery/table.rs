@@ -1,6 +1,6 @@
 //! The decision table: what is done about each class of failure, when, and how often.
 //!
-//! It is data, because two read it: [`super::RecoveryLedger`] decides by it and [`print()`] shows it, so what
+//! It is data, because two read it: the ledger decides by it and [`print()`] shows it, so what
 //! is shown is what is done. The rows of a class are tried from the top; the first whose conditions
 //! hold and whose counts are not used up is taken.
 

@@ -159,8 +159,7 @@ pub struct ModelCallOrder {
     pub has_other_provider: bool,
     /// What the settings say about waiting for it.
     pub http: HttpSettings,
-    /// The longest silence, in milliseconds, where it is asked again after one; see
-    /// [`RecoveryLedger::patience_ms`](crate::recovery::RecoveryLedger::patience_ms).
+    /// Where the call is asked again after a silence, the longest that it may be silent, in milliseconds.
     pub patience_ms: Option<u64>,
     /// The longest that the whole call may take, waiting at the governor included, in milliseconds.
     pub limit_ms: Option<u64>,
