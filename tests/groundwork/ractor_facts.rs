@@ -300,7 +300,7 @@ fn fact_9_names_and_groups_are_shared_by_the_whole_process() {
 }
 
 #[tokio::test]
-async fn fact_10_the_senders_span_is_current_in_the_handler() {
+async fn fact_10_a_message_brings_no_span_and_the_actor_has_its_own() {
     let _guard = tracing::subscriber::set_default(tracing_subscriber::registry());
     let log = Log::new();
     let (actor, _) = log.probe().await;
@@ -314,5 +314,5 @@ async fn fact_10_the_senders_span_is_current_in_the_handler() {
             }))
             .unwrap();
     });
-    assert_eq!(told.await, Ok(Some("turn")));
+    assert_eq!(told.await, Ok(Some("Actor")));
 }

@@ -75,7 +75,8 @@ pub(crate) fn spawn<A: Actor>(
 
 struct Leaf;
 
-struct Go;
+/// A leaf receives nothing: it works from when it has started, in a task of its own.
+enum Nothing {}
 
 struct LeafState {
     work: Option<BoxFuture<'static, ()>>,
@@ -84,25 +85,23 @@ struct LeafState {
 }
 
 impl Actor for Leaf {
-    type Msg = Go;
+    type Msg = Nothing;
     type State = LeafState;
     type Arguments = Job;
 
     async fn pre_start(
         &self,
-        myself: ActorRef<Go>,
+        myself: ActorRef<Nothing>,
         job: Job,
     ) -> Result<LeafState, ActorProcessingErr> {
         let Job { kind, session, directory, work, token } = job;
         let registration = directory.enter(kind, session.as_ref(), myself.get_cell());
-        myself.cast(Go)?;
         Ok(LeafState { work: Some(work), token, _registration: registration })
     }
 
-    async fn handle(
+    async fn post_start(
         &self,
-        myself: ActorRef<Go>,
-        _: Go,
+        myself: ActorRef<Nothing>,
         state: &mut LeafState,
     ) -> Result<(), ActorProcessingErr> {
         if let Some(work) = state.work.take() {

@@ -153,7 +153,6 @@ impl Actor for TurnSupervisor {
         let id = &shared.session;
         let registration =
             shared.directory.enter(ActorKind::TurnSupervisor, Some(id), myself.get_cell());
-        myself.cast(TurnMsg::Run(Step::SettingsResolution))?;
         let span = spans::turn(&shared.span, turn.run.as_str(), turn.number);
         Ok(ActiveTurn {
             turn: Box::new(Turn::new(*turn)),
@@ -177,13 +176,22 @@ impl Actor for TurnSupervisor {
         })
     }
 
+    async fn post_start(
+        &self,
+        myself: ActorRef<TurnMsg>,
+        state: &mut ActiveTurn,
+    ) -> Result<(), ActorProcessingErr> {
+        let first = Effect::Next(Step::SettingsResolution);
+        state.carry_out(&myself, VecDeque::from([first])).await
+    }
+
     async fn handle(
         &self,
         myself: ActorRef<TurnMsg>,
         message: TurnMsg,
         state: &mut ActiveTurn,
     ) -> Result<(), ActorProcessingErr> {
-        let mut effects = VecDeque::from(match message {
+        let effects = VecDeque::from(match message {
             TurnMsg::InputsChecked(calls) => {
                 state.pending.retain(|(_, it)| !matches!(it, Pending::Inputs(_)));
                 Box::pin(state.start(&myself, turn_effects::ChildToStart::Dispatcher(calls)))
@@ -191,11 +199,7 @@ impl Actor for TurnSupervisor {
             }
             message => state.on_message(&myself, message)?,
         });
-        // This future is moved with every message, so it holds nothing but what is left to do.
-        loop {
-            let Some(child) = state.execute_all(&mut effects, &myself)? else { return Ok(()) };
-            effects.extend(Box::pin(state.start(&myself, child)).await?);
-        }
+        state.carry_out(&myself, effects).await
     }
 
     async fn handle_supervisor_evt(
@@ -216,6 +220,19 @@ impl Actor for TurnSupervisor {
 }
 
 impl ActiveTurn {
+    /// Carries out effects and what they lead to, until something is waited for.
+    async fn carry_out(
+        &mut self,
+        myself: &ActorRef<TurnMsg>,
+        mut effects: VecDeque<Effect>,
+    ) -> Result<(), ActorProcessingErr> {
+        // This future is moved with every message, so it holds nothing but what is left to do.
+        loop {
+            let Some(child) = self.execute_all(&mut effects, myself)? else { return Ok(()) };
+            effects.extend(Box::pin(self.start(myself, child)).await?);
+        }
+    }
+
     /// What the turn asks for after a message.
     fn on_message(
         &mut self,

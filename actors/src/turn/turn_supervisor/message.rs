@@ -11,7 +11,7 @@ use crate::{
 
 /// What a turn supervisor receives.
 pub(crate) enum TurnMsg {
-    /// Do this step. Sent by the turn to itself, so that stop and kill come first.
+    /// Do this step. Sent by the turn to itself where stop and kill are to come first, and by a breakpoint.
     Run(Step),
     /// Something the turn asked for has an answer.
     Input(TurnInput),

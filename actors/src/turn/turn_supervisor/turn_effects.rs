@@ -62,7 +62,7 @@ fn execute(
     state: &mut ActiveTurn,
 ) -> Result<Outcome, ActorProcessingErr> {
     match effect {
-        Effect::Next(step) => myself.cast(TurnMsg::Run(step))?,
+        Effect::Next(step) => return state.next(myself, step),
         Effect::ReadSettings => {
             let SessionContext { world, place, .. } = &*state.shared;
             let mut look = world.files.settings(place, state.fingerprints.as_ref());
@@ -300,6 +300,23 @@ impl ActiveTurn {
         }
         self.session.cast(SessionMsg::Flush)?;
         Ok(())
+    }
+
+    /// Goes on to the step at once, or by way of the mailbox where stop and kill are to come first.
+    fn next(
+        &mut self,
+        myself: &ActorRef<TurnMsg>,
+        step: Step,
+    ) -> Result<Outcome, ActorProcessingErr> {
+        if self.scope.cancel.is_cancelled() {
+            myself.cast(TurnMsg::Run(step))?;
+            return Ok(Outcome::Done);
+        }
+        let input = self.enter_step(myself, step);
+        if input.is_none() {
+            self.flush(myself)?;
+        }
+        Ok(input.map_or(Outcome::Done, Outcome::Reply))
     }
 
     /// A step is reached: at a breakpoint the turn waits until it is let go on.
