@@ -100,10 +100,17 @@ impl EventHub {
     /// Sends an event to all listeners. Of the events that end a run, only the first after its start gets
     /// through (TRN-11), no matter who sends them. After the end of the session none is sent.
     pub fn publish(&self, mut event: Event) {
-        if let Some(redactor) = &self.0.redactor {
-            redactor.event(&mut event);
+        // What nobody hears is not looked through.
+        let is_looked_through = self.0.parent.is_some() || self.is_heard(&lock(&self.0.state));
+        if is_looked_through {
+            self.redact(&mut event);
         }
         let mut state = lock(&self.0.state);
+        let all = self.0.all.as_ref().filter(|(all, _)| all.has_listeners());
+        if !is_looked_through && (all.is_some() || !state.listeners.is_empty()) {
+            // Somebody has begun to listen meanwhile.
+            self.redact(&mut event);
+        }
         match &event {
             _ if state.is_closed => return,
             Event::RunStarted { run } => {
@@ -122,8 +129,7 @@ impl EventHub {
         state.seq += 1;
         state.deliver(&event);
         // With the lock held, so that the order is that of the numbers.
-        if let Some((all, session)) = self.0.all.as_ref().filter(|_| Wants::default().takes(&event))
-        {
+        if let Some((all, session)) = all.filter(|_| Wants::default().takes(&event)) {
             all.deliver(session, state.seq, &event);
         }
         drop(state);

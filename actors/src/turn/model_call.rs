@@ -11,6 +11,7 @@ mod headers;
 pub(crate) mod learned;
 mod no_answer;
 mod pace;
+mod show;
 mod shown;
 mod watchdog;
 
@@ -45,9 +46,7 @@ use ennead_runtime::{
         headers::{RateLimitReport, outcome_of},
     },
     ports::{BoxFuture, ResponseBody, WireRequest, WireResponse},
-    step5_model_call::{
-        FailureClass, ModelAnswer, ModelFailure, failure, stream::StreamDelta, whole,
-    },
+    step5_model_call::{FailureClass, ModelAnswer, ModelFailure, failure, whole},
     tokens::{Tokens, Usage},
     turn::{
         TurnInput,
@@ -277,11 +276,15 @@ impl CallAttempt<'_> {
                 Ok(Some(bytes)) => {
                     let n_new = bytes.len();
                     n_bytes = n_bytes.saturating_add(n_new);
-                    (reader, shown) = in_place_if(body::is_little(n_bytes), move || {
+                    if body::is_little(n_bytes) {
                         reader.push_chunk(&bytes, &mut shown);
-                        (reader, shown)
-                    })
-                    .await;
+                    } else {
+                        (reader, shown) = body::elsewhere(move || {
+                            reader.push_chunk(&bytes, &mut shown);
+                            (reader, shown)
+                        })
+                        .await;
+                    }
                     watchdog.on_progress(reader.progress(), n_new);
                 }
                 Ok(None) => break,
@@ -290,11 +293,11 @@ impl CallAttempt<'_> {
                     break;
                 }
             }
-            self.show(answer.take(&mut shown));
+            self.show(&mut answer, &mut shown);
         }
-        self.show(answer.take(&mut shown));
-        if reader.is_complete() {
-            self.show(answer.end());
+        self.show(&mut answer, &mut shown);
+        if reader.is_complete() && !self.hub().pass_over(0) {
+            self.publish(answer.end());
         }
         let report = in_place_if(body::is_little(n_bytes), move || reader.finish()).await;
         let partial_text = report.partial_text.clone();
@@ -358,31 +361,6 @@ impl CallAttempt<'_> {
         let body = String::from_utf8_lossy(&body);
         let body = self.shared.redaction.redactor().cut_text(&body);
         self.order.format.read_refusal(url, status, headers, body.as_bytes(), now)
-    }
-
-    fn show(&mut self, shown: Vec<StreamDelta>) {
-        if shown.is_empty() {
-            return;
-        }
-        self.pace.part(self.millis());
-        let (hub, attempt) = (&self.shared.hub, self.order.attempt);
-        for delta in shown {
-            match delta {
-                // The text of a summary is not an answer.
-                _ if self.order.purpose != Purpose::Turn => {}
-                StreamDelta::Text(text) => {
-                    hub.publish_delta(|| Event::TextDelta { attempt, text: text.into() });
-                }
-                StreamDelta::Reasoning(text) => {
-                    hub.publish_delta(|| Event::ReasoningDelta { attempt, text: text.into() });
-                }
-                StreamDelta::ToolInput { id, name, preview } => hub.publish_delta(|| {
-                    Event::ToolInputPreview { attempt, call: id, tool: name, input: preview.into() }
-                }),
-                StreamDelta::Event(json) => hub.publish_streamed(attempt, &json),
-                StreamDelta::Usage(_) => {}
-            }
-        }
     }
 
     fn redacted(&self, text: &str) -> Arc<str> {

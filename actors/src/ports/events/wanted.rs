@@ -7,7 +7,7 @@ use ennead_runtime::{
     transcript::entry::Line,
 };
 
-use super::{EventHub, lock};
+use super::{EventHub, HubState, lock};
 
 /// Events that a listener gets only when it asks for them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -48,6 +48,30 @@ impl EventHub {
         if self.wants_stream() {
             self.publish(Event::ModelStreamed { attempt, json: json.into() });
         }
+    }
+
+    /// Takes the secrets out of an event, unless those who publish have done so.
+    pub(super) fn redact(&self, event: &mut Event) {
+        if let Some(redactor) = &self.0.redactor {
+            redactor.event(event);
+        }
+    }
+
+    /// Whether somebody listens to this session or to all sessions.
+    pub(super) fn is_heard(&self, state: &HubState) -> bool {
+        !state.listeners.is_empty() || self.0.all.as_ref().is_some_and(|it| it.0.has_listeners())
+    }
+
+    /// Counts so many events that are not made since nobody listens. Returns whether that is so.
+    pub(crate) fn pass_over(&self, n_events: usize) -> bool {
+        let mut state = lock(&self.0.state);
+        if self.is_heard(&state) {
+            return false;
+        }
+        if !state.is_closed {
+            state.seq += n_events as u64;
+        }
+        true
     }
 
     /// Whether somebody asked for the events of answers as they come.

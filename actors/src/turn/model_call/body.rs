@@ -27,9 +27,11 @@ pub(super) async fn in_place_if<T: Send + 'static>(
     is_little: bool,
     work: impl FnOnce() -> T + Send + 'static,
 ) -> T {
-    if is_little {
-        return work();
-    }
+    if is_little { work() } else { elsewhere(work).await }
+}
+
+/// Does work on the blocking pool.
+pub(super) async fn elsewhere<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
     match tokio::task::spawn_blocking(work).await {
         Ok(done) => done,
         Err(error) => match error.try_into_panic() {

@@ -22,16 +22,45 @@ pub(super) struct Shown {
     reasoning: RedactionStream,
     /// The blocks of the events, by index: their text so far, and the last event that added to it.
     blocks: BTreeMap<u64, (RedactionStream, Value)>,
+    /// What came while nobody listened. One who comes later is shown no part of a secret that began in it.
+    held: Vec<StreamDelta>,
 }
 
 impl Shown {
     pub(super) fn new(redactor: &Redactor) -> Self {
         let (text, reasoning) = (redactor.stream(), redactor.stream());
-        Self { redactor: redactor.clone(), text, reasoning, blocks: BTreeMap::new() }
+        Self {
+            redactor: redactor.clone(),
+            text,
+            reasoning,
+            blocks: BTreeMap::new(),
+            held: Vec::new(),
+        }
+    }
+
+    /// Keeps what is shown to nobody.
+    pub(super) fn hold(&mut self, deltas: &mut Vec<StreamDelta>) {
+        for delta in deltas.drain(..) {
+            match (self.held.last_mut(), delta) {
+                (Some(StreamDelta::Text(held)), StreamDelta::Text(text))
+                | (Some(StreamDelta::Reasoning(held)), StreamDelta::Reasoning(text)) => {
+                    held.push_str(&text);
+                }
+                (_, delta) => self.held.push(delta),
+            }
+        }
     }
 
     /// What can be shown of these deltas and those before.
     pub(super) fn take(&mut self, deltas: &mut Vec<StreamDelta>) -> Vec<StreamDelta> {
+        let mut held = std::mem::take(&mut self.held);
+        if !held.is_empty() {
+            let _shown_to_nobody = self.pass(&mut held);
+        }
+        self.pass(deltas)
+    }
+
+    fn pass(&mut self, deltas: &mut Vec<StreamDelta>) -> Vec<StreamDelta> {
         let mut out = Vec::with_capacity(deltas.len());
         for delta in deltas.drain(..) {
             match delta {
@@ -177,6 +206,17 @@ mod tests {
         }
         assert_eq!(text, "a [secret:github-token:1] b");
         assert_eq!(order.len(), 1);
+    }
+
+    // REQ: SES-8
+    #[test]
+    fn one_who_listens_from_the_middle_of_a_secret_is_shown_none_of_it() {
+        let mut shown = shown();
+        let of = |text: &str| vec![StreamDelta::Text(text.into())];
+        shown.hold(&mut of("a g"));
+        shown.hold(&mut of(&TOKEN[1..20]));
+        let seen = shown.take(&mut of(&format!("{} !", &TOKEN[20..])));
+        assert_eq!(seen, [StreamDelta::Text("[secret:github-token:1] !".into())]);
     }
 
     // REQ: SES-8

@@ -73,7 +73,7 @@ impl Watchdog {
         body: &mut ResponseBody,
     ) -> Result<Option<Bytes>, TransportError> {
         // Pieces that never stop coming leave the timer no moment to fire.
-        if let Some(error) = self.overdue(Instant::now()) {
+        if let Some(error) = self.last_byte.and_then(|it| self.overdue(it)) {
             return Err(error);
         }
         let chunk = self.watch(body.try_next()).await?;
@@ -93,10 +93,10 @@ impl Watchdog {
         }
     }
 
-    /// A piece came that says something.
+    /// The piece that came last says something.
     pub(super) fn heard_something(&mut self) {
         self.n_bytes = 0;
-        self.last_event = Instant::now();
+        self.last_event = self.last_byte.unwrap_or_else(Instant::now);
     }
 
     async fn watch<T>(
