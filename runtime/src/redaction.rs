@@ -25,12 +25,13 @@ mod placeholder;
 mod prefilter;
 mod rows;
 mod scan;
+mod sieve;
 mod stream;
 mod table;
 
 use std::{borrow::Cow, fmt, sync::Arc};
 
-use self::{automaton::Automaton, prefilter::Prefilter, scan::Scanner};
+use self::{automaton::Automaton, prefilter::Prefilter, scan::Scanner, sieve::Sieve};
 
 pub use json::placeholder_in_json;
 pub use placeholder::{Placeholder, placeholders};
@@ -68,6 +69,7 @@ pub struct Patterns {
     values: Vec<SecretValue>,
     automaton: Automaton,
     prefilter: Prefilter,
+    sieve: Sieve,
     /// Whether a value holds what JSON escapes.
     has_escapes: bool,
 }
@@ -88,11 +90,12 @@ impl Patterns {
             n_bytes <= MAX_VALUES
         });
         let (automaton, prefilter) = (Automaton::new(&values), Prefilter::new(&values));
+        let sieve = Sieve::new(&values);
         let is_plain = |it: &SecretValue| {
             it.value.bytes().all(|it| it.is_ascii_graphic() && it != b'"' && it != b'\\')
         };
         let has_escapes = !values.iter().all(is_plain);
-        Self { values, automaton, prefilter, has_escapes }
+        Self { values, automaton, prefilter, sieve, has_escapes }
     }
 
     /// The values that are looked for.
@@ -152,10 +155,9 @@ impl Redactor {
         }
     }
 
-    /// Whether there is anything to look at: a place at which a secret may begin, or an escape that may
-    /// hide one.
+    /// Whether there is anything to look at: what a secret begins with, or an escape that may hide one.
     pub fn may_find(&self, json: &[u8]) -> bool {
-        self.patterns.prefilter.next(json, 0) < json.len() || self.may_hide(json)
+        self.patterns.sieve.holds_any(json) || self.may_hide(json)
     }
 
     /// Replaces the secrets of a text in place.
@@ -179,7 +181,12 @@ impl Redactor {
 
     fn redacted<'a>(&self, text: &'a str, is_cut: bool) -> Cow<'a, str> {
         let bytes = text.as_bytes();
-        if self.patterns.prefilter.next(bytes, 0) == bytes.len() {
+        // What the end cut off of a pattern is looked for as well where somebody cut the text.
+        let is_without = match is_cut {
+            true => self.patterns.prefilter.next(bytes, 0) == bytes.len(),
+            false => !self.patterns.sieve.holds_any(bytes),
+        };
+        if is_without {
             return Cow::Borrowed(text);
         }
         let (mut scanner, mut spans) = (Scanner::default(), Vec::new());

@@ -1,8 +1,8 @@
 //! Passes quickly over text in which no pattern begins.
 //!
 //! The first step of the algorithm of Wu and Manber ("A fast algorithm for multi-pattern searching",
-//! 1994): two bytes of a window say how far the next pattern is at least. Whole texts, which mostly hold
-//! none, are asked for the patterns themselves.
+//! 1994): two bytes of a window say how far the next pattern is at least. Texts that somebody cut off are
+//! asked for the patterns themselves; whole ones, by [`super::sieve`].
 
 use super::{MIN_VALUE, SecretValue, table::TABLE};
 

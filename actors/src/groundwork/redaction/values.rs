@@ -15,24 +15,31 @@ use ennead_tools::locked::Locked as _;
 /// settings set.
 const SPEAKING: [&str; 5] = ["ecret", "ECRET", "edact", "EDACT", "\"env\""];
 
-/// The values of the variables that settings name as secrets, wherever they are set, and what the model
-/// servers are logged in to with.
-fn values(
-    settings: &Settings,
-    environment: &Environment,
-    endpoints: &[Endpoint],
-) -> Vec<SecretValue> {
+/// The values of the variables that settings name as secrets, wherever they are set.
+fn variables(settings: &Settings, environment: &Environment) -> Vec<SecretValue> {
     let names = settings.secrets.all().chain(settings.redact.variables.iter().map(String::as_str));
     let of_name = |name: &str| [environment.variable(name), settings.env.get(name).cloned()];
-    let variables = names.flat_map(of_name).flatten();
-    let credentials = endpoints.iter().flat_map(Endpoint::credentials).map(str::to_owned);
-    let value = |is_credential| move |value| SecretValue { is_credential, value };
-    variables.map(value(false)).chain(credentials.map(value(true))).collect()
+    let value = |value| SecretValue { is_credential: false, value };
+    names.flat_map(of_name).flatten().map(value).collect()
 }
 
-/// The patterns of the session that was opened last: the next one mostly has the same values.
+/// What the model servers are logged in to with.
+fn credentials(endpoints: &[Endpoint]) -> impl Iterator<Item = SecretValue> {
+    let credentials = endpoints.iter().flat_map(Endpoint::credentials).map(str::to_owned);
+    credentials.map(|value| SecretValue { is_credential: true, value })
+}
+
+/// What the session that was opened last took for secrets: the next one mostly has the same. The
+/// environment is that of an [`Ennead`](crate::Ennead) and never changes.
 #[derive(Debug, Default)]
-pub(crate) struct PatternsInUse(Mutex<Option<(Vec<SecretValue>, Arc<Patterns>)>>);
+pub(crate) struct PatternsInUse(Mutex<Last>);
+
+#[derive(Debug, Default)]
+struct Last {
+    /// Settings, and the values of the variables that they name.
+    variables: Option<(Arc<Merged>, Vec<SecretValue>)>,
+    patterns: Option<(Vec<SecretValue>, Arc<Patterns>)>,
+}
 
 impl PatternsInUse {
     /// What takes secrets out of the texts of a session: by the settings that were merged of the
@@ -55,21 +62,33 @@ impl PatternsInUse {
             None
         };
         let merged = merged_anew.unwrap_or(merged);
-        let settings = &merged.resolved.settings;
-        let patterns = self.of(values(settings, environment, endpoints));
-        Redaction::new(patterns, settings.redact.model)
+        let for_model = merged.resolved.settings.redact.model;
+        Redaction::new(self.of(merged, environment, credentials(endpoints)), for_model)
     }
 
-    /// Returns the patterns for these values.
-    fn of(&self, values: Vec<SecretValue>) -> Arc<Patterns> {
+    /// Returns the patterns for the values of a session.
+    fn of(
+        &self,
+        merged: Arc<Merged>,
+        environment: &Environment,
+        credentials: impl Iterator<Item = SecretValue>,
+    ) -> Arc<Patterns> {
         // Whole values are put in, so a panic elsewhere spoils nothing.
         let mut last = self.0.locked();
-        match &*last {
+        let Last { variables: last_variables, patterns } = &mut *last;
+        let mut values = match last_variables {
+            Some((known, values)) if Arc::ptr_eq(known, &merged) => values.clone(),
+            _ => {
+                let values = variables(&merged.resolved.settings, environment);
+                last_variables.insert((merged, values)).1.clone()
+            }
+        };
+        values.extend(credentials);
+        match patterns {
             Some((known, patterns)) if *known == values => Arc::clone(patterns),
             _ => {
-                let patterns = Arc::new(Patterns::new(values.iter().cloned()));
-                *last = Some((values, Arc::clone(&patterns)));
-                patterns
+                let made = Arc::new(Patterns::new(values.iter().cloned()));
+                Arc::clone(&patterns.insert((values, made)).1)
             }
         }
     }
