@@ -84,28 +84,52 @@ impl std::iter::Sum for Size {
 
 /// What a character is to the pass.
 #[derive(Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
 enum CharClass {
     Lower,
     Upper,
-    Accented,
     Digit,
     Mark,
     Line,
     Space,
+    Accented,
     Ideograph,
     OtherLetter,
     Symbol,
 }
 
+/// The classes of ASCII, by their numbers.
+const ASCII: [CharClass; 6] = [
+    CharClass::Lower,
+    CharClass::Upper,
+    CharClass::Digit,
+    CharClass::Mark,
+    CharClass::Line,
+    CharClass::Space,
+];
+
+/// The number of the class of each byte that is a character by itself, and another one for those that are not.
+const NUMBERS: [u8; 256] = {
+    let mut numbers = [u8::MAX; 256];
+    let mut byte = 0;
+    while byte < 128 {
+        numbers[byte] = match byte as u8 {
+            b'a'..=b'z' => CharClass::Lower,
+            b'A'..=b'Z' => CharClass::Upper,
+            b'0'..=b'9' => CharClass::Digit,
+            b'\n' | b'\r' => CharClass::Line,
+            b' ' | b'\t' => CharClass::Space,
+            _ => CharClass::Mark,
+        } as u8;
+        byte += 1;
+    }
+    numbers
+};
+
 impl CharClass {
+    /// Of a character that is more than one byte.
     fn of(c: char) -> Self {
         match c {
-            'a'..='z' => Self::Lower,
-            'A'..='Z' => Self::Upper,
-            '0'..='9' => Self::Digit,
-            '\n' | '\r' => Self::Line,
-            ' ' | '\t' => Self::Space,
-            '\0'..='\x7f' => Self::Mark,
             '\u{c0}'..='\u{24f}' | '\u{1e00}'..='\u{1eff}' => Self::Accented,
             '\u{1100}'..='\u{11ff}'
             | '\u{2e80}'..='\u{a4cf}'
@@ -140,11 +164,13 @@ struct LetterRun {
 }
 
 impl LetterRun {
-    fn take(&mut self, class: CharClass, weight: u64) {
+    /// Takes in `n` characters of a class.
+    #[inline]
+    fn take(&mut self, class: CharClass, n: u64, weight: u64) {
         if self.n == 0 {
             self.before = weight;
         }
-        self.n += 1;
+        self.n += n;
         if class != CharClass::Mark {
             let is_change = |it| it != class && (it, class) != (CharClass::Upper, CharClass::Lower);
             self.n_changes += u64::from(self.last.is_some_and(is_change));
@@ -153,7 +179,11 @@ impl LetterRun {
     }
 
     /// The weight with the run, which has ended, given the weight that its pieces led to.
+    #[inline]
     fn end(&mut self, weight: u64) -> u64 {
+        if self.n == 0 {
+            return weight;
+        }
         let Self { n, n_changes, before, .. } = std::mem::take(self);
         // Names and paths change at every fifth character at most, and digests at every second.
         let is_unbroken = SHORTEST_UNBROKEN <= n && n * 3 <= n_changes * 10;
@@ -161,61 +191,113 @@ impl LetterRun {
     }
 }
 
-/// Hundredths of a token that a text takes.
-fn weight(text: &str) -> u64 {
-    let (mut weight, mut run) = (0_u64, LetterRun::default());
-    // The class before, how many of it came in a row, and the letters of the word so far.
-    let (mut last, mut n, mut n_letters) = (None, 0_u64, 0_u64);
-    let mut chars = text.chars();
-    while let Some(c) = chars.next() {
-        let class = CharClass::of(c);
-        match class {
-            CharClass::Lower | CharClass::Upper | CharClass::Digit => run.take(class, weight),
-            CharClass::Mark if matches!(c, '+' | '/' | '=') => run.take(class, weight),
-            _ => weight = run.end(weight),
+/// The pass over a text. It goes by what is alike and next to one another: a word, a number, an
+/// indentation.
+#[derive(Default)]
+struct Pass {
+    weight: u64,
+    run: LetterRun,
+    /// The class before, and how many of it came in a row.
+    last: Option<CharClass>,
+    n: u64,
+    /// The letters of the word so far.
+    n_letters: u64,
+}
+
+impl Pass {
+    fn is_after_single(&self, class: CharClass) -> bool {
+        self.last == Some(class) && self.n == 1
+    }
+
+    /// Takes in letters of a class: all small, all capital, or one with an accent.
+    #[inline]
+    fn letters(&mut self, class: CharClass, n: u64) {
+        let goes_on = self.last.is_some_and(CharClass::is_of_word)
+            && (class != CharClass::Upper || self.last != Some(CharClass::Lower));
+        let n_before = if goes_on { self.n_letters } else { 0 };
+        self.n_letters = n_before + n;
+        if n_before == 0 {
+            self.weight +=
+                if self.is_after_single(CharClass::Mark) { PIECE - JOINED } else { PIECE };
         }
-        let is_single = |it| last == Some(it) && n == 1;
-        let n_before = if last == Some(class) { n } else { 0 };
-        let piece = |begins: bool| if begins { PIECE } else { 0 };
-        weight += match class {
-            CharClass::Lower | CharClass::Upper | CharClass::Accented => {
-                let goes_on = last.is_some_and(CharClass::is_of_word)
-                    && (class != CharClass::Upper || last != Some(CharClass::Lower));
-                n_letters = if goes_on { n_letters + 1 } else { 1 };
-                let accent = if class == CharClass::Accented { LETTER } else { 0 };
-                accent
-                    + match n_letters {
-                        1 if is_single(CharClass::Mark) => PIECE - JOINED,
-                        1 => PIECE,
-                        2..=6 => 0,
-                        _ => LETTER,
-                    }
+        self.weight += self.n_letters.saturating_sub(n_before.max(6)) * LETTER;
+    }
+
+    /// Takes in ASCII characters of a class, all that are next to one another.
+    #[inline]
+    fn alike(&mut self, class: CharClass, bytes: &[u8]) {
+        let n = bytes.len() as u64;
+        match class {
+            CharClass::Lower | CharClass::Upper => {
+                self.run.take(class, n, self.weight);
+                self.letters(class, n);
             }
             // A space goes with a word that follows, and not with a number.
             CharClass::Digit => {
-                piece(n_before.is_multiple_of(3))
-                    + piece(n_before == 0 && is_single(CharClass::Space))
+                self.run.take(class, n, self.weight);
+                let space = if self.is_after_single(CharClass::Space) { PIECE } else { 0 };
+                self.weight += n.div_ceil(3) * PIECE + space;
             }
-            CharClass::Mark => piece(n_before.is_multiple_of(4)),
-            // Ends of lines go with marks before them.
-            CharClass::Line => piece(n_before == 0 && last != Some(CharClass::Mark)),
-            CharClass::Space => piece(n_before % 16 == 1),
-            CharClass::Ideograph => IDEOGRAPH,
-            CharClass::OtherLetter => OTHER_LETTER,
-            CharClass::Symbol => PIECE,
-        };
-        (last, n) = (Some(class), n_before + 1);
-        if class == CharClass::Lower {
-            // Most of a text: what follows in the word is counted without being looked at further.
-            let rest = chars.as_str();
-            let n_more = rest.bytes().take_while(u8::is_ascii_lowercase).count();
-            chars = rest.get(n_more..).unwrap_or_default().chars();
-            let n_more = n_more as u64;
-            weight += (n_letters + n_more).saturating_sub(n_letters.max(6)) * LETTER;
-            (n, n_letters, run.n) = (n + n_more, n_letters + n_more, run.n + n_more);
+            CharClass::Line => {
+                self.weight = self.run.end(self.weight);
+                // Ends of lines go with marks before them.
+                self.weight += if self.last == Some(CharClass::Mark) { 0 } else { PIECE };
+            }
+            CharClass::Space => {
+                self.weight = self.run.end(self.weight);
+                self.weight += (n + 14) / 16 * PIECE;
+            }
+            _ => self.marks(bytes),
+        }
+        (self.last, self.n) = (Some(class), n);
+    }
+
+    #[inline]
+    fn marks(&mut self, marks: &[u8]) {
+        for (n_before, mark) in marks.iter().enumerate() {
+            match mark {
+                b'+' | b'/' | b'=' => self.run.take(CharClass::Mark, 1, self.weight),
+                _ => self.weight = self.run.end(self.weight),
+            }
+            if n_before % 4 == 0 {
+                self.weight += PIECE;
+            }
         }
     }
-    run.end(weight)
+
+    /// Takes in a character that is more than one byte.
+    fn other(&mut self, class: CharClass) {
+        self.weight = self.run.end(self.weight);
+        match class {
+            CharClass::Accented => {
+                self.weight += LETTER;
+                self.letters(class, 1);
+            }
+            CharClass::Ideograph => self.weight += IDEOGRAPH,
+            CharClass::OtherLetter => self.weight += OTHER_LETTER,
+            _ => self.weight += PIECE,
+        }
+        (self.last, self.n) = (Some(class), 1);
+    }
+}
+
+/// Hundredths of a token that a text takes.
+fn weight(text: &str) -> u64 {
+    let (mut pass, bytes, mut at) = (Pass::default(), text.as_bytes(), 0);
+    while let Some(rest @ [first, ..]) = bytes.get(at..) {
+        let number = NUMBERS[usize::from(*first)];
+        if let Some(class) = ASCII.get(usize::from(number)) {
+            let is_other = |it: &u8| NUMBERS[usize::from(*it)] != number;
+            let n = rest.iter().position(is_other).unwrap_or(rest.len());
+            pass.alike(*class, &rest[..n]);
+            at += n;
+        } else {
+            let Some(c) = text.get(at..).and_then(|it| it.chars().next()) else { break };
+            pass.other(CharClass::of(c));
+            at += c.len_utf8();
+        }
+    }
+    pass.run.end(pass.weight)
 }
 
 #[cfg(test)]
