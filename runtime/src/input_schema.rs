@@ -10,7 +10,7 @@ mod work;
 
 #[cfg(test)]
 pub(crate) use work::MAX_STEPS;
-pub use work::{CheckTooCostly, steps};
+pub use work::{CheckTooCostly, is_flat, is_surely_cheap, steps};
 
 /// Bytes of a schema as JSON.
 pub const MAX_BYTES: usize = 256 * 1024;

@@ -2,6 +2,7 @@
 //!
 //! Built under `#[cfg(test)]` only.
 
+use proptest::prelude::*;
 use serde_json::json;
 
 use super::*;
@@ -137,4 +138,71 @@ fn size_depth_references_and_patterns_of_a_schema_are_bounded() {
         measure(&json!({"properties": {"pattern": {}, "$ref": {"type": "string"}}})),
         Ok(())
     );
+}
+
+fn some_value() -> impl Strategy<Value = Value> {
+    let leaf = prop_oneof![Just(json!(1)), Just(json!(true)), "[a-z]{0,5}".prop_map(Value::from)];
+    leaf.prop_recursive(4, 24, 4, |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..5).prop_map(Value::from),
+            prop::collection::btree_map("[a-c]", inner, 0..4).prop_map(|it| json!(it)),
+        ]
+    })
+}
+
+/// A schema without references and patterns.
+fn flat_schema() -> impl Strategy<Value = Value> {
+    let leaf = prop_oneof![
+        Just(json!({})),
+        Just(json!({"type": "string", "minLength": 1})),
+        Just(json!({"enum": [1, "a", [1, 2]]})),
+        Just(json!({"const": {"a": [1, 2, 3]}})),
+        Just(json!({"uniqueItems": true})),
+        Just(json!({"required": ["a", "b", "c"], "dependentRequired": {"a": ["b", "c"]}})),
+    ];
+    leaf.prop_recursive(4, 32, 4, |inner| {
+        let list = prop::collection::vec(inner.clone(), 1..4);
+        prop_oneof![
+            list.clone().prop_map(|it| json!({"allOf": it})),
+            list.clone().prop_map(|it| json!({"anyOf": it, "uniqueItems": true})),
+            list.prop_map(|it| json!({"prefixItems": it})),
+            inner
+                .clone()
+                .prop_map(|it| json!({"items": it, "contains": it, "additionalItems": it})),
+            inner.clone().prop_map(|it| json!({"not": it, "if": it, "then": it, "else": it})),
+            inner.clone().prop_map(|it| json!({"propertyNames": it, "additionalProperties": it})),
+            inner
+                .clone()
+                .prop_map(|it| json!({"dependentSchemas": {"a": it}, "properties": {"a": it}})),
+            inner.prop_map(|it| json!({"properties": {"a": it, "b": it}, "required": ["a"]})),
+        ]
+    })
+}
+
+proptest! {
+    // REQ: TOL-1
+    #[test]
+    fn check_that_is_cheap_by_the_lengths_alone_takes_fewer_steps(
+        schema in flat_schema(), input in some_value(),
+    ) {
+        let (schema_text, input_text) = (schema.to_string(), input.to_string());
+        prop_assert!(is_flat(&schema_text));
+        let n_pairs = (schema_text.len() * input_text.len()) as u64;
+        prop_assert!(steps(&schema, &input).is_ok_and(|it| it <= 4 * n_pairs));
+    }
+}
+
+// REQ: TOL-1
+#[test]
+fn schema_with_references_or_patterns_is_not_flat() {
+    for schema in [
+        json!({"$ref": "#"}),
+        json!({"properties": {"a": {"pattern": "a"}}}),
+        json!({"patternProperties": {"a": {}}}),
+        json!({"unevaluatedItems": false}),
+    ] {
+        assert!(!is_flat(&schema.to_string()), "{schema}");
+    }
+    let [schema, input] = ["x".repeat(5_000), "y".repeat(4)];
+    assert!(is_surely_cheap(&schema, &input) && !is_surely_cheap(&schema, &input.repeat(2)));
 }
