@@ -97,7 +97,7 @@ pub(crate) fn of_hook(event: HookEvent, revision: u32, text: &str) -> String {
 
 /// A reminder that begins with a line of the harness about the text.
 fn titled(title: &str, text: &str) -> String {
-    reminder(&format!("{title}\n\n{text}"))
+    reminder(&[title, "\n\n", text].concat())
 }
 
 /// The first `max_chars` characters, less what the note takes that says so; nothing when not even

@@ -158,17 +158,19 @@ fn settings_files(place: &SessionDirs) -> Vec<Fingerprint> {
         files.push(Fingerprint { scope, path, state, broken: None });
     };
     if let Some(managed) = place.managed.as_deref().filter(|it| it.exists()) {
-        add(Scope::Policy, managed.join("managed-settings.json"));
+        add(Scope::Policy, sources::below(managed, "managed-settings.json"));
         drop_ins(managed).into_iter().for_each(|it| add(Scope::Policy, it));
     }
     let of_repository = [(Scope::Local, LOCAL), (Scope::Project, PROJECT)];
-    if place.sources.reads_any_of_repository() && place.workspace.join(".claude").exists() {
+    if place.sources.reads_any_of_repository()
+        && sources::below(&place.workspace, ".claude").exists()
+    {
         for (scope, name) in of_repository.into_iter().filter(|it| place.sources.reads(it.0)) {
             add(scope, place.workspace.join(name));
         }
     }
     if place.sources.user {
-        add(Scope::User, place.config.join("settings.json"));
+        add(Scope::User, sources::below(&place.config, "settings.json"));
     }
     files
 }

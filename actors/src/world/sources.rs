@@ -78,6 +78,14 @@ const BESIDE: &[&str] = &["CLAUDE.md", "AGENTS.md", "CLAUDE.local.md", ".git", D
 /// What [`DIRECTORY`] and its like may hold.
 const INSIDE: &[&str] = &["CLAUDE.md", "rules"];
 
+/// A path in a directory, made in one piece.
+pub(super) fn below(directory: &Path, name: &str) -> PathBuf {
+    let mut path = PathBuf::with_capacity(directory.as_os_str().len() + 1 + name.len());
+    path.push(directory);
+    path.push(name);
+    path
+}
+
 fn has_any(directory: &Path, names: &[&str]) -> bool {
     let mut path = directory.to_owned();
     names.iter().any(|name| {
@@ -129,7 +137,7 @@ pub(super) fn tree_of(place: &SessionDirs, patterns: &CompiledPatterns) -> Strin
 /// What a place contributes that has no files of its own.
 pub(super) fn without_files(place: &SessionDirs) -> SourceTexts {
     let directory = place.worktree.as_ref().unwrap_or(&place.workspace);
-    let is_repository = directory.ancestors().any(|it| it.join(".git").exists());
+    let is_repository = directory.ancestors().any(|it| below(it, ".git").exists());
     SourceTexts {
         environment: vec![
             ("Working directory".into(), directory.display().to_string()),

@@ -121,20 +121,17 @@ impl ShownParts {
     /// The parts among these that the model does not know as they are, and those files that it knows
     /// and that are gone.
     pub fn due(&self, parts: Vec<DuePart>, day: &str) -> Vec<DuePart> {
-        let mut known = self.base.clone();
-        for it in &self.shown {
-            known.insert(it.part.clone(), it.state);
-        }
+        let mut known: BTreeMap<&str, Digest> =
+            self.base.iter().map(|it| (&**it.0, *it.1)).collect();
+        known.extend(self.shown.iter().map(|it| (&*it.part, it.state)));
         let present: BTreeSet<&str> = parts.iter().map(|it| it.name.as_str()).collect();
-        let is_gone = |(name, state): &(&String, &Digest)| {
-            name.starts_with("file ")
-                && **state != Digest::default()
-                && !present.contains(name.as_str())
+        let is_gone = |(name, state): &(&&str, &Digest)| {
+            name.starts_with("file ") && **state != Digest::default() && !present.contains(**name)
         };
         let gone: Vec<DuePart> =
             known.iter().filter(is_gone).map(|(name, _)| gone(name, day)).collect();
         let mut left = MAX_CHARS;
-        let due = parts.into_iter().filter(|it| known.get(&it.name) != Some(&it.state));
+        let due = parts.into_iter().filter(|it| known.get(&*it.name) != Some(&it.state));
         gone.into_iter()
             .chain(due)
             .take_while(|it| {

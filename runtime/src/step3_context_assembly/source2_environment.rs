@@ -8,13 +8,13 @@ use super::{PromptFacts, SourceTexts, titled};
 pub(super) fn text(texts: &SourceTexts, now: Option<PromptFacts<'_>>) -> Option<String> {
     let mut lines = Vec::with_capacity(texts.environment.len() + 2);
     if let Some(PromptFacts { day, model, knowledge }) = now {
-        lines.push(format!("Date: {day} (UTC)"));
+        lines.push(["Date: ", day, " (UTC)"].concat());
         lines.push(match knowledge {
-            "" => format!("Model: {model}"),
-            knowledge => format!("Model: {model}, whose knowledge reaches to {knowledge}"),
+            "" => ["Model: ", model].concat(),
+            knowledge => ["Model: ", model, ", whose knowledge reaches to ", knowledge].concat(),
         });
     }
-    lines.extend(texts.environment.iter().map(|(name, value)| format!("{name}: {value}")));
+    lines.extend(texts.environment.iter().map(|(name, value)| [name, ": ", value].concat()));
     if lines.is_empty() {
         return None;
     }

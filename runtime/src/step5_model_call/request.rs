@@ -72,7 +72,10 @@ pub struct EncodedRequest {
 impl EncodedHead {
     /// The bytes of a head. The same head gives the same bytes.
     pub fn new(head: RequestHead) -> Self {
-        let mut stable = String::new();
+        let of_tool = |it: &Arc<ToolSpec>| it.description.len() + it.input_schema.len() + 128;
+        let n_bytes = head.system.iter().map(|it| it.len() + 64).sum::<usize>()
+            + head.tools.iter().map(of_tool).sum::<usize>();
+        let mut stable = String::with_capacity(n_bytes);
         let mark = head.cache.caching.mark();
         let end_of = |is_last: bool| mark.filter(|_| is_last).unwrap_or("}");
         let is_said = |it: &(usize, &String)| !it.1.trim().is_empty();

@@ -33,16 +33,24 @@ impl Transcripts {
         let mut found = Self::default();
         for directory in directories {
             let root = directory.rsplit_once('/').map_or("", |(root, _)| root);
-            let own = BESIDE.map(|it| format!("{directory}{it}"));
+            let beside = |directory: &str| BESIDE.map(|it| [directory, it].concat());
+            // What is added is in small letters and begins with a dot, which composes with nothing.
+            let own = beside(&fold(directory));
             // The one that keeps transcripts among the files that are worked on has only those kept
             // apart.
             let is_apart = !root.is_empty() && !workspaces.iter().any(|it| lies_in(it, root));
-            let hidden = if is_apart { vec![root.to_owned()] } else { own.to_vec() };
-            found.patterns.extend(hidden.iter().map(|it| (fold(it), format!("/{}", escape(it)))));
-            found.own.extend(own.iter().map(|it| fold(it)));
+            let pattern = |it: &str| ["/", &escape(it)].concat();
             if is_apart {
-                found.all.push(fold(root));
+                let folded = fold(root);
+                found.patterns.push((folded.clone(), pattern(root)));
+                found.all.push(folded);
+            } else {
+                let written = beside(directory);
+                found
+                    .patterns
+                    .extend(own.iter().cloned().zip(written.iter().map(|it| pattern(it))));
             }
+            found.own.extend(own);
         }
         found
     }

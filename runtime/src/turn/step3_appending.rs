@@ -130,9 +130,16 @@ impl Turn {
             return Vec::new();
         };
         let rules = sources.rules_for(self.memory.touched.iter());
-        let mut seen = SourcesSeen::clone(seen);
-        seen.instructions = self.with_managed(&seen.instructions);
-        appended::files(&seen, &rules, day)
+        let instructions = self.with_managed(&seen.instructions);
+        if instructions.is_empty() && seen.nested.is_empty() && rules.is_empty() {
+            return Vec::new();
+        }
+        let nested = seen.nested.clone();
+        appended::files(
+            &SourcesSeen { instructions, nested, ..SourcesSeen::default() },
+            &rules,
+            day,
+        )
     }
 
     /// The list of tasks, where it is shown again.

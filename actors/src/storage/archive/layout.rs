@@ -118,8 +118,10 @@ fn checked(id: &str) -> Result<&str, BadName> {
 /// of a long one the first 200 stay, and a hash of the whole path.
 pub(crate) fn project_name(cwd: &str) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '-' };
-    let mut name = String::with_capacity(cwd.len());
-    name.extend(cwd.chars().map(plain));
+    // Made at each look at the notes of a directory: a byte at a time where that is a character.
+    let of_bytes = |it: &str| it.bytes().map(|byte| plain(char::from(byte)) as u8).collect();
+    let of_ascii = cwd.is_ascii().then(|| String::from_utf8(of_bytes(cwd)).ok()).flatten();
+    let name = of_ascii.unwrap_or_else(|| cwd.chars().map(plain).collect());
     if name.len() <= MAX_NAME {
         return name;
     }
