@@ -7,6 +7,7 @@
 
 mod names;
 mod overrides;
+mod platform_names;
 mod price;
 mod thinking;
 
@@ -17,6 +18,7 @@ use serde::{Deserialize, Serialize};
 pub(crate) use names::canonical;
 use names::without_region;
 pub use overrides::{CatalogueOverrides, NotACatalogue};
+use platform_names::PlatformNames;
 pub use price::{LongPrompt, Money, Prices};
 pub use thinking::{Disabling, Effort, Sampling, ThinkingDisplay, ThinkingSupport};
 
@@ -36,6 +38,8 @@ pub struct Catalogue {
     models: BTreeMap<Arc<str>, Arc<ModelFacts>>,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     aliases: BTreeMap<String, Arc<str>>,
+    #[serde(skip)]
+    platform_names: PlatformNames,
 }
 
 /// What is known about one model.
@@ -120,14 +124,6 @@ impl PlatformIds {
     fn is_empty(&self) -> bool {
         *self == Self::default()
     }
-
-    /// Whether a platform calls the model this, with a region in front or without.
-    fn have(&self, name: &str) -> bool {
-        let is_one = |it: &str| {
-            [&self.bedrock_runtime, &self.vertex].into_iter().any(|id| id.as_deref() == Some(it))
-        };
-        is_one(name) || is_one(without_region(name))
-    }
 }
 
 impl Catalogue {
@@ -140,7 +136,7 @@ impl Catalogue {
     /// A catalogue of these models and no aliases.
     pub fn of(models: impl IntoIterator<Item = ModelFacts>) -> Self {
         let models = models.into_iter().map(|it| (it.id.clone(), Arc::new(it))).collect();
-        Self { models, aliases: BTreeMap::new() }
+        Self { models, ..Self::default() }
     }
 
     /// The name that an alias (`opus`, `sonnet`, …) represents; any other name is given back.
@@ -152,7 +148,11 @@ impl Catalogue {
     pub fn find(&self, name: &str) -> Option<&Arc<ModelFacts>> {
         let name = self.resolve(name);
         let by_rule = || Some(canonical(name)).filter(|it| *it != name);
-        let by_platform = || self.models.values().find(|it| it.ids.have(name));
+        let by_platform = || {
+            // With a region in front or without.
+            let names = [name, without_region(name)];
+            self.models.get(self.platform_names.find(&self.models, names)?)
+        };
         self.models.get(name).or_else(|| self.models.get(by_rule()?)).or_else(by_platform)
     }
 

@@ -145,7 +145,8 @@ impl Sieve {
             }
         }
         // Three bytes that reach beyond the last whole chunk lie in the last bytes.
-        self.is_at(bytes, bytes.len() - CHUNK, places(*last))
+        let places = places(*last);
+        self.has_pair(places) && self.is_at(bytes, bytes.len() - CHUNK, places)
     }
 
     /// Whether one of four pairs is that of a pattern.
@@ -160,13 +161,25 @@ impl Sieve {
 
     /// Whether there is a pattern with one of these pairs, which are next to one another from this place on.
     fn is_at(&self, bytes: &[u8], at: usize, mut places: u64) -> bool {
-        for at in [at, at + 2, at + 4, at + 6] {
-            if self.pairs[place(places)] != 0
-                && (self.is_around(bytes, at) || (0 < at && self.is_around(bytes, at - 1)))
+        // The byte before, those of the pairs, and the one after; other places where the text begins or ends.
+        let around = at.checked_sub(1).and_then(|it| bytes.get(it..)?.first_chunk::<10>());
+        for n in 0..4 {
+            let is_of_pattern = self.pairs[place(places)] != 0;
+            places >>= 16;
+            let Some([a, b, c, d]) = around.and_then(|it| it.get(2 * n..)?.first_chunk::<4>())
+            else {
+                let at = at + 2 * n;
+                if self.is_around(bytes, at) || (0 < at && self.is_around(bytes, at - 1)) {
+                    return true;
+                }
+                continue;
+            };
+            if is_of_pattern
+                && ((self.may_be([*a, *b, *c]) && self.is_around(bytes, at + 2 * n - 1))
+                    || (self.may_be([*b, *c, *d]) && self.is_around(bytes, at + 2 * n)))
             {
                 return true;
             }
-            places >>= 16;
         }
         false
     }
