@@ -7,12 +7,12 @@ use std::{
 
 use super::{ModelFacts, PlatformIds};
 
-type Names = BTreeMap<Arc<str>, Arc<str>>;
+type ModelOfName = BTreeMap<Arc<str>, Arc<str>>;
 
 /// The model that each name of a platform is of, made when a name is first looked for that no model has
 /// itself. It follows from the models of a catalogue: a clone, which others may be added to, makes its own.
 #[derive(Debug, Default)]
-pub(super) struct PlatformNames(OnceLock<Names>);
+pub(super) struct PlatformNames(OnceLock<ModelOfName>);
 
 impl PlatformNames {
     /// The first of the models, by id, that a platform calls by one of these names.
@@ -22,7 +22,7 @@ impl PlatformNames {
         names: [&str; 2],
     ) -> Option<&Arc<str>> {
         let known = self.0.get_or_init(|| {
-            let mut all = Names::new();
+            let mut all = ModelOfName::new();
             for (id, facts) in models {
                 let PlatformIds { bedrock_runtime, vertex } = &facts.ids;
                 for name in bedrock_runtime.iter().chain(vertex) {

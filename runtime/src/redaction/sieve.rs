@@ -40,7 +40,7 @@ file line error test function return value string number list path read write ru
 
 /// A pattern by the bytes that were chosen of it.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Word {
+struct SievePattern {
     /// The bytes, in small letters.
     window: [u8; WINDOW],
     /// Where in the pattern they are.
@@ -56,7 +56,7 @@ pub(super) struct Sieve {
     /// A bit for each of the three bytes that were chosen, all of them in one case.
     windows: Box<[u64; WINDOWS / 64]>,
     /// Sorted by the bytes that were chosen.
-    words: Vec<Word>,
+    words: Vec<SievePattern>,
 }
 
 /// Where a pair is, if it is the low half of two bytes in order.
@@ -129,7 +129,7 @@ impl Sieve {
         let window = window.map(|it| it.to_ascii_lowercase());
         let (word, bit) = bit(window);
         self.windows[word] |= bit;
-        self.words.push(Word { window, offset, pattern: pattern.into(), any_case });
+        self.words.push(SievePattern { window, offset, pattern: pattern.into(), any_case });
     }
 
     /// Whether a pattern is in the text as a whole. Of a great many that are alike one is taken to be there.
@@ -244,7 +244,7 @@ mod tests {
             shout in any::<bool>(),
         ) {
             let sieve = sieve(&["hunter2-hunter2", "Hunger-and-thirst", "päßword-of-old"]);
-            let Word { pattern, any_case, .. } = &sieve.words[pick.index(sieve.words.len())];
+            let SievePattern { pattern, any_case, .. } = &sieve.words[pick.index(sieve.words.len())];
             let mut word = pattern.to_vec();
             if shout && *any_case {
                 word.make_ascii_uppercase();

@@ -3,8 +3,11 @@
 //! Apart, so that all stages leave the same mark: how much is missing of how much, and where the
 //! whole is. Cuts fall between characters.
 
+use std::fmt::Display;
+
 use crate::digest::Digest;
 use crate::saturating::Saturating as _;
+use crate::tokens::Size;
 
 /// A text that was cut.
 pub(super) struct Cut {
@@ -20,6 +23,13 @@ pub(super) struct Cut {
 pub(super) fn max_chars(total: u64, prefix: &str) -> u64 {
     let reference = reference(prefix, Digest::default());
     mark(total, total, &reference).chars().count() as u64 + 2
+}
+
+/// The size of a mark at most.
+pub(super) fn max_size(prefix: &str) -> Size {
+    // No digest weighs more than one in which letters and digits take turns.
+    let digest = "a1".repeat(Digest::default().to_string().len() / 2);
+    Size::of(&mark(u64::MAX, u64::MAX, &reference(prefix, digest)))
 }
 
 /// `text` with its first `head` and last `tail` characters and a mark between them.
@@ -47,7 +57,7 @@ fn mark(left_out: u64, total: u64, reference: &str) -> String {
     format!("[{left_out} of {total} characters left out; the whole text is in {reference}]")
 }
 
-fn reference(prefix: &str, digest: Digest) -> String {
+fn reference(prefix: &str, digest: impl Display) -> String {
     format!("{}/{digest}.txt", prefix.trim_end_matches('/'))
 }
 
@@ -59,6 +69,17 @@ fn byte_at(text: &str, n_chars: u64) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    // REQ: SHP-13
+    #[test]
+    fn no_mark_is_larger_than_the_largest() {
+        for n in 0..500_u32 {
+            let text = format!("{n} ").repeat(200);
+            let cut = Size::of(&cut(&text, 0, 0, "/a/long/path").text);
+            let most = max_size("/a/long/path");
+            assert!(cut.chars <= most.chars && cut.by_class() <= most.by_class(), "{n}");
+        }
+    }
 
     // REQ: SHP-3
     #[test]

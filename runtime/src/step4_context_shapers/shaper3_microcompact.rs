@@ -21,6 +21,9 @@ use crate::{
 
 const MS_PER_MINUTE: u64 = 60_000;
 
+/// Tokens by which the estimates of a result and of its mark may be off together, as each is rounded.
+const ROUNDING: u64 = 2;
+
 /// Which results are cleared. Found once, by the trigger, and handed to what clears them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Clearing {
@@ -89,26 +92,29 @@ fn oldest(
 ) -> Chosen {
     let (first, others): (Vec<Clearable<'_>>, Vec<_>) =
         clearable(context, setup, |_| true).partition(|it| superseded.contains(it.id));
-    let mark = marker::max_chars(u64::MAX, &setup.reference_prefix);
+    // At most what stays of one, and what rounding may add: too much counted as freed would leave a
+    // context that is cleared once more, and a cache that is lost twice.
+    let left = setup.counting.tokens(Estimate::of(marker::max_size(&setup.reference_prefix)));
     let freed = |it: &Clearable<'_>| {
-        let left = Tokens::from_chars(mark);
-        setup.counting.tokens(Estimate::of(it.block.size())).saturating_sub(left)
+        let whole = setup.counting.tokens(Estimate::of(it.block.size()));
+        whole.saturating_sub(left + Tokens(ROUNDING))
     };
     let without = |tokens: Tokens, it| tokens.saturating_sub(freed(it));
     let mut tokens = first.iter().fold(context.tokens, without);
-    let mut long: BTreeSet<&ToolUseId> = BTreeSet::new();
+    // By number and not by id: some providers count calls anew in each answer.
+    let mut n_long = 0;
     for it in &others {
         if is_at_aim(tokens, 0, 0, setup) {
             break;
         }
         tokens = without(tokens, it);
-        long.insert(it.id);
+        n_long += 1;
     }
     let first = first.iter().map(|it| it.place);
     if !is_at_aim(tokens, 0, 0, setup) && setup.settings.auto_compact {
         return (Reason::Superseded, first.collect());
     }
-    let long = others.iter().filter(|it| long.contains(it.id)).map(|it| it.place);
+    let long = others.iter().take(n_long).map(|it| it.place);
     let mut places: Vec<_> = first.chain(long).collect();
     places.sort_unstable();
     (Reason::Oldest, places)

@@ -54,7 +54,7 @@ impl Size {
     }
 
     /// Tokens, rounded up.
-    pub(super) fn by_class(self) -> u64 {
+    pub(crate) fn by_class(self) -> u64 {
         self.weight.div_ceil(TOKEN)
     }
 

@@ -312,6 +312,42 @@ fn request_that_is_too_long_loses_its_oldest_part_three_times_at_most() {
     assert!(matches!(applied, StageResult::Changed { .. }));
 }
 
+// REQ: SHP-5
+#[test]
+fn results_whose_ids_come_up_again_are_cleared_oldest_first() {
+    let setup = setup(|it| it.auto_compact_max_tokens = Some(8_000));
+    let mut messages = ten_calls(4_000);
+    for round in 0..10 {
+        let id = format!("t{}", round % 2);
+        messages[2 * round + 1] = call(2 * round + 1, &id);
+        messages[2 * round + 2] = results(2 * round + 2, &[(&id, 4_000)]);
+    }
+    let before = ShapedContext::estimated(messages);
+    let (context, _) = changed(run_stage(Stage::Microcompact, &before, &setup));
+    let is_changed = |at: &usize| context.messages[*at] != before.messages[*at];
+    let places: Vec<usize> = (0..before.messages.len()).filter(is_changed).collect();
+    assert_eq!(places, [2, 4, 6, 8, 10]);
+}
+
+// REQ: SHP-8, SHP-13
+#[test]
+fn results_that_were_cleared_leave_less_than_the_limit_whatever_their_marks_weigh() {
+    let mut setup = setup(|it| it.auto_compact_max_tokens = Some(700));
+    setup.counting = Counting::Classes(crate::tokens::Learned::default().factor(|_| false));
+    setup.reference_prefix = "/a/long/path".repeat(20).into();
+    for chars in [900, 1_000, 1_200, 1_500, 2_000] {
+        let messages = long_run(4, chars);
+        let tokens = setup.counting.tokens(crate::message::estimate_of(&messages));
+        let before = ShapedContext { messages, tokens };
+        if let StageResult::Changed { context, .. } =
+            run_stage(Stage::Microcompact, &before, &setup)
+        {
+            let again = run_stage(Stage::Microcompact, &context, &setup);
+            assert!(matches!(again, StageResult::Unchanged { .. }), "{chars}: {again:?}");
+        }
+    }
+}
+
 /// Ten calls of Bash, each with a result of this many characters.
 fn ten_calls(chars: usize) -> Messages {
     let mut messages = vec![prompt(0, 40)];
