@@ -24,7 +24,7 @@ use crate::{catalogue::Money, step4_context_shapers::Stage, tokens::Tokens};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Request {
     /// What it would take if no stage had ever changed anything.
-    pub said: Tokens,
+    pub conversation: Tokens,
     /// Tokens of the request as it is sent.
     pub sent: Tokens,
     /// The part of it that equals the beginning of the request before, sent within five minutes of it.
@@ -54,7 +54,7 @@ pub struct WalkTotals {
     /// Requests that are larger than the window less the output, after all five stages.
     pub overflows: u64,
     /// Tokens of all requests if no stage had ever changed anything.
-    pub said: Tokens,
+    pub conversation: Tokens,
     /// Tokens of all requests for answers.
     pub sent: Tokens,
     /// Tokens of all requests for answers that a provider's cache would hold.
@@ -69,7 +69,7 @@ impl WalkTotals {
     /// Whether the logged savings are the measured difference, which they are in every walk.
     pub fn adds_up(&self) -> bool {
         let saved: u64 = self.stages.iter().map(|it| it.saved.0).sum();
-        self.said.saturating_sub(self.sent).0 == saved
+        self.conversation.saturating_sub(self.sent).0 == saved
     }
 
     /// Adds what the walk of another session came to.
@@ -78,7 +78,7 @@ impl WalkTotals {
         self.requests += other.requests;
         self.summaries += other.summaries;
         self.overflows += other.overflows;
-        self.said = self.said + other.said;
+        self.conversation = self.conversation + other.conversation;
         self.sent = self.sent + other.sent;
         self.cached = self.cached + other.cached;
         self.cost = self.cost.zip(other.cost).map(|(a, b)| a + b);

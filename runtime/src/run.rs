@@ -201,8 +201,8 @@ impl Run {
             max,
         });
         let all = [turns].into_iter().chain(tokens).chain(others.iter().copied());
-        let told = all.filter(|it| it.is_near() && self.warned.insert(it.of));
-        AfterTurn::Next(told.map(|it| it.to_string()).collect())
+        let due = all.filter(|it| it.is_near() && self.warned.insert(it.of));
+        AfterTurn::Next(due.map(|it| it.to_string()).collect())
     }
 }
 

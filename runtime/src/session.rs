@@ -200,7 +200,9 @@ impl Machine {
             SessionInput::TurnQuiet { key, late } => self.turn_quiet(key, late),
             SessionInput::ShellKept(status) => self.shell_kept(now, &status),
             SessionInput::ShellsEnded(ended) => self.ended_shells.extend(ended),
-            SessionInput::ServerAnswered { tools, told } => self.server_answered(now, tools, told),
+            SessionInput::ServerAnswered { tools, notes } => {
+                self.server_answered(now, tools, notes)
+            }
             SessionInput::TurnLeft { key, left } => self.turn_left(now, key, left),
             SessionInput::TimeIsUp { run, deadline } => self.time_is_up(run, deadline),
             SessionInput::CallWaits { name, limits, worst } => {

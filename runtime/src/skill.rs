@@ -183,13 +183,13 @@ pub fn listing(skills: &[Skill]) -> String {
     let mut left = MAX_LISTING_CHARS.saturating_sub(n_names);
     let mut lines = Vec::new();
     for skill in offered() {
-        let said: String = skill.description.chars().take(MAX_LISTED_CHARS).collect();
-        let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
-        let n_chars = said.chars().count();
+        let shortened: String = skill.description.chars().take(MAX_LISTED_CHARS).collect();
+        let shortened = shortened.split_whitespace().collect::<Vec<_>>().join(" ");
+        let n_chars = shortened.chars().count();
         match left.checked_sub(n_chars).filter(|_| n_chars > 0) {
             Some(rest) => {
                 left = rest;
-                lines.push(format!("- {}: {said}", skill.name));
+                lines.push(format!("- {}: {shortened}", skill.name));
             }
             None => lines.push(format!("- {}", skill.name)),
         }

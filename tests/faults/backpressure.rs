@@ -101,7 +101,7 @@ fn kept(all: &[Numbered]) -> Vec<&Event> {
 }
 
 /// What was said and what was thought, message by message.
-fn told(all: &[Numbered]) -> Vec<(String, String)> {
+fn shown(all: &[Numbered]) -> Vec<(String, String)> {
     let (mut messages, mut open) = (Vec::new(), (String::new(), String::new()));
     for Numbered { event, .. } in all {
         match event {
@@ -156,13 +156,13 @@ async fn slow_listener_gets_joined_deltas_and_all_else_and_the_turn_takes_as_lon
     assert!(fast.iter().all(|it| it.stands_for == 1 && it.first_seq == it.seq));
     let numbers: Vec<u64> = fast.iter().map(|it| it.seq).collect();
     assert_eq!(numbers, (1..=fast.len() as u64).collect::<Vec<_>>(), "every event");
-    let messages = told(&fast);
+    let messages = shown(&fast);
     assert_eq!((messages.len(), messages[0].0.len(), messages[0].1.len()), (16, 400, 400));
 
     assert!(n_deltas(&slow) * 2 < n_deltas(&fast), "{} {}", n_deltas(&slow), n_deltas(&fast));
     check_numbers(&slow);
     assert_eq!(kept(&slow), kept(&fast));
-    assert_eq!(told(&slow), messages);
+    assert_eq!(shown(&slow), messages);
     let results = |all: &[Numbered]| {
         all.iter().filter(|it| matches!(it.event, Event::ToolFinished { .. })).count()
     };
@@ -173,7 +173,7 @@ async fn slow_listener_gets_joined_deltas_and_all_else_and_the_turn_takes_as_lon
     assert_eq!(never.len(), left.0);
     check_numbers(&never);
     assert_eq!(kept(&never), kept(&fast));
-    assert_eq!(told(&never), messages);
+    assert_eq!(shown(&never), messages);
     finish(ennead, session).await;
 }
 
@@ -185,7 +185,7 @@ async fn listener_that_never_reads_is_let_go_with_all_that_waits_and_told_what_i
     let (mut never, mut fast) = (session.events(), session.events());
     let (all, outcome) = tokio::join!(read(&mut fast, Duration::ZERO), session.prompt("many"));
     assert_eq!(outcome.unwrap().turns, 16);
-    let told = all.last().unwrap().seq;
+    let shown = all.last().unwrap().seq;
     let (_, n_bytes) = never.backlog();
     assert!(n_bytes <= MAX_BYTES, "{n_bytes}");
     assert!(CAPACITY < kept(&all).len(), "{}", kept(&all).len());
@@ -201,8 +201,8 @@ async fn listener_that_never_reads_is_let_go_with_all_that_waits_and_told_what_i
     assert_eq!(kept(&got), kept(&all)[..CAPACITY], "all up to the hole, in order");
     let Event::Lagged { missed, run } = &lagged.event else { unreachable!() };
     let before: u64 = got.iter().map(|it| it.stands_for).sum();
-    assert_eq!(before + missed, told, "what is not there was told");
-    assert_eq!((lagged.seq, lagged.stands_for, run), (told, *missed, &None));
+    assert_eq!(before + missed, shown, "what is not there was told");
+    assert_eq!((lagged.seq, lagged.stands_for, run), (shown, *missed, &None));
     assert_eq!(lagged.first_seq, got.last().unwrap().seq + 1);
 
     // Behind the hole it hears everything again.

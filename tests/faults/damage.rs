@@ -34,8 +34,8 @@ fn resumed(loaded: &Loaded) -> Messages {
     let mut history = loaded.recorded.clone();
     let stream = EntropyStream::from_seed(1);
     let lost = answer_lost_calls(history.iter(), loaded.last.clone(), stream, Timestamp(1));
-    let said = lost.into_iter().flat_map(|it| it.said);
-    history.extend(said.filter_map(|it| it.message().cloned()));
+    let texts = lost.into_iter().flat_map(|it| it.updates);
+    history.extend(texts.filter_map(|it| it.message().cloned()));
     let blocks = vec![Block::text("go on")];
     history.push(Arc::new(Message::user("new".into(), MessageKind::Prompt, blocks)));
     history

@@ -70,10 +70,10 @@ async fn interrupt_ends_hosted_work_that_heeds_nobody_and_none_begins_afterwards
     interrupted(run).await;
     assert_eq!(host.live(session.id(), ActorKind::ShellProcess).len(), 0);
     assert!(!log.has(|it| matches!(it, Event::Alert { .. })), "nothing was late");
-    let (begun, told) = tokio::sync::oneshot::channel();
+    let (begun, begun_at) = tokio::sync::oneshot::channel();
     let late = host.workshop.processes.lock().unwrap().take().unwrap();
     late.host(Box::pin(async move { begun.send(()).unwrap() }), Detached::default());
-    assert!(told.await.is_err(), "its turn is over");
+    assert!(begun_at.await.is_err(), "its turn is over");
     host.workshop.wait.open();
     check_usable(&session).await;
 }

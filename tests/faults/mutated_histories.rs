@@ -60,13 +60,13 @@ fn words(history: &Messages) -> Vec<String> {
 }
 
 /// Texts that the user says in a request, in order.
-fn said(body: &Value) -> String {
+fn texts_of(body: &Value) -> String {
     match body {
         Value::String(text) => format!("{text} "),
-        Value::Array(all) => all.iter().map(said).collect(),
+        Value::Array(all) => all.iter().map(texts_of).collect(),
         Value::Object(map) => {
             let all = map.iter().filter(|(key, _)| !matches!(key.as_str(), "role" | "type"));
-            all.map(|(_, it)| said(it)).collect()
+            all.map(|(_, it)| texts_of(it)).collect()
         }
         _ => String::new(),
     }
@@ -84,8 +84,8 @@ fn wrong(history: &Messages) -> Option<String> {
         if let Err(why) = rules(&body) {
             return Some(format!("{format:?}: refused: {why}\n{body}"));
         }
-        let said = said(&body["messages"]) + &said(&body["input"]);
-        let mut rest = said.as_str();
+        let texts_of = texts_of(&body["messages"]) + &texts_of(&body["input"]);
+        let mut rest = texts_of.as_str();
         for word in &words {
             let Some(at) = rest.find(&format!("{word} ")) else {
                 return Some(format!("{format:?}: lost or out of order: {word}\n{body}"));

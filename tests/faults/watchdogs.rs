@@ -65,9 +65,9 @@ type Attempt = (String, Option<String>, u64);
 async fn attempts(
     server: Arc<Scripted>,
     http: HttpLimits,
-    said: serde_json::Value,
+    answer: serde_json::Value,
 ) -> Vec<Attempt> {
-    let (outcome, attempts) = run(server, http, said).await;
+    let (outcome, attempts) = run(server, http, answer).await;
     assert_eq!((outcome.end, outcome.text.as_str()), (RunEnd::NoPendingTools, "done"));
     attempts
 }
@@ -76,7 +76,7 @@ async fn attempts(
 async fn run(
     server: Arc<Scripted>,
     http: HttpLimits,
-    said: serde_json::Value,
+    answer: serde_json::Value,
 ) -> (RunOutcome, Vec<Attempt>) {
     let options = Options::default()
         .placement(Placement::Ambient)
@@ -89,7 +89,7 @@ async fn run(
         SessionOptions::new(directory.path(), Endpoint::messages("http://model.test", None))
             .home(directory.path().to_owned())
             .tools(Vec::new());
-    let session = ennead.open(session.isolated().own_setting("http", said)).await.unwrap();
+    let session = ennead.open(session.isolated().own_setting("http", answer)).await.unwrap();
     let outcome = session.prompt("go").await.unwrap();
     session.close().await;
     record::verified(session.transcript());
@@ -107,12 +107,12 @@ async fn run(
 
 /// The first attempt fails as `class` after this many milliseconds with these words, and the second
 /// is answered.
-async fn check(first: Reply, said: serde_json::Value, expected: (&str, &str, u64)) {
-    let attempts = attempts(at_first(first), HttpLimits::default(), said).await;
+async fn check(first: Reply, answer: serde_json::Value, expected: (&str, &str, u64)) {
+    let attempts = attempts(at_first(first), HttpLimits::default(), answer).await;
     let [(class, Some(message), ms), (ok, None, _)] = &attempts[..] else { panic!("{attempts:?}") };
     // People are told where.
-    let said = message.strip_prefix("http://model.test/v1/messages: ").unwrap_or(message);
-    assert_eq!((class.as_str(), said, *ms), expected);
+    let answer = message.strip_prefix("http://model.test/v1/messages: ").unwrap_or(message);
+    assert_eq!((class.as_str(), answer, *ms), expected);
     assert_eq!(ok, "ok");
 }
 
@@ -152,7 +152,7 @@ async fn pings_for_ever_are_silence_too() {
 // REQ: MDL-12, MDL-6
 #[tokio::test(start_paused = true)]
 async fn words_of_an_error_that_do_not_end_are_waited_for_ten_seconds() {
-    for (status, words, class, said) in [
+    for (status, words, class, answer) in [
         (500, "abc", "network", "HTTP 500: abc"),
         (529, "", "overloaded", "HTTP 529: no body"),
         (429, "slowly", "rate_limit", "HTTP 429: slowly"),
@@ -162,7 +162,7 @@ async fn words_of_an_error_that_do_not_end_are_waited_for_ten_seconds() {
         let attempts = attempts(at_first(refuses(status, words)), limits, json!({})).await;
         let (found, message, ms) = &attempts[0];
         assert_eq!((found.as_str(), *ms), (class, 10_000), "{message:?}");
-        assert!(message.as_ref().unwrap().contains(said), "{message:?}, not {said}");
+        assert!(message.as_ref().unwrap().contains(answer), "{message:?}, not {answer}");
     }
 }
 
@@ -200,8 +200,8 @@ async fn server_that_is_always_silent_costs_fifteen_minutes_and_three_attempts()
     assert_eq!(took, [300_000; 3]);
     assert!(attempts.iter().all(|it| it.0 == "timeout"));
     // What is left of the time bounds the next attempt, whatever the settings say.
-    let said = json!({ "firstByteMs": 500_000 });
-    let (_, attempts) = run(replies(vec![silence()]), limits, said).await;
+    let answer = json!({ "firstByteMs": 500_000 });
+    let (_, attempts) = run(replies(vec![silence()]), limits, answer).await;
     let took: Vec<u64> = attempts.iter().map(|it| it.2).collect();
     assert_eq!(took, [500_000, 400_000]);
 }
@@ -221,8 +221,8 @@ fn settings_stand_in_for_what_the_embedder_said() {
     embedder.idle = Duration::from_secs(7);
     embedder.total = Duration::MAX;
 
-    let said = serde_json::from_value(json!({ "connect_ms": 1, "total_ms": u64::MAX })).unwrap();
-    let limits = embedder.with(&said);
+    let answer = serde_json::from_value(json!({ "connect_ms": 1, "total_ms": u64::MAX })).unwrap();
+    let limits = embedder.with(&answer);
     assert_eq!(limits.connect, Duration::from_millis(1));
     assert_eq!(limits.idle, Duration::from_secs(7));
     // A wait cannot be without end.

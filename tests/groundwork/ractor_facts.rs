@@ -304,7 +304,7 @@ async fn fact_10_a_message_brings_no_span_and_the_actor_has_its_own() {
     let _guard = tracing::subscriber::set_default(tracing_subscriber::registry());
     let log = Log::new();
     let (actor, _) = log.probe().await;
-    let (tell, told) = oneshot::channel();
+    let (tell, reported) = oneshot::channel();
     tracing::info_span!("turn").in_scope(|| {
         actor
             .cast(Msg::run(async move {
@@ -314,5 +314,5 @@ async fn fact_10_a_message_brings_no_span_and_the_actor_has_its_own() {
             }))
             .unwrap();
     });
-    assert_eq!(told.await, Ok(Some("Actor")));
+    assert_eq!(reported.await, Ok(Some("Actor")));
 }

@@ -108,8 +108,8 @@ async fn nested_and_changed_instructions_are_appended_and_what_was_sent_stays() 
 /// Where the model is told that its notes lie.
 fn notes_of(asked: &Asked) -> String {
     let user = asked.user();
-    let told = user.split("Your notes lie in ").nth(1).unwrap_or_else(|| panic!("{user}"));
-    told.split(". Its MEMORY.md").next().unwrap().to_owned()
+    let note = user.split("Your notes lie in ").nth(1).unwrap_or_else(|| panic!("{user}"));
+    note.split(". Its MEMORY.md").next().unwrap().to_owned()
 }
 
 // REQ: CTX-1, PRM-1

@@ -173,8 +173,11 @@ async fn interrupt_and_close_end_a_question_as_no_with_a_reason() {
         assert!(!place.has("workspace/made"));
         let approval = &records(&place, "approval")[0];
         assert_eq!((&approval["by"], &approval["allowed"]), (&json!("interrupt"), &json!(false)));
-        let said = place.read(&transcript());
-        assert!(said.contains("Permission denied: the run was ended while permission was asked"));
+        let transcript_text = place.read(&transcript());
+        assert!(
+            transcript_text
+                .contains("Permission denied: the run was ended while permission was asked")
+        );
         check_transcript(&place);
     }
 }

@@ -90,9 +90,9 @@ fn chatty() -> Arc<Scripted> {
         if wants_summary(asked) {
             return text("SUMMARY of all that");
         }
-        let said = asked.results().len();
+        let n_results = asked.results().len();
         let before = asked.user().contains("SUMMARY of all that");
-        match (before, said) {
+        match (before, n_results) {
             (false, n) => call(&format!("t{n}"), "talk", json!({"n": n})).measured(),
             (true, _) => text("done").measured(),
         }
@@ -222,9 +222,9 @@ async fn what_an_event_tells_as_finished_is_on_disk() {
     let session = ennead.open(place.session()).await.unwrap();
     let mut events = session.events();
     let run = session.prompt("go");
-    let (outcome, told) = tokio::join!(run, until_end(&mut events));
+    let (outcome, events_seen) = tokio::join!(run, until_end(&mut events));
     assert_eq!(outcome.unwrap().text, "done");
-    assert_eq!(alerts(&told), [""; 0]);
+    assert_eq!(alerts(&events_seen), [""; 0]);
     assert_eq!(place.lines().pop().unwrap()["kind"], "run_end");
     finish(ennead, session).await;
 }

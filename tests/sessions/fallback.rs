@@ -13,14 +13,14 @@ use crate::support::{model_server::Reply, record, scripted::Asked};
 use models::{Model, verify};
 
 /// `(attempt, max_retries, delay_ms, status, error)` of what listeners were told of retries.
-fn retries(told: &[Event]) -> Vec<(u32, u32, u64, Option<u16>, &'static str)> {
+fn retries(seen: &[Event]) -> Vec<(u32, u32, u64, Option<u16>, &'static str)> {
     let retry = |event: &Event| match event {
         Event::ModelRetry { attempt, max_retries, delay_ms, status, error, .. } => {
             Some((*attempt, *max_retries, *delay_ms, *status, *error))
         }
         _ => None,
     };
-    told.iter().filter_map(retry).collect()
+    seen.iter().filter_map(retry).collect()
 }
 
 /// `(cause, model, outcome)` of the attempts on record, and when they were over.
@@ -63,11 +63,11 @@ async fn bad_request_wrong_key_and_open_bill_are_surfaced_and_asked_of_nobody_el
             Model::says(vec![Reply::text("hello")]).await,
         );
         let world = ClockedSessions::start().await;
-        let (outcome, told, _) = world.run(world.session(&[&model, &other])).await;
+        let (outcome, seen, _) = world.run(world.session(&[&model, &other])).await;
         assert_eq!(outcome.end, RunEnd::Error);
         assert!(outcome.error.unwrap().contains("no good"));
         assert_eq!((model.asked().len(), other.asked().len()), (1, 0));
-        assert_eq!((retries(&told), outcome.fallback), (vec![], None));
+        assert_eq!((retries(&seen), outcome.fallback), (vec![], None));
     }
 }
 
@@ -78,10 +78,10 @@ async fn open_bill_is_told_to_everybody_at_once_in_the_words_of_the_provider() {
     let other = Model::says(vec![Reply::text("from there")]).await;
     let world = ClockedSessions::start().await;
     for _ in 0..3 {
-        let (outcome, told, _) = world.run(world.session(&[&model, &other])).await;
+        let (outcome, seen, _) = world.run(world.session(&[&model, &other])).await;
         let error = outcome.error.unwrap();
         assert!(error.starts_with("billing: ") && error.contains("HTTP 402: credit is gone, pay"));
-        assert!(!told.iter().any(|it| matches!(it, Event::Parked { .. })), "{told:?}");
+        assert!(!seen.iter().any(|it| matches!(it, Event::Parked { .. })), "{seen:?}");
     }
     assert_eq!((model.asked().len(), other.asked().len()), (1, 0));
 }
@@ -113,9 +113,9 @@ async fn what_had_to_be_changed_for_a_model_is_told_once_for_each() {
         .model("claude-haiku-4-5")
         .setting("fallbackModel", json!(["claude-sonnet-4-5"]))
         .setting("effortLevel", json!("low"));
-    let (outcome, told, _) = world.run(options).await;
+    let (outcome, seen, _) = world.run(options).await;
     assert_eq!((outcome.text.as_str(), model.asked().len()), ("hello", 4));
-    let alerts: Vec<String> = told
+    let alerts: Vec<String> = seen
         .iter()
         .filter_map(|it| match it {
             Event::Alert { what } => Some(what.to_string()),
@@ -132,9 +132,9 @@ async fn wait_that_the_server_names_is_waited() {
     let model =
         Model::says(vec![rate_limited().header("retry-after", "3"), Reply::text("hello")]).await;
     let world = ClockedSessions::start().await;
-    let (outcome, told, session) = world.run(world.session(&[&model])).await;
+    let (outcome, seen, session) = world.run(world.session(&[&model])).await;
     assert_eq!(outcome.text, "hello");
-    let retries = retries(&told);
+    let retries = retries(&seen);
     let [(1, 10, delay_ms, Some(429), "rate_limit")] = retries[..] else {
         panic!("{retries:?}");
     };
@@ -150,11 +150,11 @@ async fn rate_limit_without_a_wait_is_asked_again_as_often_as_the_settings_say()
     let model = Model::says(vec![rate_limited()]).await;
     let world = ClockedSessions::start().await;
     let options = world.session(&[&model]).own_setting("maxRetries", 2.into());
-    let (outcome, told, _) = world.run(options).await;
+    let (outcome, seen, _) = world.run(options).await;
     assert_eq!(outcome.end, RunEnd::Error);
     assert_eq!(model.asked().len(), 3);
-    let told = retries(&told);
-    assert_eq!(told.iter().map(|it| (it.0, it.1)).collect::<Vec<_>>(), [(1, 2), (2, 2)]);
+    let seen = retries(&seen);
+    assert_eq!(seen.iter().map(|it| (it.0, it.1)).collect::<Vec<_>>(), [(1, 2), (2, 2)]);
 }
 
 // REQ: MDL-8, MDL-10
@@ -164,7 +164,7 @@ async fn rate_limit_of_one_provider_moves_on_to_another_after_its_retries() {
     let other = Model::says(vec![Reply::text("from there")]).await;
     let world = ClockedSessions::start().await;
     let options = world.session(&[&model, &other]).own_setting("maxRetries", 2.into());
-    let (outcome, told, session) = world.run(options).await;
+    let (outcome, seen, session) = world.run(options).await;
     assert_eq!((outcome.text.as_str(), outcome.fallback), ("from there", used("there", "first")));
     assert_eq!((model.asked().len(), other.asked().len()), (3, 1));
     let switch = Event::RecoveryTaken {
@@ -172,7 +172,7 @@ async fn rate_limit_of_one_provider_moves_on_to_another_after_its_retries() {
         remedy: "model_fallback",
         model: Some("first".into()),
     };
-    assert!(told.contains(&switch), "{told:?}");
+    assert!(seen.contains(&switch), "{seen:?}");
     let last = attempts(&session).pop().unwrap();
     assert_eq!(last.1.as_deref(), Some("first"));
 }
@@ -183,9 +183,9 @@ async fn used_up_account_is_not_waited_for() {
     let model = Model::says(vec![rate_limited().header("retry-after", "3600")]).await;
     let other = Model::says(vec![Reply::text("from there")]).await;
     let world = ClockedSessions::start().await;
-    let (outcome, told, session) = world.run(world.session(&[&model, &other])).await;
+    let (outcome, seen, session) = world.run(world.session(&[&model, &other])).await;
     assert_eq!(outcome.fallback, used("there", "first"));
-    assert_eq!((model.asked().len(), retries(&told)), (1, vec![]));
+    assert_eq!((model.asked().len(), retries(&seen)), (1, vec![]));
     assert_eq!(attempts(&session)[0].2, "quota");
 }
 
@@ -195,12 +195,12 @@ async fn two_overloads_are_two_retries() {
     let model = Model::says(vec![overloaded(), overloaded(), Reply::text("hello")]).await;
     let world = ClockedSessions::start().await;
     let options = world.session(&[&model]).setting("fallbackModel", json!(["second"]));
-    let (outcome, told, _) = world.run(options).await;
+    let (outcome, seen, _) = world.run(options).await;
     assert_eq!((outcome.text.as_str(), outcome.fallback), ("hello", None));
     assert_eq!(model.models(), ["first", "first", "first"]);
-    let told = retries(&told);
+    let seen = retries(&seen);
     assert_eq!(
-        told.iter().map(|it| (it.0, it.3)).collect::<Vec<_>>(),
+        seen.iter().map(|it| (it.0, it.3)).collect::<Vec<_>>(),
         [(1, Some(529)), (2, Some(529))]
     );
 }
@@ -254,11 +254,11 @@ async fn next_model_is_sent_no_foreign_reasoning_and_the_next_turn_begins_with_t
 async fn server_that_answers_with_a_page_is_left_after_a_few_tries() {
     let model = Model::says(vec![Reply::body(200, "<html>Please log in</html>")]).await;
     let world = ClockedSessions::start().await;
-    let (outcome, told, session) = world.run(world.session(&[&model])).await;
+    let (outcome, seen, session) = world.run(world.session(&[&model])).await;
     assert_eq!(outcome.end, RunEnd::Error);
     let outcomes: Vec<_> = attempts(&session).into_iter().map(|it| it.2).collect();
     assert_eq!(outcomes, ["bad_answer"; 3]);
-    let waited: u64 = retries(&told).iter().map(|it| it.2).sum();
+    let waited: u64 = retries(&seen).iter().map(|it| it.2).sum();
     assert!(waited < 4_000, "{waited} ms");
 }
 
@@ -322,13 +322,13 @@ async fn another_model_does_not_go_on_with_a_paused_answer() {
     .await;
     let world = ClockedSessions::start().await;
     let options = world.session(&[&model]).setting("fallbackModel", json!("second"));
-    let (outcome, told, _) = world.run(options).await;
+    let (outcome, seen, _) = world.run(options).await;
     assert_eq!((outcome.text.as_str(), outcome.fallback), ("two", used("here", "second")));
     let last = model.asked().pop().unwrap();
     assert!(!last.text.contains("one\""), "{}", last.text);
     for attempt in 1..5 {
-        let n = told.iter().filter(|it| **it == Event::Withdrawn { attempt }).count();
-        assert_eq!(n, 1, "{attempt}: {told:?}");
+        let n = seen.iter().filter(|it| **it == Event::Withdrawn { attempt }).count();
+        assert_eq!(n, 1, "{attempt}: {seen:?}");
     }
 }
 

@@ -58,7 +58,7 @@ struct Came {
     inputs: Vec<String>,
     result: String,
     end: RunEnd,
-    told: Vec<Event>,
+    events_seen: Vec<Event>,
     text: String,
     asked: Vec<crate::support::scripted::Asked>,
 }
@@ -71,7 +71,7 @@ async fn probe_under(settings: Value) -> Came {
 
 async fn came_of(place: &TestDirs, options: SessionOptions, ran: &RanInputs) -> Came {
     let model = says(vec![call("t", "probe", json!({"n": 1}))]);
-    let (outcome, told) = place.run_with_events(&model, options).await;
+    let (outcome, events_seen) = place.run_with_events(&model, options).await;
     let results = outcome.messages.iter().flat_map(|it| &it.blocks);
     let result = results.filter_map(|it| it.as_tool_result()).map(|it| it.1.to_owned()).next();
     Came {
@@ -79,7 +79,7 @@ async fn came_of(place: &TestDirs, options: SessionOptions, ran: &RanInputs) -> 
         result: result.unwrap_or_default(),
         end: outcome.end,
         text: outcome.error.unwrap_or(outcome.text),
-        told,
+        events_seen,
         asked: model.asked(),
     }
 }
@@ -119,7 +119,7 @@ async fn answers_of_pre_tool_use_hooks_decide() {
     ];
     for (name, handlers, expected) in cases {
         let came = probe_under(hooks("PreToolUse", &handlers)).await;
-        let alerts = alerts(&came.told).join("\n");
+        let alerts = alerts(&came.events_seen).join("\n");
         match expected {
             Ok(alert) => {
                 assert_eq!(came.result, "probed", "{name}");
@@ -334,9 +334,9 @@ async fn hook_is_not_run_by_what_it_started_itself() {
         .unwrap();
     let mut events = session.events();
     session.prompt("go").await.unwrap();
-    let told = crate::support::scripted::until_end(&mut events).await;
+    let events_seen = crate::support::scripted::until_end(&mut events).await;
     crate::support::scripted::finish(ennead, session).await;
     assert_eq!(place.read("outside/chain").lines().count(), 1, "it did not run again");
-    assert!(alerts(&told).join("").contains("not run again"), "{told:?}");
+    assert!(alerts(&events_seen).join("").contains("not run again"), "{events_seen:?}");
     assert_eq!(model.last().result("t"), "probed");
 }

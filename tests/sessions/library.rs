@@ -151,7 +151,7 @@ async fn outcome_says_what_the_transcript_says() {
 fn story(lines: &[Value]) -> Vec<String> {
     let name = |line: &Value| match line["type"].as_str() {
         Some("ennead") => format!("{} {}", line["kind"], line["step"]),
-        said => said.unwrap_or_default().to_owned(),
+        other => other.unwrap_or_default().to_owned(),
     };
     lines.iter().map(name).collect()
 }
@@ -236,8 +236,8 @@ async fn of_a_burst_the_first_sessions_are_at_work_before_the_last_are_opened() 
             }
         }
     });
-    let said: Vec<_> = join_all(sessions).await.into_iter().flatten().collect();
-    assert_eq!(said, vec!["done"; 51]);
+    let other: Vec<_> = join_all(sessions).await.into_iter().flatten().collect();
+    assert_eq!(other, vec!["done"; 51]);
     let log = log.lock().unwrap();
     let first_asked = log.iter().position(|it| *it == "asked").unwrap();
     let last_opened = log.iter().rposition(|it| *it == "opened").unwrap();

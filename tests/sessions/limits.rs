@@ -40,9 +40,9 @@ fn endless() -> Arc<Scripted> {
 async fn run_ends_at_max_turns_and_alerts_once_at_four_fifths() {
     let place = TestDirs::new();
     let options = place.session().max_turns(NonZeroU32::new(5).unwrap()).tool(echo());
-    let (outcome, told) = place.run_with_events(&endless(), options).await;
+    let (outcome, seen) = place.run_with_events(&endless(), options).await;
     assert_eq!((outcome.end, outcome.turns), (RunEnd::MaxTurns, 5));
-    assert_eq!(alerts(&told), ["4 of 5 turns are used"]);
+    assert_eq!(alerts(&seen), ["4 of 5 turns are used"]);
 }
 
 // REQ: TRN-7
@@ -79,8 +79,8 @@ async fn same_call_with_the_same_result_is_pointed_out_and_then_ends_the_run() {
     let outcome = place.run(&model, place.session().tool(echo())).await;
     assert_eq!((outcome.end, outcome.turns), (RunEnd::NoProgress, 5));
     let asked = model.asked();
-    let told = |it: &Asked| it.user().contains("has now been called 3 times");
-    assert_eq!(asked.iter().map(told).collect::<Vec<_>>(), [false, false, false, true, true]);
+    let seen = |it: &Asked| it.user().contains("has now been called 3 times");
+    assert_eq!(asked.iter().map(seen).collect::<Vec<_>>(), [false, false, false, true, true]);
 }
 
 // REQ: PRM-7

@@ -54,7 +54,7 @@ fn only_result(outcome: &RunOutcome) -> (bool, String) {
 }
 
 /// What the listeners of a session are told with its first run.
-async fn told(session: &SessionHandle) -> Vec<String> {
+async fn notes(session: &SessionHandle) -> Vec<String> {
     let mut log = EventLog::new(session.events());
     session.prompt("again").await.unwrap();
     alerts(&mut log)
@@ -80,8 +80,8 @@ async fn tools_of_a_server_are_tools_of_the_session() {
     let outcome = session.prompt("delegate use mcp__srv__echo").await.unwrap();
     assert!(!only_result(&outcome).0, "a sub-agent has the tools of its parent");
     check_usable(&session).await;
-    let told = std::fs::read_to_string(session.transcript()).unwrap();
-    assert!(told.contains("heard"), "the transcript has the result");
+    let notes = std::fs::read_to_string(session.transcript()).unwrap();
+    assert!(notes.contains("heard"), "the transcript has the result");
 }
 #[tokio::test]
 async fn result_that_is_too_long_is_kept_in_a_file() {
@@ -269,12 +269,12 @@ async fn server_that_cannot_be_had_is_told_and_the_session_goes_on() {
         let host = start(&pauses).await;
         let options = host.options().mcp_server(server);
         let session = host.ennead.open(options.clone()).await.unwrap();
-        let alerts = told(&session).await;
+        let alerts = notes(&session).await;
         assert!(alerts.len() == 1 && alerts[0].contains(why), "{alerts:?}");
         check_usable(&session).await;
         assert!(pauses.seconds().is_empty(), "it is not started again by itself");
         // Who wants it makes it be tried again.
-        assert_eq!(told(&host.ennead.open(options).await.unwrap()).await, alerts);
+        assert_eq!(notes(&host.ennead.open(options).await.unwrap()).await, alerts);
     }
 }
 
@@ -284,7 +284,7 @@ async fn server_that_is_not_ready_in_time_is_given_up_and_ended() {
     mcp.start = Duration::ZERO;
     let host = Host::start_with(Placement::Ambient, |options| options.mcp(mcp)).await;
     let session = open(&host).await;
-    let alerts = told(&session).await;
+    let alerts = notes(&session).await;
     assert_eq!(alerts, ["MCP server `srv` failed: it was not ready within 0 ms"]);
     check_usable(&session).await;
 }
@@ -293,7 +293,7 @@ async fn server_that_is_not_ready_in_time_is_given_up_and_ended() {
 async fn tool_that_cannot_be_offered_is_told_and_the_others_stay() {
     let host = start(&pauses()).await;
     let session = open(&host).await;
-    let alerts = told(&session).await;
+    let alerts = notes(&session).await;
     let why = "text of MCP server `srv` is not offered: its input schema cannot be used";
     assert_eq!(alerts, [why]);
 }
@@ -332,8 +332,8 @@ async fn servers_of_a_project_that_are_in_no_file_are_told_and_the_session_goes_
         make(&host.path(".mcp.json"));
         let options = host.options().trust(Trust::Trusted).reads_mcp_json(true);
         let session = host.ennead.open(options).await.unwrap();
-        let told = told(&session).await.join("\n");
-        assert!(told.starts_with(&format!(".mcp.json is not used: {why}")), "{told}");
+        let notes = notes(&session).await.join("\n");
+        assert!(notes.starts_with(&format!(".mcp.json is not used: {why}")), "{notes}");
         check_usable(&session).await;
     }
 }
@@ -357,7 +357,7 @@ async fn tool_of_the_options_wins_over_one_of_the_project_whose_name_becomes_the
     let options =
         host.options().mcp_server(configured("a_b")).trust(Trust::Trusted).reads_mcp_json(true);
     let session = host.ennead.open(options).await.unwrap();
-    let alerts = told(&session).await;
+    let alerts = notes(&session).await;
     let why = "echo of MCP server `a.b` is not offered: there is a tool of that name";
     assert!(alerts.iter().any(|it| it == why), "{alerts:?}");
     assert!(!alerts.iter().any(|it| it.contains("`a_b` is not offered: there is")), "{alerts:?}");

@@ -105,9 +105,9 @@ async fn run(place: &TestDirs, options: SessionOptions, prompt: &str) -> (RunOut
     let session = ennead.open(options).await.unwrap();
     let mut events = session.events();
     let outcome = session.prompt(prompt).await.unwrap();
-    let told = until_end(&mut events).await;
+    let seen = until_end(&mut events).await;
     finish(ennead, session).await;
-    (outcome, told)
+    (outcome, seen)
 }
 
 /// The product's own check, the replay of every turn included.
@@ -117,9 +117,9 @@ fn check_transcript(place: &TestDirs) {
     transcript::verify(&file).unwrap_or_else(|error| panic!("{error}"));
 }
 
-fn shown(told: &[Event]) -> (String, String, usize) {
+fn shown(seen: &[Event]) -> (String, String, usize) {
     let (mut text, mut reasoning, mut n_previews) = (String::new(), String::new(), 0);
-    for event in told {
+    for event in seen {
         match event {
             Event::TextDelta { text: more, .. } => text.push_str(more),
             Event::ReasoningDelta { text: more, .. } => reasoning.push_str(more),
@@ -135,13 +135,13 @@ async fn check_session(kind: Kind, streams: bool) {
     let place = TestDirs::new();
     place.write("workspace/a.txt", "the first line\n");
     let options = options(&place, server.endpoint(kind)).streams(streams);
-    let (outcome, told) = run(&place, options, "go").await;
+    let (outcome, seen) = run(&place, options, "go").await;
     assert_eq!(outcome.end, RunEnd::NoPendingTools, "{outcome:?}");
     assert_eq!(outcome.turns, 3);
     assert!(outcome.text.starts_with("written: "), "{}", outcome.text);
     assert_eq!(place.read("workspace/new.txt"), "saw True", "the model read what Read gave");
     assert_eq!(outcome.usage.cache_read_input_tokens, 100);
-    let (text, reasoning, n_previews) = shown(&told);
+    let (text, reasoning, n_previews) = shown(&seen);
     assert!(text.starts_with("I look: é.Writing.written: "), "{text}");
     if streams {
         assert_eq!(reasoning, "I look first.Now I write.All done.");
@@ -229,10 +229,10 @@ fault = { status = 400, error = "context_length_exceeded", message = "Too much" 
         let place = TestDirs::new();
         let options = options(&place, server.endpoint(kind)).isolated();
         let (outcome, _) = run(&place, options, prompt).await;
-        let said = outcome.error.unwrap_or_default();
+        let failure = outcome.error.unwrap_or_default();
         let (class, words) = error.split_once(' ').unwrap();
         // Between them are the address and the status.
-        assert!(said.starts_with(class) && said.contains(&format!(": {words}")), "{said}");
+        assert!(failure.starts_with(class) && failure.contains(&format!(": {words}")), "{failure}");
         check_transcript(&place);
     }
     let place = TestDirs::new();

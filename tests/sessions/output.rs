@@ -88,7 +88,7 @@ async fn until_end(channel: &mut Channel) -> Vec<Payload> {
     all
 }
 
-fn said(payloads: &[Payload]) -> String {
+fn texts_of(payloads: &[Payload]) -> String {
     let text = |it: &Payload| match it {
         Payload::Text { piece, .. } => Some(piece.text.clone()),
         _ => None,
@@ -141,11 +141,11 @@ async fn one_run_goes_to_each_channel_by_its_policy_and_tags_cut_by_the_stream_n
         until_end(&mut messages),
         run(&session, "look"),
     );
-    assert_eq!(said(&partial), format!("{FIRST}{LAST}"));
+    assert_eq!(texts_of(&partial), format!("{FIRST}{LAST}"));
     assert!(10 < count(&partial, is_text), "it came while it was said");
     assert_eq!(thought(&partial), "");
 
-    assert_eq!(said(&rich), said(&partial));
+    assert_eq!(texts_of(&rich), texts_of(&partial));
     assert_eq!(thought(&rich), "a field of its ownsecret plansecret doubt");
     let result = rich.iter().find_map(|it| match it {
         Payload::ToolResult(result) => Some(result),
@@ -155,8 +155,8 @@ async fn one_run_goes_to_each_channel_by_its_policy_and_tags_cut_by_the_stream_n
     assert_eq!((result.tool.as_str(), result.is_error), ("Glob", false));
     assert!(result.is_truncated() && result.text.chars().count() == 10, "{result:?}");
 
-    assert_eq!((said(&last), last.len()), (LAST.to_owned(), 2));
-    assert_eq!(said(&messages), format!("{FIRST}{LAST}"));
+    assert_eq!((texts_of(&last), last.len()), (LAST.to_owned(), 2));
+    assert_eq!(texts_of(&messages), format!("{FIRST}{LAST}"));
     assert_eq!((count(&messages, is_text), messages.len()), (2, 4));
     let ended =
         |it: &[Payload]| matches!(it.last(), Some(Payload::Ended { is_failure: false, .. }));
@@ -177,11 +177,11 @@ async fn withdrawn_attempt_is_taken_back_by_name_and_the_answer_is_said_once() {
         tokio::join!(until_end(&mut partial), until_end(&mut last), run(&session, "break"));
     let at = partial.iter().position(|it| matches!(it, Payload::Retracted { .. })).unwrap();
     let (before, after) = partial.split_at(at);
-    assert_eq!(said(before), "Half of it");
+    assert_eq!(texts_of(before), "Half of it");
     let n = count(before, is_text) as u64;
     assert_eq!(after[0], Payload::Retracted { first_id: 1, last_id: n });
-    assert_eq!(said(after), "All of it.");
-    assert_eq!(said(&last), "All of it.");
+    assert_eq!(texts_of(after), "All of it.");
+    assert_eq!(texts_of(&last), "All of it.");
     assert_eq!(last.len(), 2, "{last:?}");
     finish(ennead, session).await;
     check_record(&place);
@@ -256,6 +256,6 @@ async fn channel_that_is_opened_between_runs_hears_the_next_one_and_the_end_of_t
     while let Some(payload) = channel.next().await {
         all.push(payload);
     }
-    assert_eq!(said(&all), "second");
+    assert_eq!(texts_of(&all), "second");
     assert!(Path::new(&place.text("transcripts")).exists());
 }

@@ -56,8 +56,8 @@ async fn own_transcript_is_written_by_no_call_whatever_mode_rule_or_person_allow
         let outcome = place.run(&model, options).await;
         assert_eq!(outcome.end, RunEnd::NoPendingTools);
         for id in ids {
-            let told = model.last().result(id);
-            assert!(told.contains("the transcript of this session"), "{mode:?} {id}: {told}");
+            let shown = model.last().result(id);
+            assert!(shown.contains("the transcript of this session"), "{mode:?} {id}: {shown}");
         }
         assert!(model.last().result("r").contains("\"go\""), "it may be read");
         let checked = transcript::verify(&place.path(&format!("{own}.jsonl"))).unwrap();
@@ -82,8 +82,8 @@ async fn sub_agent_writes_neither_its_own_transcript_nor_that_of_its_parent() {
     place.run(&model, options).await;
     let asked = model.asked_by_agents().pop().unwrap();
     for id in ["t", "s"] {
-        let told = asked.result(id);
-        assert!(told.contains("the transcript of this session"), "{told}");
+        let shown = asked.result(id);
+        assert!(shown.contains("the transcript of this session"), "{shown}");
     }
 }
 
@@ -95,8 +95,8 @@ async fn transcripts_of_other_sessions_are_protected() {
     let write = call("t", "Write", json!({"file_path": other, "content": "x"}));
     let model = says(vec![write]);
     place.run(&model, inside(&place).mode(PermissionMode::BypassPermissions)).await;
-    let told = model.last().result("t");
-    assert!(told.contains("protected path"), "{told}");
+    let shown = model.last().result("t");
+    assert!(shown.contains("protected path"), "{shown}");
     assert_eq!(place.read("workspace/.transcripts/other.jsonl"), "whole\n");
 }
 
@@ -115,29 +115,29 @@ async fn meddled(place: &TestDirs, meddle: fn(&Path)) -> [Result<String, String>
     let ennead = place.start(&model).await;
     let session = ennead.open(place.session().tool(tool)).await.unwrap();
     let mut events = session.events();
-    let mut said = Vec::new();
+    let mut texts = Vec::new();
     for prompt in ["go", "go on"] {
         let outcome = session.prompt(prompt).await;
-        said.push(outcome.map(|it| it.text).map_err(|it| it.to_string()));
+        texts.push(outcome.map(|it| it.text).map_err(|it| it.to_string()));
         if prompt == "go" {
             let ended = until_end(&mut events).await;
             let failed = matches!(ended.last(), Some(Event::RunLost { .. }));
-            assert_eq!(failed, said[0].is_err(), "{ended:?}");
+            assert_eq!(failed, texts[0].is_err(), "{ended:?}");
         }
     }
     finish(ennead, session).await;
-    said.try_into().unwrap()
+    texts.try_into().unwrap()
 }
 
 // REQ: SES-2, RUN-2
 #[tokio::test]
 async fn transcript_that_is_replaced_ends_the_run_and_is_kept() {
     let place = TestDirs::new();
-    let said = meddled(&place, |path| {
+    let texts = meddled(&place, |path| {
         fs::remove_file(path).unwrap();
         fs::write(path, "another\n").unwrap();
     });
-    let [first, second] = said.await;
+    let [first, second] = texts.await;
     let (why, kept) = (first.unwrap_err(), transcript(&place).with_extension("kept"));
     assert!(why.contains("was replaced or removed while it was written to"), "{why}");
     assert!(why.contains(&kept.display().to_string()), "{why}");
@@ -152,8 +152,8 @@ async fn transcript_that_is_replaced_ends_the_run_and_is_kept() {
 #[tokio::test]
 async fn transcript_that_is_emptied_ends_the_run() {
     let place = TestDirs::new();
-    let said = meddled(&place, |path| fs::write(path, "").unwrap());
-    let [first, second] = said.await;
+    let texts = meddled(&place, |path| fs::write(path, "").unwrap());
+    let [first, second] = texts.await;
     assert!(first.unwrap_err().contains("was replaced or removed"), "{second:?}");
     assert!(second.is_err());
 }
@@ -162,16 +162,16 @@ async fn transcript_that_is_emptied_ends_the_run() {
 #[tokio::test]
 async fn transcript_that_is_removed_or_moved_loses_nothing_and_the_session_goes_on() {
     let place = TestDirs::new();
-    let said = meddled(&place, |path| fs::remove_file(path).unwrap());
-    assert!(said.await.iter().all(Result::is_ok));
+    let texts = meddled(&place, |path| fs::remove_file(path).unwrap());
+    assert!(texts.await.iter().all(Result::is_ok));
     let checked = transcript::verify(&transcript(&place)).unwrap();
     assert_eq!(checked[0].verified.turns, 3);
     let place = TestDirs::new();
-    let said = meddled(&place, |path| {
+    let texts = meddled(&place, |path| {
         let directory = path.parent().unwrap();
         fs::rename(directory, directory.with_extension("moved")).unwrap();
     });
-    assert!(said.await.iter().all(Result::is_ok));
+    assert!(texts.await.iter().all(Result::is_ok));
     let moved = place.path(&format!("transcripts.moved/{SESSION}.jsonl"));
     assert_eq!(transcript::verify(&moved).unwrap()[0].verified.turns, 3);
     assert!(!transcript(&place).exists());
@@ -220,11 +220,11 @@ async fn search_does_not_find_itself_unless_it_is_asked_to() {
         ("glob_there", "Glob", json!({"pattern": "**/*", "path": there})),
     ])]);
     place.run(&model, inside(&place)).await;
-    let told = |id| model.last().result(id);
-    assert!(!told("grep").contains(SESSION), "{}", told("grep"));
-    assert_eq!(told("glob"), place.text("workspace/a.txt"));
-    assert!(told("grep_there").contains(SESSION), "{}", told("grep_there"));
-    assert!(told("glob_there").contains(&format!("{SESSION}.jsonl")), "{}", told("glob_there"));
+    let shown = |id| model.last().result(id);
+    assert!(!shown("grep").contains(SESSION), "{}", shown("grep"));
+    assert_eq!(shown("glob"), place.text("workspace/a.txt"));
+    assert!(shown("grep_there").contains(SESSION), "{}", shown("grep_there"));
+    assert!(shown("glob_there").contains(&format!("{SESSION}.jsonl")), "{}", shown("glob_there"));
 }
 
 // REQ: SES-7, SES-9

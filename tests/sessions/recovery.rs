@@ -178,7 +178,7 @@ impl Players {
         let padding = "word ".repeat(165);
         let prompt = format!("play {name} {sequence} {padding}");
         let outcome = session.prompt(prompt).await.unwrap();
-        let told = until_end(&mut events).await;
+        let seen = until_end(&mut events).await;
         let about = format!("{sequence} as {name}: {:?} {:?}", outcome.end, outcome.error);
         let asked = self.player.asked.lock().unwrap().get(name).copied();
         let fallback = outcome.fallback.as_ref().map_or("first", |it| &*it.model);
@@ -189,25 +189,25 @@ impl Players {
         );
         let n_answers = outcome.messages.iter().filter(|it| it.kind == MessageKind::Answer).count();
         assert_eq!(n_answers, usize::from(!expected.text.is_empty()), "{about}");
-        assert_eq!(shown(&told), expected.text, "{about}");
+        assert_eq!(shown(&seen), expected.text, "{about}");
     }
 }
 
 /// What a listener shows at the end, who takes back what is withdrawn. Nothing is shown twice, and
 /// nothing is withdrawn twice.
-fn shown(told: &[Event]) -> String {
+fn shown(seen: &[Event]) -> String {
     let mut shown: BTreeMap<u32, String> = BTreeMap::new();
     let mut withdrawn = Vec::new();
-    for event in told {
+    for event in seen {
         match event {
             Event::TextDelta { attempt, text } => {
-                assert!(!withdrawn.contains(attempt), "shown behind its withdrawal: {told:?}");
+                assert!(!withdrawn.contains(attempt), "shown behind its withdrawal: {seen:?}");
                 // Only one attempt is open at a time.
-                assert!(shown.keys().all(|it| it == attempt), "two at once: {told:?}");
+                assert!(shown.keys().all(|it| it == attempt), "two at once: {seen:?}");
                 shown.entry(*attempt).or_default().push_str(text);
             }
             Event::Withdrawn { attempt } => {
-                assert!(!withdrawn.contains(attempt), "withdrawn twice: {told:?}");
+                assert!(!withdrawn.contains(attempt), "withdrawn twice: {seen:?}");
                 withdrawn.push(*attempt);
                 shown.remove(attempt);
             }

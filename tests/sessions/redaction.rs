@@ -96,7 +96,7 @@ struct Left {
     place: TestDirs,
     model: Arc<Scripted>,
     outcome: RunOutcome,
-    told: Vec<Event>,
+    events_seen: Vec<Event>,
 }
 
 /// Runs a session in which secrets come from everywhere.
@@ -167,10 +167,10 @@ async fn run(shows_model: bool) -> Left {
     let session = ennead.open(options).await.unwrap();
     let mut events = session.events();
     let outcome = session.prompt(format!("go\n{}", planted())).await.unwrap();
-    let told = until_end(&mut events).await;
+    let events_seen = until_end(&mut events).await;
     until("nothing runs", async || session.status().await.unwrap().shells.is_empty()).await;
     finish(ennead, session).await;
-    Left { place, model: script, outcome, told }
+    Left { place, model: script, outcome, events_seen }
 }
 
 /// What no setting changes.
@@ -178,7 +178,7 @@ fn check_outside(left: &Left) {
     let n_files = check_files(&left.place.path("transcripts"));
     assert!(6 < n_files, "{n_files}");
     let (mut deltas, mut n_previews) = (String::new(), 0);
-    for event in &left.told {
+    for event in &left.events_seen {
         check("event", &serde_json::to_string(event).unwrap());
         match event {
             Event::TextDelta { text, .. } => deltas += text,
@@ -251,7 +251,7 @@ async fn transcript_of_a_model_that_was_shown_no_secret_is_replayed_exactly_what
     let options = place.session().mode(PermissionMode::BypassPermissions);
     let options = options.setting("ennead", json!({"redact": {"model": false}}));
     let outcome = place.run(&script, options).await;
-    let left = Left { place, model: script, outcome, told: Vec::new() };
+    let left = Left { place, model: script, outcome, events_seen: Vec::new() };
     let replayed = replayed(&left, |bytes| bytes).unwrap();
     assert_eq!((replayed.turns, replayed.up_to_redaction), (2, 0));
 }

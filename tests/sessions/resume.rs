@@ -81,8 +81,8 @@ async fn call_that_was_under_way_is_answered_as_interrupted_and_never_run_again(
     assert_eq!(outcome.end, RunEnd::NoPendingTools);
     assert_eq!(n_ran.load(Ordering::SeqCst), 2, "nothing ran again");
     for id in ["a", "b"] {
-        let told = model.last().result(id);
-        assert!(told.contains("Interrupted") && told.contains("not run again"), "{told}");
+        let shown = model.last().result(id);
+        assert!(shown.contains("Interrupted") && shown.contains("not run again"), "{shown}");
     }
     // Answered on disk, once.
     let on_disk =
@@ -279,8 +279,8 @@ async fn file_must_be_read_again_before_it_is_changed() {
         _ => text("done"),
     });
     place.run(&model, options()).await;
-    let told = model.last().result("e");
-    assert!(told.contains("read"), "{told}");
+    let shown = model.last().result("e");
+    assert!(shown.contains("read"), "{shown}");
     assert_eq!(place.read("workspace/a.txt"), "one\n");
 }
 
@@ -298,8 +298,8 @@ async fn opening_a_cut_session_tells_of_repairs_and_then_runs() {
     let session = ennead.open(place.session().tool(tool)).await.unwrap();
     let mut events = session.events();
     session.prompt("go").await.unwrap();
-    let told = until_end(&mut events).await;
-    let ends = told.iter().filter(|it| {
+    let shown = until_end(&mut events).await;
+    let ends = shown.iter().filter(|it| {
         use ennead::Event;
         matches!(it, Event::RunFinished { .. } | Event::RunLost { .. })
     });

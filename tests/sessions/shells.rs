@@ -83,12 +83,12 @@ async fn background_command_survives_its_run_is_listed_and_its_end_is_told_once(
     none_runs(&session).await;
     let outcome = session.prompt("look").await.unwrap();
     assert_eq!(outcome.end, RunEnd::NoPendingTools);
-    let told = "<system-reminder>\nThe background command bash_1 (`read line";
-    assert_eq!(model.last().user().matches(told).count(), 1, "{}", model.last().user());
+    let reminder = "<system-reminder>\nThe background command bash_1 (`read line";
+    assert_eq!(model.last().user().matches(reminder).count(), 1, "{}", model.last().user());
     assert!(model.last().user().contains("ended with exit code 3"));
     assert!(model.last().result("b").ends_with("ended with exit code 3.\nover"));
     session.prompt("again").await.unwrap();
-    assert_eq!(model.last().user().matches(told).count(), 1, "it is told once");
+    assert_eq!(model.last().user().matches(reminder).count(), 1, "it is told once");
     let states = record::shells(session.transcript());
     assert_eq!(states, [("bash_1".into(), "running".into()), ("bash_1".into(), "exited".into())]);
     finish(ennead, session.clone()).await;

@@ -153,16 +153,16 @@ async fn settings_file_that_is_no_json_starts_no_server() {
             assert_eq!(session.mcp_servers().len(), n, "{name}: {written}");
             let mut events = session.events();
             session.prompt("go").await.unwrap();
-            let mut told = Vec::new();
+            let mut notes = Vec::new();
             while let Some(Some(event)) = futures::FutureExt::now_or_never(events.next()) {
                 if let ennead::Event::Alert { what } = event.event {
-                    told.push(what.to_string());
+                    notes.push(what.to_string());
                 }
             }
             let no_server = |it: &String| {
                 it.starts_with("no MCP server is started: ") && it.contains(&place.text(name))
             };
-            assert_eq!(told.iter().any(no_server), n == 0, "{name}: {told:?}");
+            assert_eq!(notes.iter().any(no_server), n == 0, "{name}: {notes:?}");
             finish(ennead, session).await;
         }
     }
@@ -188,17 +188,17 @@ async fn settings_file_that_breaks_while_a_session_is_open_leaves_what_held() {
     let last = model.last();
     assert!(last.result("2").starts_with("Permission denied"), "{}", last.result("2"));
     assert!(last.result("3").contains("a is read"), "{}", last.result("3"));
-    let mut told = Vec::new();
+    let mut notes = Vec::new();
     while let Some(Some(event)) = futures::FutureExt::now_or_never(events.next()) {
         if let ennead::Event::Alert { what } = event.event {
-            told.push(what.to_string());
+            notes.push(what.to_string());
         }
     }
-    told.retain(|it| it.contains("goes on to hold"));
-    assert_eq!(told.len(), 1, "once for each change: {told:?}");
+    notes.retain(|it| it.contains("goes on to hold"));
+    assert_eq!(notes.len(), 1, "once for each change: {notes:?}");
     assert!(
-        told[0].contains("settings.json: is no JSON") && told[0].contains("line 2"),
-        "{told:?}"
+        notes[0].contains("settings.json: is no JSON") && notes[0].contains("line 2"),
+        "{notes:?}"
     );
     finish(ennead, session).await;
 }
@@ -229,8 +229,8 @@ async fn gates_of_shapers_stay_as_they_were_when_the_session_began() {
     options.trust = Trust::Trusted;
     options.id = Some("5f1c0000-0000-4000-8000-0000000000bb".into());
     place.run(&model, options).await;
-    let told = model.last().result("r");
-    assert!(told.len() < 2_000, "{told}");
+    let notes = model.last().result("r");
+    assert!(notes.len() < 2_000, "{notes}");
 }
 
 // REQ: TRN-4

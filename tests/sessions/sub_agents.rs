@@ -70,12 +70,12 @@ async fn agent_writes_a_sidechain_that_its_parent_vouches_for() {
 // REQ: AGT-1, OUT-1, OUT-2
 #[tokio::test]
 async fn parent_reads_no_reasoning_and_no_heartbeat_of_its_agent() {
-    for (said, heard) in [
+    for (answer, heard) in [
         ("<think>a secret plan</think>found `<think>`", "found `<think>`"),
         ("<think>nothing to do</think>\n**HEARTBEAT_OK**", "(the agent ended without an answer)"),
     ] {
         let place = TestDirs::new();
-        let model = one_agent(agent("look", None), move |_| text(said));
+        let model = one_agent(agent("look", None), move |_| text(answer));
         let outcome = place.run(&model, place.session()).await;
         let results = outcome.messages.iter().flat_map(|it| &it.blocks);
         let results: Vec<_> = results.filter_map(|it| Some(it.as_tool_result()?.1)).collect();
@@ -128,9 +128,9 @@ async fn progress_of_an_agent_reaches_listeners_of_its_parent() {
         0 => call("g", "Glob", json!({"pattern": "*"})),
         _ => text("found"),
     });
-    let (_, told) = place.run_with_events(&model, place.session()).await;
-    let started = told.iter().filter(|it| matches!(it, Event::AgentStarted { .. })).count();
-    let inner: Vec<&Event> = told
+    let (_, seen) = place.run_with_events(&model, place.session()).await;
+    let started = seen.iter().filter(|it| matches!(it, Event::AgentStarted { .. })).count();
+    let inner: Vec<&Event> = seen
         .iter()
         .filter_map(|it| match it {
             Event::Agent { event, .. } => Some(&**event),
@@ -195,8 +195,8 @@ async fn unknown_type_is_a_result_that_names_the_others() {
     let model = one_agent(agent("look", Some("Xplore")), |_| text("found"));
     let outcome = place.run(&model, place.session()).await;
     assert_eq!(outcome.end, RunEnd::NoPendingTools);
-    let told = model.last_of_top().result("a");
-    assert!(told.contains("Xplore") && told.contains("Explore"), "{told}");
+    let seen = model.last_of_top().result("a");
+    assert!(seen.contains("Xplore") && seen.contains("Explore"), "{seen}");
     assert!(place.sidechains().is_empty());
 }
 
@@ -239,8 +239,8 @@ async fn what_is_denied_to_the_parent_is_denied_to_the_agent() {
     // A path rule, so that the tool itself is still offered.
     let options = place.session().deny("Read(a.txt)").unwrap().allow("Read").unwrap();
     let input = json!({"file_path": place.text("workspace/a.txt")});
-    let told = told_to_agent(&place, options, "Read", input).await;
-    assert!(told.starts_with("Permission denied: "), "{told}");
+    let seen = told_to_agent(&place, options, "Read", input).await;
+    assert!(seen.starts_with("Permission denied: "), "{seen}");
 }
 
 // REQ: AGT-9, PRM-4
@@ -263,9 +263,9 @@ async fn questions_of_an_agent_go_to_the_approver_of_its_parent() {
         let mut options = place.session();
         options.approver = Some(approver);
         let input = json!({"file_path": place.text("workspace/b.txt"), "content": "x"});
-        let told = told_to_agent(&place, options, "Write", input).await;
+        let seen = told_to_agent(&place, options, "Write", input).await;
         assert_eq!(asked.recv().await.unwrap().call.name.as_str(), "Write");
-        assert_eq!(place.has("workspace/b.txt"), allowed, "{told}");
+        assert_eq!(place.has("workspace/b.txt"), allowed, "{seen}");
     }
 }
 
@@ -286,8 +286,8 @@ async fn agent_that_reaches_its_limit_gives_back_what_it_said() {
         .tool(Arc::new(echo.build().unwrap()));
     let outcome = place.run(&model, options).await;
     assert_eq!(outcome.text, "done");
-    let told = model.last_of_top().result("a");
-    assert!(told.contains("reached a limit"), "{told}");
+    let seen = model.last_of_top().result("a");
+    assert!(seen.contains("reached a limit"), "{seen}");
 }
 
 // REQ: AGT-1

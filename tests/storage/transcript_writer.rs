@@ -136,9 +136,9 @@ async fn after_a_short_write_the_rest_is_written_and_nothing_twice(kept: StoreKi
     session.send(2, &["b", "c", "d"], false, Vec::new());
     let (2, Err(error)) = session.answer().await else { panic!("it was not written whole") };
     let file = world.name("jsonl");
-    let told =
+    let shown =
         format!("the transcript {} cannot be written: no space left on the disk", file.display());
-    assert_eq!(error.to_string(), told);
+    assert_eq!(error.to_string(), shown);
     session.send(2, &["b", "c", "d"], false, Vec::new());
     assert!(matches!(session.answer().await, (2, Ok(5))));
     assert_eq!(log(&world.bytes()), "a b ? repair c d");

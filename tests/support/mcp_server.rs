@@ -104,21 +104,21 @@ impl ServerHandler for EchoHandler {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        let said = |text: &str| vec![ContentBlock::text(text)];
+        let text_content = |text: &str| vec![ContentBlock::text(text)];
         Ok(match &*request.name {
             "echo" => {
                 let arguments = Value::Object(request.arguments.unwrap_or_default());
-                CallToolResult::success(said(&format!("heard {arguments}")))
+                CallToolResult::success(text_content(&format!("heard {arguments}")))
             }
-            "fail" => CallToolResult::error(said("boom")),
+            "fail" => CallToolResult::error(text_content("boom")),
             "garble" => {
                 // Beside the library, which would not.
                 std::io::stdout().write_all(b"{no message\n").unwrap();
                 std::io::stdout().flush().unwrap();
                 context.ct.cancelled().await;
-                CallToolResult::success(said("not read any more"))
+                CallToolResult::success(text_content("not read any more"))
             }
-            "big" => CallToolResult::success(said(&"x".repeat(200_000))),
+            "big" => CallToolResult::success(text_content(&"x".repeat(200_000))),
             "step" => {
                 if let Some(token) = context.meta.get_progress_token() {
                     let mut progress = ProgressNotificationParam::new(token, 1.0);
@@ -127,11 +127,11 @@ impl ServerHandler for EchoHandler {
                     context.peer.notify_progress(progress).await.unwrap();
                 }
                 context.ct.cancelled().await;
-                CallToolResult::success(said("stepped"))
+                CallToolResult::success(text_content("stepped"))
             }
             "hold" => {
                 hold(&context).await;
-                CallToolResult::success(said("not held any more"))
+                CallToolResult::success(text_content("not held any more"))
             }
             other => return Err(ErrorData::invalid_params(format!("no tool {other}"), None)),
         }

@@ -119,8 +119,8 @@ async fn serve(stream: TcpStream, model: Arc<Scripted>) {
             End::Silent | End::HungUp | End::Cut => return,
             End::Stall(barrier) => {
                 // Until the client has had enough.
-                let (told, closed) = (barrier.pass(), stream.read_u8());
-                let _closed = tokio::join!(told, closed);
+                let (passed, closed) = (barrier.pass(), stream.read_u8());
+                let _closed = tokio::join!(passed, closed);
                 return;
             }
         }

@@ -77,11 +77,11 @@ impl Log {
 
     /// Waits until `last` is said and gives everything up to it.
     pub(crate) async fn until(&mut self, last: &str) -> Vec<&'static str> {
-        let mut said = vec![self.next().await];
-        while said.last() != Some(&last) {
-            said.push(self.next().await);
+        let mut lines = vec![self.next().await];
+        while lines.last() != Some(&last) {
+            lines.push(self.next().await);
         }
-        said
+        lines
     }
 
     /// What was said and not read yet.

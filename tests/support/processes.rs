@@ -12,12 +12,12 @@ pub(crate) fn fifo(path: &Path) {
 /// of the result says that the first byte has come.
 pub(crate) fn read_to_end(path: &Path) -> (Barrier, tokio::task::JoinHandle<String>) {
     let (path, first) = (path.to_owned(), Barrier::closed());
-    let told = first.clone();
+    let first_copy = first.clone();
     let reader = tokio::task::spawn_blocking(move || {
         let mut file = File::open(path).unwrap();
         let mut byte = [0];
         file.read_exact(&mut byte).unwrap();
-        told.open();
+        first_copy.open();
         let mut rest = String::new();
         file.read_to_string(&mut rest).unwrap();
         rest

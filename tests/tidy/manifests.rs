@@ -86,8 +86,8 @@ fn crates(features: &str) -> BTreeSet<String> {
         .current_dir(root())
         .output()
         .unwrap();
-    let said = String::from_utf8_lossy(&tree.stderr);
-    assert!(tree.status.success(), "{said}");
+    let printed = String::from_utf8_lossy(&tree.stderr);
+    assert!(tree.status.success(), "{printed}");
     // `name v1.2.3 (proc-macro) (*)`
     let name = |line: &str| line.split(' ').take(2).collect::<Vec<_>>().join(" ");
     String::from_utf8(tree.stdout).unwrap().lines().map(name).collect()

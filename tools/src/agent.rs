@@ -154,25 +154,26 @@ fn is_over(report: &AgentReport) -> bool {
 
 /// What the parent reads. The text of an agent before it was cut off is an answer, with a note.
 fn answer(report: &AgentReport) -> ToolOutcome {
-    let said = made_safe(report.text.trim_end());
+    let final_text = made_safe(report.text.trim_end());
     let failed = |kind, what: &str| {
-        let text = if said.is_empty() { what.to_owned() } else { format!("{what}: {said}") };
+        let text =
+            if final_text.is_empty() { what.to_owned() } else { format!("{what}: {final_text}") };
         ToolOutcome::failed(kind, text)
     };
     let cut_off = |kind, why: &str| {
-        if said.is_empty() {
+        if final_text.is_empty() {
             failed(kind, &format!("The agent {why} before it said anything"))
         } else {
             ToolOutcome::ok(format!(
-                "{said}\n\n[Cut off: the agent {why}. Its work may be unfinished.]"
+                "{final_text}\n\n[Cut off: the agent {why}. Its work may be unfinished.]"
             ))
         }
     };
     match report.status {
-        AgentStatus::Completed if said.is_empty() => {
+        AgentStatus::Completed if final_text.is_empty() => {
             ToolOutcome::ok("(the agent ended without an answer)")
         }
-        AgentStatus::Completed => ToolOutcome::ok(said),
+        AgentStatus::Completed => ToolOutcome::ok(final_text),
         AgentStatus::Failed => {
             failed(ToolErrorKind::Failed, "Agent terminated early due to an error")
         }
@@ -271,8 +272,8 @@ mod tests {
             (S::Cancelled, "x", Some(E::Interrupted), "The agent was stopped: x"),
             (S::Refused, "5 deep", Some(E::LimitReached), "The agent was not started: 5 deep"),
         ];
-        for (status, said, error, start) in cases {
-            let (outcome, _) = call(status, said);
+        for (status, final_text, error, start) in cases {
+            let (outcome, _) = call(status, final_text);
             assert_eq!(outcome.error, error, "{status:?}");
             assert!(outcome.text.starts_with(start), "{status:?}: {}", outcome.text);
             assert_eq!(outcome.notes.is_empty(), status == S::Refused);

@@ -143,7 +143,7 @@ impl<B: BuiltIn> Declared<B> {
         async move {
             match input {
                 Ok(input) => B::call(BuiltInCall { id, input, path, hidden }, context).await,
-                Err(said) => *said,
+                Err(result) => *result,
             }
         }
     }

@@ -87,7 +87,7 @@ impl CustomTool {
                         }
                     })
                 }
-                Err(said) => Box::pin(async { *said }),
+                Err(result) => Box::pin(async { *result }),
             }
         };
         CustomToolBuilder::new(name, description, Ok(Schema::of::<I>()), Arc::new(run))
@@ -287,14 +287,14 @@ mod tests {
         let spec = add().build().unwrap().spec().clone();
         assert_eq!(spec.effect, ToolEffect::SideEffects);
         assert_eq!((spec.concurrency, spec.access), (Concurrency::Alone, Access::Ask));
-        let said = add()
+        let result = add()
             .read_only()
             .concurrency(Concurrency::Together { max: 2 })
             .access(Access::Free)
             .output_cap(Some(9))
             .timeout_ms(8)
             .polls();
-        let spec = said.build().unwrap().spec().clone();
+        let spec = result.build().unwrap().spec().clone();
         assert_eq!((spec.effect, spec.access), (ToolEffect::ReadOnly, Access::Free));
         assert_eq!(spec.concurrency, Concurrency::Together { max: 2 });
         assert_eq!((spec.output_cap, spec.timeout_ms, spec.polls), (Some(9), Some(8), true));

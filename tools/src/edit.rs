@@ -96,16 +96,16 @@ fn edit(call: AtPath<'_, EditInput>) -> Result<ToolOutcome, String> {
     let new_string = input.new_string.replace("\r\n", "\n");
     let content = splice(text, &ranges, &new_string);
     let after = normal(&content);
-    let mut said = format!("The file {} has been edited", input.file_path);
+    let mut message = format!("The file {} has been edited", input.file_path);
     match ranges.len() {
-        1 => said.push_str(":\n"),
-        n => said.push_str(&format!(" in {n} places; the first one:\n")),
+        1 => message.push_str(":\n"),
+        n => message.push_str(&format!(" in {n} places; the first one:\n")),
     }
-    push_snippet(&mut said, &after, ranges[0].start, new_string.len());
+    push_snippet(&mut message, &after, ranges[0].start, new_string.len());
     if changed {
-        said.push_str("\nThe file has also other changes that were made since it was read.\n");
+        message.push_str("\nThe file has also other changes that were made since it was read.\n");
     }
-    let outcome = ToolOutcome::ok(said).with_structured(&json!({
+    let outcome = ToolOutcome::ok(message).with_structured(&json!({
         "filePath": input.file_path,
         "oldString": input.old_string,
         "newString": input.new_string,
@@ -146,8 +146,8 @@ fn create(call: &AtPath<'_, EditInput>) -> Result<ToolOutcome, String> {
         return Err("old_string is empty, but the file exists and is not.".into());
     }
     let permissions = old.map(|it| it.permissions);
-    let said = format!("The file {} has been created.", input.file_path);
-    let outcome = ToolOutcome::ok(said).with_structured(&json!({
+    let message = format!("The file {} has been created.", input.file_path);
+    let outcome = ToolOutcome::ok(message).with_structured(&json!({
         "filePath": input.file_path,
         "oldString": "",
         "newString": input.new_string,

@@ -28,12 +28,12 @@ struct Row {
     tools: Vec<String>,
     end: Option<String>,
     /// Turn, step and end as they were last printed.
-    told: Option<(u32, Option<Step>, bool)>,
+    last_shown: Option<(u32, Option<Step>, bool)>,
 }
 
 impl Row {
     fn new(agent: Option<AgentId>, name: String) -> Self {
-        Self { agent, name, turn: 0, step: None, tools: Vec::new(), end: None, told: None }
+        Self { agent, name, turn: 0, step: None, tools: Vec::new(), end: None, last_shown: None }
     }
 
     fn observe(&mut self, event: &Event) {
@@ -113,8 +113,8 @@ impl View {
                 // Between turns; the next step is printed at once.
                 None => 0 < row.turn,
             };
-            if row.told != Some(at) && (!waits || row.end.is_some()) {
-                row.told = Some(at);
+            if row.last_shown != Some(at) && (!waits || row.end.is_some()) {
+                row.last_shown = Some(at);
                 changed.push(row.line());
             }
         }

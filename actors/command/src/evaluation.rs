@@ -111,8 +111,11 @@ pub fn tables(found: &Evaluation) -> String {
         put(&mut text, format_args!("| {} | {} |\n", stage.name(), cells.join(" | ")));
     }
     let saved = Tokens(all.stages.iter().map(|it| it.saved.0).sum());
-    let (said, sent) = (thousands(all.said), thousands(all.sent));
-    put(&mut text, format_args!("\nsaid {said} - saved {} = sent {sent}", thousands(saved)));
+    let (conversation, sent) = (thousands(all.conversation), thousands(all.sent));
+    put(
+        &mut text,
+        format_args!("\nsaid {conversation} - saved {} = sent {sent}", thousands(saved)),
+    );
     text.push_str(if all.adds_up() { "\n" } else { ", which does not add up\n" });
     put(&mut text, format_args!("\n| Walk | sent | from cache | summaries | too large | cost |\n"));
     put(&mut text, format_args!("|---|---|---|---|---|---|\n"));

@@ -135,8 +135,8 @@ fn covered_by<'a>(workspace: &'a Path, home: &Path) -> Vec<&'a Path> {
 pub fn waiting_for_trust(workspace: &Path, sources: SettingSources) -> Vec<String> {
     let Ok(root) = Root::open(workspace) else { return Vec::new() };
     let mut hooks = Vec::new();
-    for (name, said) in settings_of(&root, sources) {
-        list_hooks(&said, name, &mut hooks);
+    for (name, given) in settings_of(&root, sources) {
+        list_hooks(&given, name, &mut hooks);
     }
     let servers = sources.project.then(|| root.read_text(Path::new(".mcp.json")).ok()).flatten();
     let servers = servers.and_then(|it| config::read(&it, &|_| None).ok()).unwrap_or_default();
@@ -160,11 +160,11 @@ fn settings_of(root: &Root, sources: SettingSources) -> Vec<(&'static str, Value
     let files =
         [(Scope::Project, ".claude/settings.json"), (Scope::Local, ".claude/settings.local.json")];
     let read = files.into_iter().filter(|it| sources.reads(it.0));
-    let said = |name| {
+    let given = |name| {
         let text = root.read_text(Path::new(name)).ok();
         text.and_then(|it| serde_json::from_str::<Value>(&it).ok()).unwrap_or_default()
     };
-    read.map(|(_, name)| (name, said(name))).collect()
+    read.map(|(_, name)| (name, given(name))).collect()
 }
 
 /// One line for the variables of each file, of those that are asked for.
@@ -174,8 +174,8 @@ fn variables_of(
     is_one: impl Fn(&str, &Value) -> bool,
 ) -> Vec<String> {
     let mut found = Vec::new();
-    for (name, said) in settings_of(root, sources) {
-        let all = said.get("env").and_then(Value::as_object).into_iter().flatten();
+    for (name, given) in settings_of(root, sources) {
+        let all = given.get("env").and_then(Value::as_object).into_iter().flatten();
         let named = all.filter(|it| is_one(it.0, it.1)).map(|it| it.0.clone()).collect();
         let named = first_ones(named, "");
         if !named.is_empty() {
@@ -195,8 +195,8 @@ fn first_ones(mut all: Vec<String>, kind: &str) -> Vec<String> {
     all
 }
 
-fn list_hooks(said: &Value, name: &str, found: &mut Vec<String>) {
-    let events = said.get("hooks").and_then(Value::as_object).into_iter().flatten();
+fn list_hooks(given: &Value, name: &str, found: &mut Vec<String>) {
+    let events = given.get("hooks").and_then(Value::as_object).into_iter().flatten();
     for (event, groups) in events {
         let groups = groups.as_array().into_iter().flatten();
         let handlers = groups.filter_map(|it| it.get("hooks")?.as_array()).flatten();

@@ -68,11 +68,11 @@ mod tests {
         assert_eq!(usual.calls, CallLimits::default());
         assert_eq!(McpLimits::from_variables(|_| Some("soon".into())), usual);
         assert_eq!(McpLimits::from_variables(|_| Some("0".into())), usual);
-        let said = McpLimits::from_variables(|_| Some("500".into()));
+        let limits = McpLimits::from_variables(|_| Some("500".into()));
         assert_eq!(
-            (said.start, said.wait),
+            (limits.start, limits.wait),
             (Duration::from_millis(500), Duration::from_millis(500))
         );
-        assert_eq!(said.calls, CallLimits { timeout_ms: Some(500), result_chars: 2000 });
+        assert_eq!(limits.calls, CallLimits { timeout_ms: Some(500), result_chars: 2000 });
     }
 }

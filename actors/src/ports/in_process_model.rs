@@ -241,18 +241,18 @@ pub(crate) fn send(
 
 fn asked(read: RequestBody<'_>) -> Result<ModelRequest, String> {
     let mut messages = Messages::new();
-    for (number, said) in read.messages.into_iter().enumerate() {
-        let blocks = said.content.iter().map(|it| Block::from_wire(it.get()));
+    for (number, wire_message) in read.messages.into_iter().enumerate() {
+        let blocks = wire_message.content.iter().map(|it| Block::from_wire(it.get()));
         let blocks: Vec<Block> = blocks.collect::<Result<_, _>>().map_err(|it| it.to_string())?;
         let is_results = blocks.iter().any(|it| it.as_tool_result().is_some());
-        let kind = match said.role {
+        let kind = match wire_message.role {
             Role::Assistant => MessageKind::Answer,
             _ if is_results => MessageKind::ToolResults,
             _ => MessageKind::Prompt,
         };
         let id = EntryId::from(number.to_string());
         let mut message = Message::user(id, kind, blocks);
-        message.role = said.role;
+        message.role = wire_message.role;
         messages.push(Arc::new(message));
     }
     let system: Vec<String> = read.system.into_iter().map(|it| it.text).collect();

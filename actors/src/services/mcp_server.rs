@@ -254,7 +254,7 @@ impl McpServerState {
         for order in self.calls.drain(..) {
             let _gone = orders.send(order);
         }
-        self.setup.server.stands(self.setup.clock.elapsed());
+        self.setup.server.came_up(self.setup.clock.elapsed());
         self.phase = Phase::Standing { tools, orders };
     }
 

@@ -35,19 +35,19 @@ impl SessionState {
         self.shared.tools.join(&joining.tools);
         self.became(&server, joining.error);
         let tools = joining.tools.iter().map(|it| Arc::new(it.spec().clone())).collect();
-        SessionInput::ServerAnswered { tools, told: joining.told }
+        SessionInput::ServerAnswered { tools, notes: joining.notes }
     }
 
     /// The one that waited is gone: servers that have not answered are not waited for any more.
     pub(super) fn servers_lost(&mut self) -> Option<SessionInput> {
         let lost = self.shared.servers.pending();
         let why: Arc<str> = "the wait for it crashed".into();
-        let told = |server: &Arc<str>| format!("MCP server `{server}` failed: {why}").into();
-        let told: Vec<_> = lost.iter().map(told).collect();
+        let notes = |server: &Arc<str>| format!("MCP server `{server}` failed: {why}").into();
+        let notes: Vec<_> = lost.iter().map(notes).collect();
         for server in &lost {
             self.became(server, Some(Arc::clone(&why)));
         }
-        (!told.is_empty()).then_some(SessionInput::ServerAnswered { tools: Vec::new(), told })
+        (!notes.is_empty()).then_some(SessionInput::ServerAnswered { tools: Vec::new(), notes })
     }
 
     fn became(&self, server: &Arc<str>, error: Option<Arc<str>>) {

@@ -145,14 +145,14 @@ async fn git(workspace: &Path, arguments: &[&str], more: &[(String, String)]) ->
         Ok(())
     });
     let mut started = started.await.ok()?;
-    let mut said = Vec::new();
+    let mut summary = Vec::new();
     if let Some(output) = started.stdout.take() {
-        let _as_far_as_it_goes = output.take(MAX_OUTPUT).read_to_end(&mut said).await;
+        let _as_far_as_it_goes = output.take(MAX_OUTPUT).read_to_end(&mut summary).await;
     }
     // One that prints more than is read ends when its pipe is closed.
     let status = started.tree.wait().await.ok()?;
-    let is_cut = MAX_OUTPUT <= said.len() as u64;
-    (status.success() || is_cut).then(|| String::from_utf8_lossy(&said).into_owned())
+    let is_cut = MAX_OUTPUT <= summary.len() as u64;
+    (status.success() || is_cut).then(|| String::from_utf8_lossy(&summary).into_owned())
 }
 
 /// A line without signs that move a terminal, of bounded length.

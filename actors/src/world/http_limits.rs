@@ -54,16 +54,16 @@ impl HttpLimits {
     /// These, with what the settings of a session say in their place.
     #[must_use]
     #[doc(hidden)]
-    pub fn with(self, said: &HttpSettings) -> Self {
-        let or = |said: Option<NonZeroU64>, limit| {
-            said.map_or(limit, |it| Duration::from_millis(it.get()).min(LONGEST))
+    pub fn with(self, settings: &HttpSettings) -> Self {
+        let or = |settings: Option<NonZeroU64>, limit| {
+            settings.map_or(limit, |it| Duration::from_millis(it.get()).min(LONGEST))
         };
         Self {
-            connect: or(said.connect_ms, self.connect),
-            first_byte: or(said.first_byte_ms, self.first_byte),
-            idle: or(said.idle_ms, self.idle),
-            event_idle: or(said.event_idle_ms, self.event_idle),
-            total: or(said.total_ms, self.total),
+            connect: or(settings.connect_ms, self.connect),
+            first_byte: or(settings.first_byte_ms, self.first_byte),
+            idle: or(settings.idle_ms, self.idle),
+            event_idle: or(settings.event_idle_ms, self.event_idle),
+            total: or(settings.total_ms, self.total),
         }
     }
 }

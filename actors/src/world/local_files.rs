@@ -215,9 +215,9 @@ fn read_layers(
     for Fingerprint { scope, path, broken, .. } in &mut files {
         match read_settings(*scope, path, place) {
             Ok(text) => {
-                let said = good.layers_of(*scope, path, text, is_known);
-                layers.extend(said.layers.into_iter().map(|it| restrict(it, place.trust)));
-                *broken = said.broken;
+                let file_layers = good.layers_of(*scope, path, text, is_known);
+                layers.extend(file_layers.layers.into_iter().map(|it| restrict(it, place.trust)));
+                *broken = file_layers.broken;
             }
             Err(error) if error.is_missing() => {}
             Err(error) => {

@@ -196,9 +196,9 @@ impl Transport for SimulatedTransport {
 }
 
 /// As they are sent. A playbook names no header that cannot be.
-fn headers(said: &[(String, String)]) -> HeaderMap {
+fn headers(pairs: &[(String, String)]) -> HeaderMap {
     let read = |(name, value): &(String, String)| name.parse().ok().zip(value.parse().ok());
-    said.iter().filter_map(read).collect()
+    pairs.iter().filter_map(read).collect()
 }
 
 /// The path of an absolute URL, without its query.
@@ -220,9 +220,9 @@ fn body(pieces: Vec<Piece>, last: End) -> ResponseBody {
         wait(piece.delay_ms).await;
         Ok(piece.bytes)
     });
-    let said = pieces.try_filter(|bytes| future::ready(!bytes.is_empty()));
+    let pairs = pieces.try_filter(|bytes| future::ready(!bytes.is_empty()));
     let end = stream::once(end(last)).try_filter_map(|()| future::ready(Ok(None)));
-    Box::pin(said.chain(end))
+    Box::pin(pairs.chain(end))
 }
 
 /// Ends a body as the playbook says.

@@ -124,12 +124,12 @@ fn read(path: &Path, kind: SkillKind<'_>, name: &str) -> Result<Skill, String> {
         return Err("its name has other characters than letters, digits, `-`, `_` and `.`".into());
     }
     let is = |key: &str, words: [&str; 4]| words.contains(&&*word(key).to_lowercase());
-    let said = [word("description"), word("when_to_use")].map(str::to_owned);
-    let said: Vec<String> = said.into_iter().filter(|it| !it.is_empty()).collect();
-    let description = if said.is_empty() {
+    let texts = [word("description"), word("when_to_use")].map(str::to_owned);
+    let texts: Vec<String> = texts.into_iter().filter(|it| !it.is_empty()).collect();
+    let description = if texts.is_empty() {
         body.trim().split("\n\n").next().unwrap_or_default().trim().to_owned()
     } else {
-        said.join(" ")
+        texts.join(" ")
     };
     let arguments = match header.get("arguments") {
         Some(Node::Text(text)) => text.split_whitespace().map(str::to_owned).collect(),

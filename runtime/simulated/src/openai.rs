@@ -91,10 +91,10 @@ impl Dialect {
         digest: Digest,
         status: u16,
         kind: Option<&str>,
-        said: &str,
+        text: &str,
     ) -> String {
         let code = kind.filter(|_| self != Self::Messages).map(quoted);
-        self.worded(digest, status, kind, said, (None, code))
+        self.worded(digest, status, kind, text, (None, code))
     }
 
     /// `param` is the field that is wrong; `code` is JSON. The Messages API has neither, and its errors
@@ -104,16 +104,16 @@ impl Dialect {
         digest: Digest,
         status: u16,
         kind: Option<&str>,
-        said: &str,
+        text: &str,
         (param, code): (Option<&str>, Option<String>),
     ) -> String {
-        let said = quoted(said);
+        let text = quoted(text);
         if self == Self::Messages {
             let kind = quoted(kind.unwrap_or(error_type(status)));
             let code = code.map(|it| format!(r#","code":{it}"#)).unwrap_or_default();
             let id = request_id(digest);
             return format!(
-                r#"{{"type":"error","error":{{"type":{kind},"message":{said}{code}}},"request_id":"{id}"}}"#
+                r#"{{"type":"error","error":{{"type":{kind},"message":{text}{code}}},"request_id":"{id}"}}"#
             );
         }
         let or_null = |it: Option<String>| it.unwrap_or_else(|| "null".to_owned());
@@ -123,6 +123,6 @@ impl Dialect {
             429 => "requests",
             _ => "invalid_request_error",
         });
-        format!(r#"{{"error":{{"message":{said},"type":{kind},"param":{param},"code":{code}}}}}"#)
+        format!(r#"{{"error":{{"message":{text},"type":{kind},"param":{param},"code":{code}}}}}"#)
     }
 }

@@ -90,10 +90,10 @@ pub(crate) fn read(text: &str, token: &str) -> Verdict {
     if MAX_ANSWER < text.len() {
         return unsure("the classifier's answer is too long");
     }
-    let Ok(ClassifierAnswer { token: said, verdict, reason }) = serde_json::from_str(text) else {
+    let Ok(ClassifierAnswer { token: echoed, verdict, reason }) = serde_json::from_str(text) else {
         return unsure("the classifier's answer cannot be read");
     };
-    if said != token {
+    if echoed != token {
         return unsure("the classifier's answer is not one to this question");
     }
     let reason = reason.chars().filter(|it| !it.is_control()).take(400).collect();
@@ -140,12 +140,12 @@ mod tests {
         let denied = allow.replace("allow", "deny");
         assert_eq!(read(&denied, "t1"), Verdict::Deny { reason: "it builds".into() });
         let twice = format!("{allow}{allow}");
-        let (fenced, said) = (format!("```json\n{allow}\n```"), format!("I say {allow}"));
+        let (fenced, echoed) = (format!("```json\n{allow}\n```"), format!("I say {allow}"));
         let more = allow.replace('}', r#","also":1}"#);
         let long = allow.replace("it builds", &"x".repeat(MAX_ANSWER));
         let other = allow.replace("allow", "allow!");
         let asks = allow.replace("allow", "ask");
-        for text in ["", "allow", "null", &twice, &fenced, &said, &more, &long, &other, &asks] {
+        for text in ["", "allow", "null", &twice, &fenced, &echoed, &more, &long, &other, &asks] {
             assert!(matches!(read(text, "t1"), Verdict::Unsure { .. }), "{text}");
         }
         assert!(matches!(read(allow, "t2"), Verdict::Unsure { .. }));

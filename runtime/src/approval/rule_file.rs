@@ -31,9 +31,9 @@ pub fn with_rules(text: &str, updates: &[RuleUpdate]) -> Result<String, NotSetti
     let mut text = if text.trim().is_empty() { "{}\n".to_owned() } else { text.to_owned() };
     for update in updates {
         let key = list_of(update);
-        let said: Value =
+        let parsed: Value =
             serde_json::from_str(&text).map_err(|it| NotSettings::Json(it.to_string()))?;
-        let root = said.as_object().ok_or(NotSettings::Shape("the file"))?;
+        let root = parsed.as_object().ok_or(NotSettings::Shape("the file"))?;
         let permissions = root.get("permissions");
         if permissions.is_some_and(|it| !it.is_object()) {
             return Err(NotSettings::Shape("permissions"));
@@ -52,9 +52,9 @@ pub fn with_rules(text: &str, updates: &[RuleUpdate]) -> Result<String, NotSetti
         if adds && items.iter().any(|it| *it == *update.rule) || !adds && !items.iter().any(goes) {
             continue;
         }
-        let mut meant = said.clone();
+        let mut meant = parsed.clone();
         if adds {
-            text = with_item(&text, &said, key, &update.rule)?;
+            text = with_item(&text, &parsed, key, &update.rule)?;
             match meant["permissions"][key].as_array_mut() {
                 Some(list) => list.push(update.rule.as_str().into()),
                 None => meant["permissions"][key] = json!([update.rule]),
@@ -81,12 +81,12 @@ pub fn with_rules(text: &str, updates: &[RuleUpdate]) -> Result<String, NotSetti
 /// The text with one more item in a list of `permissions`; both are made where they are missing.
 fn with_item(
     text: &str,
-    said: &Value,
+    parsed: &Value,
     key: &'static str,
     item: &str,
 ) -> Result<String, NotSettings> {
     let mut text = text.to_owned();
-    let permissions = said.get("permissions");
+    let permissions = parsed.get("permissions");
     if permissions.is_none() {
         text = appended(&text, whole(&text), "\"permissions\": {}");
     }
@@ -110,7 +110,7 @@ fn without_items(text: &str, list: Range<usize>, goes: impl Fn(&str) -> bool) ->
     loop {
         let start = skip(bytes, at, |it| it.is_ascii_whitespace() || it == b',');
         if list.end <= start + 1 {
-            // What stands in front of the bracket.
+            // What is in front of the bracket.
             kept.push_str(&text[at..]);
             return kept;
         }
@@ -322,18 +322,18 @@ mod tests {
         fn whatever_else_a_file_says_it_says_afterwards(
             rest in any_json(), rule in "[ -~]{1,12}", is_pretty in any::<bool>(), has_list in any::<bool>(),
         ) {
-            let mut said = json!({ "a": rest, "permissions": { "x": rest }, "z": rest });
+            let mut parsed = json!({ "a": rest, "permissions": { "x": rest }, "z": rest });
             if has_list {
-                said["permissions"]["ask"] = json!(["one"]);
+                parsed["permissions"]["ask"] = json!(["one"]);
             }
-            let text = if is_pretty { serde_json::to_string_pretty(&said).unwrap() } else { said.to_string() };
+            let text = if is_pretty { serde_json::to_string_pretty(&parsed).unwrap() } else { parsed.to_string() };
             let after = added(&text, RuleKind::Ask, &rule).unwrap();
             let mut rules = if has_list { vec!["one".to_owned()] } else { Vec::new() };
             if !rules.contains(&rule) {
                 rules.push(rule);
             }
-            said["permissions"]["ask"] = json!(rules);
-            prop_assert_eq!(serde_json::from_str::<Value>(&after).unwrap(), said);
+            parsed["permissions"]["ask"] = json!(rules);
+            prop_assert_eq!(serde_json::from_str::<Value>(&after).unwrap(), parsed);
         }
     }
 }

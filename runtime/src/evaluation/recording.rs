@@ -33,7 +33,7 @@ pub(super) struct TimedMessage {
 /// The messages of a recorded session, and what the shapers went by.
 #[derive(Clone, Debug)]
 pub struct Recording {
-    pub(super) said: Vec<TimedMessage>,
+    pub(super) messages: Vec<TimedMessage>,
     /// Summaries that the session made, in order.
     pub(super) summaries: Vec<String>,
     /// What goes with every request in addition to the conversation: system prompt, tools, instructions.
@@ -56,7 +56,7 @@ pub enum NoRecording {
 
 #[derive(Default)]
 struct RecordingReader {
-    said: Vec<TimedMessage>,
+    messages: Vec<TimedMessage>,
     summaries: Vec<String>,
     facts: Option<SessionFacts>,
     layers: Option<Vec<LayerText>>,
@@ -94,7 +94,7 @@ impl RecordingReader {
             }
             MessageKind::Mark => {}
             _ if line.boundary.is_some() => {}
-            _ => self.said.push(TimedMessage {
+            _ => self.messages.push(TimedMessage {
                 at: line.at,
                 message: Arc::clone(&line.message),
                 output: line.answer.as_ref().map_or(0, |it| it.usage.output_tokens),
@@ -124,8 +124,9 @@ impl RecordingReader {
             }
             RecordKind::TurnStep { detail: StepDetail::Context { tokens, .. }, .. } => {
                 let counting = self.facts.as_ref().map_or(Counting::Chars, counting);
-                let said = || estimate_of(self.said.iter().map(|it| &it.message));
-                self.fixed.get_or_insert_with(|| tokens.saturating_sub(counting.tokens(said())));
+                let messages = || estimate_of(self.messages.iter().map(|it| &it.message));
+                self.fixed
+                    .get_or_insert_with(|| tokens.saturating_sub(counting.tokens(messages())));
             }
             _ => {}
         }
@@ -135,7 +136,7 @@ impl RecordingReader {
         let (Some(facts), Some(layers)) = (self.facts, self.layers) else {
             return Err(NoRecording::NoRun);
         };
-        if !self.said.iter().any(|it| it.message.kind == MessageKind::Answer) {
+        if !self.messages.iter().any(|it| it.message.kind == MessageKind::Answer) {
             return Err(NoRecording::NoAnswer);
         }
         let models = Arc::new(self.models.unwrap_or_default());
@@ -144,7 +145,7 @@ impl RecordingReader {
         let fixed = self.fixed.unwrap_or_default();
         let share = if SHAPES_CONVERSATION <= facts.revision { fixed } else { Tokens(0) };
         Ok(Recording {
-            said: self.said,
+            messages: self.messages,
             summaries: self.summaries,
             fixed,
             setup: ShaperSetup { fixed: share, ..setup(&resolved, &facts) },

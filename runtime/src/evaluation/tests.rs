@@ -80,10 +80,10 @@ fn logged_savings_are_the_measured_difference_whichever_stage_is_left_out() {
         for without in without_each() {
             let (totals, requests) = walk(&recording, without);
             assert!(totals.adds_up(), "{window}, {chars}, {without:?}: {totals:?}");
-            assert!(totals.cached.0 <= totals.sent.0 && totals.sent.0 <= totals.said.0);
+            assert!(totals.cached.0 <= totals.sent.0 && totals.sent.0 <= totals.conversation.0);
             let of_stage = without.map(|it| totals.stages[place_of(it)]);
             assert_eq!(of_stage.unwrap_or_default(), StageTotals::default(), "{without:?}");
-            assert!(requests.iter().all(|it| it.sent.0 <= it.said.0));
+            assert!(requests.iter().all(|it| it.sent.0 <= it.conversation.0));
         }
     }
 }

@@ -40,18 +40,18 @@ pub fn walk(recording: &Recording, without: Option<Stage>) -> (WalkTotals, Vec<R
         requests: Vec::new(),
     };
     let mut asks = false;
-    for (at, said) in recording.said.iter().enumerate() {
-        if said.message.kind == MessageKind::Answer {
+    for (at, timed) in recording.messages.iter().enumerate() {
+        if timed.message.kind == MessageKind::Answer {
             // An answer that was recorded in several lines is one.
             if asks {
-                walk.request(&recording.said[at - 1], said);
+                walk.request(&recording.messages[at - 1], timed);
             }
-            walk.answered_at = Some(said.at);
+            walk.answered_at = Some(timed.at);
         }
-        asks = said.message.kind != MessageKind::Answer;
-        walk.context.messages.push(said.message.clone());
+        asks = timed.message.kind != MessageKind::Answer;
+        walk.context.messages.push(timed.message.clone());
         walk.count();
-        walk.added = walk.added + walk.tokens([&said.message]);
+        walk.added = walk.added + walk.tokens([&timed.message]);
     }
     (walk.totals, walk.requests)
 }
@@ -87,7 +87,8 @@ impl RecordingWalk<'_> {
         }
         let cached = self.cached(&self.context.messages);
         let sent = self.context.tokens;
-        let request = Request { said: self.recording.fixed + self.added, sent, cached, fired };
+        let request =
+            Request { conversation: self.recording.fixed + self.added, sent, cached, fired };
         self.pay(
             &request,
             answer.output.max(self.tokens([&answer.message]).0 * u64::from(answer.output == 0)),
@@ -128,7 +129,7 @@ impl RecordingWalk<'_> {
         self.totals.summaries += 1;
         let (sent, cached) =
             (self.recording.fixed + self.tokens(&request.messages), self.cached(&request.messages));
-        let asked = Request { said: sent, sent, cached, fired: Vec::new() };
+        let asked = Request { conversation: sent, sent, cached, fired: Vec::new() };
         self.pay(&asked, self.setup.counting.tokens(Estimate::of(Size::of(&text))).0);
         self.setup.spent_micro_usd = 0;
         let id = EntryId::new(format!("summary-{}", self.n_summaries));
@@ -161,7 +162,7 @@ impl RecordingWalk<'_> {
     fn take_stock(&mut self, request: &Request) {
         let totals = &mut self.totals;
         totals.requests += 1;
-        totals.said = totals.said + request.said;
+        totals.conversation = totals.conversation + request.conversation;
         totals.sent = totals.sent + request.sent;
         totals.cached = totals.cached + request.cached;
         for (stage, saved) in &request.fired {

@@ -33,18 +33,18 @@ pub struct Bucket {
 impl Bucket {
     /// From what the provider reported at `now`, in milliseconds. `before` is the bucket as it was, for what is
     /// left unsaid.
-    pub(crate) fn reported(now: u64, said: Level, before: Option<Self>) -> Self {
+    pub(crate) fn reported(now: u64, reported_level: Level, before: Option<Self>) -> Self {
         let known = before.map_or(0, |it| it.limit / PARTS);
-        let limit = said.limit.unwrap_or(known).max(said.remaining).max(1);
+        let limit = reported_level.limit.unwrap_or(known).max(reported_level.remaining).max(1);
         let limit = limit.saturating_mul(PARTS);
-        let level = said.remaining.saturating_mul(PARTS).min(limit);
+        let level = reported_level.remaining.saturating_mul(PARTS).min(limit);
         let missing = limit - level;
-        let rate = match said.reset_in_ms {
+        let rate = match reported_level.reset_in_ms {
             Some(reset_in_ms) if 0 < missing && 0 < reset_in_ms => missing.div_ceil(reset_in_ms),
             _ => before.map_or(limit / MINUTE_MS, |it| it.rate),
         };
         // A reset that is over means that it is whole.
-        let level = if said.reset_in_ms == Some(0) { limit } else { level };
+        let level = if reported_level.reset_in_ms == Some(0) { limit } else { level };
         Self { limit, level, rate: rate.max(1), at: now }
     }
 
@@ -95,8 +95,8 @@ mod tests {
             [0, 1_199, 1_200, 30_000, 60_000, 90_000].iter().map(|it| bucket.units(*it)).collect();
         assert_eq!(units, [0, 0, 1, 25, 50, 50]);
         // As a server of 5,000 requests a minute says it: one is missing, for 12 ms.
-        let said = Level { limit: Some(5_000), remaining: 4_999, reset_in_ms: Some(12) };
-        let mut bucket = Bucket::reported(0, said, None);
+        let reported_level = Level { limit: Some(5_000), remaining: 4_999, reset_in_ms: Some(12) };
+        let mut bucket = Bucket::reported(0, reported_level, None);
         bucket.take(0, 4_999);
         assert_eq!((bucket.units(0), bucket.units(6_000)), (0, 500));
     }

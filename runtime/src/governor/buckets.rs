@@ -18,9 +18,9 @@ pub(super) struct Buckets {
 impl Buckets {
     /// What a provider says replaces what was reckoned.
     pub(super) fn take_report(&mut self, now: u64, report: &RateLimitReport) {
-        let fill = |bucket: &mut Option<Bucket>, said: Option<Level>| {
-            if let Some(said) = said {
-                *bucket = Some(Bucket::reported(now, said, *bucket));
+        let fill = |bucket: &mut Option<Bucket>, level: Option<Level>| {
+            if let Some(level) = level {
+                *bucket = Some(Bucket::reported(now, level, *bucket));
             }
         };
         fill(&mut self.requests, report.requests);

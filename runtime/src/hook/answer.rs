@@ -222,11 +222,11 @@ pub fn read_answer(
 
 /// Exit 2 blocks whatever the output says. A reason in the output counts only if the output blocks.
 fn exit_two(event: HookEvent, object: Option<&Map<String, Value>>, stderr: &str) -> HookVerdict {
-    let said = object.and_then(|it| fields(event, it).ok()).unwrap_or_default();
-    let blocks =
-        matches!(said.decision, Some(HookDecision::Deny { .. })) || said.block_reason.is_some();
+    let fields_given = object.and_then(|it| fields(event, it).ok()).unwrap_or_default();
+    let blocks = matches!(fields_given.decision, Some(HookDecision::Deny { .. }))
+        || fields_given.block_reason.is_some();
     if blocks {
-        return HookVerdict { updated_input: None, ..said };
+        return HookVerdict { updated_input: None, ..fields_given };
     }
     // Questions are answered by the fields of an answer alone.
     if event == HookEvent::PermissionRequest {
@@ -243,8 +243,8 @@ fn exit_two(event: HookEvent, object: Option<&Map<String, Value>>, stderr: &str)
         decision: blocked.decision,
         block_reason: blocked.block_reason,
         updated_input: None,
-        errors: said.errors.into_iter().chain(blocked.errors).collect(),
-        ..said
+        errors: fields_given.errors.into_iter().chain(blocked.errors).collect(),
+        ..fields_given
     }
 }
 

@@ -146,8 +146,8 @@ mod tests {
     fn every_character_is_escaped_wherever_it_stands() {
         for character in ('\0'..'\u{100}').chain(['\u{2028}', '\u{1f600}']) {
             for n_before in 0..34 {
-                for behind in ["", "#", "\"", "!]\u{1}plain, and more of it"] {
-                    check(&format!("{}{character}{behind}", "x".repeat(n_before)));
+                for after in ["", "#", "\"", "!]\u{1}plain, and more of it"] {
+                    check(&format!("{}{character}{after}", "x".repeat(n_before)));
                 }
             }
         }

@@ -253,11 +253,11 @@ impl ConfigEntry<'_> {
         entry: &Map<String, Value>,
         field: &'static str,
     ) -> Result<BTreeMap<String, String>, Problem> {
-        let Some(said) = entry.get(field) else { return Ok(BTreeMap::new()) };
+        let Some(entries) = entry.get(field) else { return Ok(BTreeMap::new()) };
         let wrong = || self.field(field, "an object of texts");
-        let said = said.as_object().ok_or_else(wrong)?;
+        let entries = entries.as_object().ok_or_else(wrong)?;
         let texts: Option<Vec<(&String, &str)>> =
-            said.iter().map(|(name, value)| Some((name, value.as_str()?))).collect();
+            entries.iter().map(|(name, value)| Some((name, value.as_str()?))).collect();
         let texts = texts.ok_or_else(wrong)?;
         Ok(texts.into_iter().map(|(name, value)| (name.clone(), self.expanded(value))).collect())
     }
@@ -266,8 +266,8 @@ impl ConfigEntry<'_> {
         let mut unset = Vec::new();
         let expanded = expand(text, self.environment, &mut unset);
         let server = self.name;
-        let told = |variable| Problem::Unset { server: server.to_owned(), variable };
-        self.problems.extend(unset.into_iter().map(told));
+        let unset_variable = |variable| Problem::Unset { server: server.to_owned(), variable };
+        self.problems.extend(unset.into_iter().map(unset_variable));
         expanded
     }
 

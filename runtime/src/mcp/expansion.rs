@@ -14,7 +14,7 @@ pub(crate) fn expand(text: &str, environment: Environment<'_>, unset: &mut Vec<S
     while let Some(at) = rest.find("${") {
         let (before, reference) = rest.split_at(at);
         out.push_str(before);
-        let Some((inner, behind)) = reference[2..].split_once('}') else {
+        let Some((inner, after)) = reference[2..].split_once('}') else {
             rest = reference;
             break;
         };
@@ -31,7 +31,7 @@ pub(crate) fn expand(text: &str, environment: Environment<'_>, unset: &mut Vec<S
                 out.push_str(&reference[..inner.len() + 3]);
             }
         }
-        rest = behind;
+        rest = after;
     }
     out.push_str(rest);
     out

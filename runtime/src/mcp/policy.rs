@@ -54,16 +54,16 @@ impl Policy {
         let mut lists: Vec<(Scope, Vec<ServerPattern>)> = Vec::new();
         let mut managed_only = false;
         for layer in layers {
-            let Ok(said) = serde_json::from_str::<Value>(&layer.text) else { continue };
-            let disabled = said.get("disabledMcpjsonServers").and_then(Value::as_array);
+            let Ok(settings) = serde_json::from_str::<Value>(&layer.text) else { continue };
+            let disabled = settings.get("disabledMcpjsonServers").and_then(Value::as_array);
             let names = disabled.into_iter().flatten().filter_map(Value::as_str);
             policy.disabled.extend(names.map(str::to_owned));
-            policy.denied.extend(patterns(said.get("deniedMcpServers"), environment));
-            if let Some(list) = said.get("allowedMcpServers") {
+            policy.denied.extend(patterns(settings.get("deniedMcpServers"), environment));
+            if let Some(list) = settings.get("allowedMcpServers") {
                 lists.push((layer.scope, patterns(Some(list), environment)));
             }
             managed_only |= layer.scope == Scope::Policy
-                && said.get("allowManagedMcpServersOnly") == Some(&Value::Bool(true));
+                && settings.get("allowManagedMcpServersOnly") == Some(&Value::Bool(true));
         }
         let of_repository = |scope| matches!(scope, Scope::Project | Scope::Local);
         if managed_only {
@@ -144,7 +144,7 @@ fn url_matches(pattern: &str, url: &str) -> bool {
     let (host, path) = halves(url);
     // Who is named before an `@` is a user, and no host.
     let host = match (host.split_once("://"), host.rsplit_once('@')) {
-        (Some((scheme, _)), Some((_, behind))) => format!("{scheme}://{behind}"),
+        (Some((scheme, _)), Some((_, authority))) => format!("{scheme}://{authority}"),
         _ => host,
     };
     let any_path = pattern_path.is_empty();

@@ -262,9 +262,9 @@ mod tests {
             "{} of MCP server `my.srv` is not offered: its full name has over 64 characters",
             "x".repeat(52)
         );
-        let told: Vec<String> = left_out.iter().map(ToString::to_string).collect();
+        let reasons: Vec<String> = left_out.iter().map(ToString::to_string).collect();
         assert_eq!(
-            told,
+            reasons,
             [
                 "person of MCP server `my.srv` is not offered: it wants a person at each call",
                 "schema of MCP server `my.srv` is not offered: its input schema cannot be used",

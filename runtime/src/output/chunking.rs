@@ -169,8 +169,8 @@ impl Chunker {
     fn room(&self) -> usize {
         let line = |it: &str| it.chars().count() + 1;
         let before = self.reopened.as_deref().map_or(0, line);
-        let behind = self.fences.inside().map_or(0, |it| line(&it.closing));
-        self.rule.max.saturating_sub(before + behind).max(1)
+        let after = self.fences.inside().map_or(0, |it| line(&it.closing));
+        self.rule.max.saturating_sub(before + after).max(1)
     }
 
     /// Whether the character that is being taken has no room any more.
@@ -240,8 +240,8 @@ pub(super) fn cut_at(text: &str, n_chars: usize) -> usize {
 
 /// Whether two characters that follow each other may be parted. Only for a first one that joins
 /// nothing before it, as blanks and sentence ends.
-fn may_part(before: char, behind: char) -> bool {
-    behind.is_ascii() || String::from_iter([before, behind]).graphemes(true).count() == 2
+fn may_part(before: char, after: char) -> bool {
+    after.is_ascii() || String::from_iter([before, after]).graphemes(true).count() == 2
 }
 
 #[cfg(test)]

@@ -7,17 +7,17 @@
 /// Shorter ones meet by chance.
 const MIN_OVERLAP: usize = 16;
 
-/// Returns the rest of `whole` after `said`; `None` if that is not how it begins. Line ends that
+/// Returns the rest of `whole` after `sent`; `None` if that is not how it begins. Line ends that
 /// only `whole` has are passed over: a message puts one between its blocks of text.
-pub(super) fn rest<'w>(said: &str, whole: &'w str) -> Option<&'w str> {
-    if let Some(rest) = whole.strip_prefix(said) {
+pub(super) fn rest<'w>(sent: &str, whole: &'w str) -> Option<&'w str> {
+    if let Some(rest) = whole.strip_prefix(sent) {
         return Some(rest);
     }
-    let (said, bytes) = (said.as_bytes(), whole.as_bytes());
+    let (sent, bytes) = (sent.as_bytes(), whole.as_bytes());
     let (mut at, mut n_said) = (0, 0);
-    while n_said < said.len() {
+    while n_said < sent.len() {
         match bytes.get(at)? {
-            byte if *byte == said[n_said] => n_said += 1,
+            byte if *byte == sent[n_said] => n_said += 1,
             b'\n' => {}
             _ => return None,
         }
@@ -27,17 +27,17 @@ pub(super) fn rest<'w>(said: &str, whole: &'w str) -> Option<&'w str> {
     whole.get(at..)
 }
 
-/// Returns what `block` adds to the end of `said`: all of it, if it does not begin with that
-/// end. An overlap is the whole block, all of `said`, or [`MIN_OVERLAP`] bytes at least.
-pub(super) fn beyond<'b>(said: &str, block: &'b str) -> &'b str {
-    let n_same = overlap(said.as_bytes(), block.as_bytes());
-    let is_all = n_same == said.len() || n_same == block.len();
+/// Returns what `block` adds to the end of `sent`: all of it, if it does not begin with that
+/// end. An overlap is the whole block, all of `sent`, or [`MIN_OVERLAP`] bytes at least.
+pub(super) fn beyond<'b>(sent: &str, block: &'b str) -> &'b str {
+    let n_same = overlap(sent.as_bytes(), block.as_bytes());
+    let is_all = n_same == sent.len() || n_same == block.len();
     if is_all || MIN_OVERLAP <= n_same { block.get(n_same..).unwrap_or(block) } else { block }
 }
 
-/// Bytes of the longest end of `said` that `block` begins with (Knuth, Morris and Pratt).
-fn overlap(said: &[u8], block: &[u8]) -> usize {
-    let said = &said[said.len().saturating_sub(block.len())..];
+/// Bytes of the longest end of `sent` that `block` begins with (Knuth, Morris and Pratt).
+fn overlap(sent: &[u8], block: &[u8]) -> usize {
+    let sent = &sent[sent.len().saturating_sub(block.len())..];
     let mut shorter = vec![0_usize; block.len()];
     let mut n_same = 0;
     for at in 1..block.len() {
@@ -48,8 +48,8 @@ fn overlap(said: &[u8], block: &[u8]) -> usize {
         shorter[at] = n_same;
     }
     n_same = 0;
-    for byte in said {
-        // No more can be the same: the end of `said` is no longer than the block.
+    for byte in sent {
+        // No more can be the same: the end of `sent` is no longer than the block.
         while 0 < n_same && block.get(n_same) != Some(byte) {
             n_same = shorter[n_same - 1];
         }
@@ -67,7 +67,7 @@ mod tests {
     // REQ: OUT-3
     #[test]
     fn whole_message_adds_what_its_deltas_did_not_say() {
-        for (said, whole, expected) in [
+        for (sent, whole, expected) in [
             ("", "abc", Some("abc")),
             ("ab", "abc", Some("c")),
             ("abc", "abc", Some("")),
@@ -79,14 +79,14 @@ mod tests {
             ("é", "è", None),
             ("bc", "abc", None),
         ] {
-            assert_eq!(rest(said, whole), expected, "{said:?} {whole:?}");
+            assert_eq!(rest(sent, whole), expected, "{sent:?} {whole:?}");
         }
     }
 
     // REQ: OUT-3
     #[test]
     fn block_adds_what_is_not_the_end_of_what_was_said() {
-        for (said, block, expected) in [
+        for (sent, block, expected) in [
             ("", "hello", "hello"),
             ("hello", "hello", ""),
             ("hel", "hello", "lo"),
@@ -97,18 +97,18 @@ mod tests {
             ("hello there", "world", "world"),
             ("xé", "éy", "éy"),
         ] {
-            assert_eq!(beyond(said, block), expected, "{said:?} {block:?}");
+            assert_eq!(beyond(sent, block), expected, "{sent:?} {block:?}");
         }
     }
 
     proptest! {
         // REQ: OUT-3
         #[test]
-        fn overlap_is_the_longest_one(said in "[ab]{0,12}", block in "[ab]{0,12}") {
-            let naive = (0..=said.len().min(block.len()))
+        fn overlap_is_the_longest_one(sent in "[ab]{0,12}", block in "[ab]{0,12}") {
+            let naive = (0..=sent.len().min(block.len()))
                 .rev()
-                .find(|n| said[said.len() - n..] == block[..*n]);
-            prop_assert_eq!(Some(overlap(said.as_bytes(), block.as_bytes())), naive);
+                .find(|n| sent[sent.len() - n..] == block[..*n]);
+            prop_assert_eq!(Some(overlap(sent.as_bytes(), block.as_bytes())), naive);
         }
     }
 }

@@ -66,13 +66,13 @@ impl Edges {
 
     fn say(&mut self, text: &str, out: &mut String) {
         let HeartbeatState::Saying { blanks } = &mut self.state else { return };
-        let said = text.trim_end();
-        if !said.is_empty() {
+        let trimmed = text.trim_end();
+        if !trimmed.is_empty() {
             out.push_str(blanks);
-            out.push_str(said);
+            out.push_str(trimmed);
             blanks.clear();
         }
-        blanks.push_str(&text[said.len()..]);
+        blanks.push_str(&text[trimmed.len()..]);
     }
 }
 
@@ -81,7 +81,7 @@ fn is_nothing(tokens: &[String], word: &str) -> bool {
     word.is_empty()
         || tokens
             .iter()
-            .any(|token| inside(word, token).is_some_and(|(_, behind)| behind.chars().all(is_mark)))
+            .any(|token| inside(word, token).is_some_and(|(_, after)| after.chars().all(is_mark)))
 }
 
 /// Whether a word is the beginning of a token, or one with marks after it.
@@ -94,15 +94,15 @@ fn may_be_token(tokens: &[String], word: &str) -> bool {
         || tokens.iter().any(|token| token.trim_start_matches(is_mark).starts_with(bare))
         || tokens.iter().any(|token| {
             inside(word, token)
-                .is_some_and(|(_, behind)| behind.len() <= MAX_MARKS && behind.chars().all(is_mark))
+                .is_some_and(|(_, after)| after.len() <= MAX_MARKS && after.chars().all(is_mark))
         })
 }
 
 /// What is before and after the token in a word that begins with it, marks aside.
 fn inside<'w>(word: &'w str, token: &str) -> Option<(&'w str, &'w str)> {
     let (bare, token) = (word.trim_start_matches(is_mark), token.trim_matches(is_mark));
-    let behind = bare.strip_prefix(token).filter(|_| !token.is_empty())?;
-    Some((&word[..word.len() - bare.len()], behind))
+    let after = bare.strip_prefix(token).filter(|_| !token.is_empty())?;
+    Some((&word[..word.len() - bare.len()], after))
 }
 
 fn is_mark(c: char) -> bool {

@@ -13,7 +13,7 @@ use super::{
 pub(super) struct OpenMessage {
     now: MessageState,
     /// Everything that was delivered of it, as it came.
-    said: String,
+    sent: String,
     /// Reasoning that is delivered with the message.
     pub(super) thought: String,
     attempts: Vec<Attempt>,
@@ -44,7 +44,7 @@ impl OpenMessage {
         let thoughts = Edges::new(Arc::new([]));
         let pipe = Pipe::new(settings, chunking);
         let now = MessageState { pipe, thoughts, is_elsewhere: false };
-        Self { now, said: String::new(), thought: String::new(), attempts: Vec::new() }
+        Self { now, sent: String::new(), thought: String::new(), attempts: Vec::new() }
     }
 
     /// Whether what follows is of another attempt than what came.
@@ -63,7 +63,7 @@ impl OpenMessage {
             number,
             first_id,
             before: self.now.clone(),
-            n_said: self.said.len(),
+            n_said: self.sent.len(),
             n_thought: self.thought.len(),
         });
         self.now.is_elsewhere = true;
@@ -74,7 +74,7 @@ impl OpenMessage {
     pub(super) fn withdraw(&mut self, number: u32) -> Option<u64> {
         let attempt = self.attempts.pop_if(|it| it.number == number)?;
         self.now = attempt.before;
-        self.said.truncate(attempt.n_said);
+        self.sent.truncate(attempt.n_said);
         self.thought.truncate(attempt.n_thought);
         Some(attempt.first_id)
     }
@@ -85,7 +85,7 @@ impl OpenMessage {
     }
 
     pub(super) fn say(&mut self, text: &str, out: &mut Vec<Out>) {
-        if std::mem::take(&mut self.now.is_elsewhere) && !self.said.is_empty() {
+        if std::mem::take(&mut self.now.is_elsewhere) && !self.sent.is_empty() {
             self.add("\n", out);
         }
         self.add(text, out);
@@ -93,7 +93,7 @@ impl OpenMessage {
 
     /// A whole block, of which pieces may have come.
     pub(super) fn say_block(&mut self, block: &str, out: &mut Vec<Out>) {
-        let fresh = dedupe::beyond(&self.said, block);
+        let fresh = dedupe::beyond(&self.sent, block);
         if fresh.len() == block.len() {
             self.now.is_elsewhere = true;
         }
@@ -105,7 +105,7 @@ impl OpenMessage {
 
     /// The message is this; whether that goes on from what was delivered of it.
     pub(super) fn complete(&mut self, whole: &str, out: &mut Vec<Out>) -> bool {
-        let Some(rest) = dedupe::rest(&self.said, whole) else { return false };
+        let Some(rest) = dedupe::rest(&self.sent, whole) else { return false };
         self.add(rest, out);
         true
     }
@@ -135,7 +135,7 @@ impl OpenMessage {
     }
 
     fn add(&mut self, text: &str, out: &mut Vec<Out>) {
-        self.said.push_str(text);
+        self.sent.push_str(text);
         self.now.pipe.push(text, out);
     }
 }

@@ -244,10 +244,10 @@ impl Normalizer {
         let mut pieces = Vec::new();
         pipe.push(text, &mut pieces);
         pipe.finish(&mut pieces);
-        let mut said = Vec::new();
+        let mut texts = Vec::new();
         for piece in pieces {
             match piece {
-                Out::Text(piece) => said.push(piece),
+                Out::Text(piece) => texts.push(piece),
                 Out::Reasoning(more) => thought.push_str(&more),
             }
         }
@@ -258,10 +258,10 @@ impl Normalizer {
         }
         // Without cuts a text that reasoning interrupted is one all the same.
         if self.chunking().is_none() {
-            let text: String = said.drain(..).map(|it| it.text).collect();
-            said.extend((!text.is_empty()).then(|| text.into()));
+            let text: String = texts.drain(..).map(|it| it.text).collect();
+            texts.extend((!text.is_empty()).then(|| text.into()));
         }
-        for piece in said {
+        for piece in texts {
             self.deliver_piece(piece, out);
         }
     }

@@ -90,8 +90,8 @@ impl TagStripper {
             }
             Some(0) => self.plain(text, out),
             end => {
-                let (said, rest) = text.split_at(end.unwrap_or(text.len()));
-                self.say(said, out);
+                let (answer, rest) = text.split_at(end.unwrap_or(text.len()));
+                self.say(answer, out);
                 rest
             }
         }

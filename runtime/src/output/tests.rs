@@ -41,12 +41,12 @@ fn short(payload: &Payload) -> String {
     }
 }
 
-fn run(policy: &ChannelPolicy, settings: &OutputSettings, told: &[Fed]) -> Vec<Payload> {
+fn run(policy: &ChannelPolicy, settings: &OutputSettings, fed: &[Fed]) -> Vec<Payload> {
     let mut normalizer = Normalizer::new(policy.clone(), Arc::new(settings.clone()));
     let (mut out, mut now) = (Vec::new(), 0);
-    for told in told {
+    for fed in fed {
         let tool;
-        let piece = match *told {
+        let piece = match *fed {
             Text(attempt, text) => OutputEvent::Text { attempt, text },
             Think(attempt, text) => OutputEvent::Reasoning { attempt, text },
             Block(attempt, text) => OutputEvent::Block { attempt, text },
@@ -74,20 +74,20 @@ fn run(policy: &ChannelPolicy, settings: &OutputSettings, told: &[Fed]) -> Vec<P
 }
 
 #[track_caller]
-fn check(policy: &ChannelPolicy, told: &[Fed], payloads: &[&str]) {
-    check_with(policy, &OutputSettings::default(), told, payloads);
+fn check(policy: &ChannelPolicy, fed: &[Fed], payloads: &[&str]) {
+    check_with(policy, &OutputSettings::default(), fed, payloads);
 }
 
 #[track_caller]
-fn check_with(policy: &ChannelPolicy, settings: &OutputSettings, told: &[Fed], payloads: &[&str]) {
-    let found: Vec<String> = run(policy, settings, told).iter().map(short).collect();
-    assert_eq!(found, payloads, "{policy:?} {told:?}");
+fn check_with(policy: &ChannelPolicy, settings: &OutputSettings, fed: &[Fed], payloads: &[&str]) {
+    let found: Vec<String> = run(policy, settings, fed).iter().map(short).collect();
+    assert_eq!(found, payloads, "{policy:?} {fed:?}");
 }
 
 // REQ: OUT-5
 #[test]
 fn each_channel_gets_what_its_policy_says() {
-    let told = [
+    let fed = [
         Turn,
         Think(1, "hm"),
         Text(1, "Let me "),
@@ -101,34 +101,34 @@ fn each_channel_gets_what_its_policy_says() {
     ];
     let [partial, messages, last] =
         [ChannelPolicy::partial(), ChannelPolicy::messages(), ChannelPolicy::final_answer()];
-    check(&partial, &told, &["1 Let me", "2  look.", "3 It is 5.", "."]);
-    check(&messages, &told, &["1 Let me look.", "2 It is 5.", "."]);
-    check(&last, &told, &["1 It is 5.", "."]);
+    check(&partial, &fed, &["1 Let me", "2  look.", "3 It is 5.", "."]);
+    check(&messages, &fed, &["1 Let me look.", "2 It is 5.", "."]);
+    check(&last, &fed, &["1 It is 5.", "."]);
     check(
         &partial.clone().reasoning().tool_results(3),
-        &told,
+        &fed,
         &["1~hm", "2 Let me", "3~well", "4  look.", "=res+3", "5 It is 5.", "."],
     );
     check(
         &messages.reasoning().tool_results(9),
-        &told,
+        &fed,
         &["1~hmwell", "2 Let me look.", "=result+0", "3 It is 5.", "."],
     );
-    check(&last.reasoning(), &told, &["1 It is 5.", "."]);
+    check(&last.reasoning(), &fed, &["1 It is 5.", "."]);
 }
 
 // REQ: OUT-2
 #[test]
 fn message_that_says_nothing_delivers_nothing() {
     for text in ["", " \n", "HEARTBEAT_OK", "<think>a</think>\n", "<think>a</think>HEARTBEAT_OK"] {
-        let told = [Text(1, text), Done(text), End];
+        let fed = [Text(1, text), Done(text), End];
         for policy in [
             ChannelPolicy::partial(),
             ChannelPolicy::blocks(),
             ChannelPolicy::messages(),
             ChannelPolicy::final_answer(),
         ] {
-            check(&policy, &told, &["."]);
+            check(&policy, &fed, &["."]);
         }
     }
     let settings =
@@ -145,7 +145,7 @@ fn message_that_says_nothing_delivers_nothing() {
 #[test]
 fn what_is_said_twice_is_delivered_once() {
     let partial = ChannelPolicy::partial();
-    for (told, payloads) in [
+    for (fed, payloads) in [
         (&[Text(1, "ab"), Done("abc")][..], &["1 ab", "2 c"][..]),
         (&[Done("abc")], &["1 abc"]),
         (&[Text(1, "abc"), Done("abc")], &["1 abc"]),
@@ -169,7 +169,7 @@ fn what_is_said_twice_is_delivered_once() {
     ] {
         let shown: Vec<String> = payloads.iter().map(|it| it.replace('\n', "")).collect();
         let shown: Vec<&str> = shown.iter().map(String::as_str).collect();
-        check(&partial, told, &shown);
+        check(&partial, fed, &shown);
     }
 }
 
@@ -177,7 +177,7 @@ fn what_is_said_twice_is_delivered_once() {
 #[test]
 fn withdrawn_attempt_is_taken_back_and_leaves_no_trace() {
     let partial = ChannelPolicy::partial();
-    for (told, payloads) in [
+    for (fed, payloads) in [
         (
             &[Text(1, "ab"), Withdrawn(1), Text(2, "c"), Done("c")][..],
             &["1 ab", "-1..1", "2 c"][..],
@@ -199,11 +199,11 @@ fn withdrawn_attempt_is_taken_back_and_leaves_no_trace() {
         // The run was interrupted: what was delivered stays delivered.
         (&[Text(1, "a b"), End], &["1 a b", "."]),
     ] {
-        check(&partial, told, payloads);
+        check(&partial, fed, payloads);
     }
     let thinking = ChannelPolicy::messages().reasoning();
-    let told = [Think(1, "a"), Withdrawn(1), Think(2, "b"), Done("c")];
-    check(&thinking, &told, &["1~b", "2 c"]);
+    let fed = [Think(1, "a"), Withdrawn(1), Think(2, "b"), Done("c")];
+    check(&thinking, &fed, &["1~b", "2 c"]);
 }
 
 fn small() -> Chunking {
@@ -214,7 +214,7 @@ fn small() -> Chunking {
 #[test]
 fn withdrawal_resets_blocks_and_drops_what_did_not_leave() {
     let blocks = ChannelPolicy::partial().chunks(small());
-    for (told, payloads) in [
+    for (fed, payloads) in [
         (&[Text(1, "a b"), Withdrawn(1), Text(2, "c"), Done("c")][..], &["1 c"][..]),
         (
             &[Text(1, "aaaa\n\nb"), Withdrawn(1), Text(2, "c"), Done("c")],
@@ -226,7 +226,7 @@ fn withdrawal_resets_blocks_and_drops_what_did_not_leave() {
             &["1 ```\n12345678\n```", "-1..1", "2 c"],
         ),
     ] {
-        check(&blocks, told, payloads);
+        check(&blocks, fed, payloads);
     }
 }
 
@@ -235,25 +235,25 @@ fn withdrawal_resets_blocks_and_drops_what_did_not_leave() {
 fn flush_and_gathering_take_their_times_from_the_settings() {
     let settings = OutputSettings { flush_idle_ms: 100, coalesce_ms: 40, ..Default::default() };
     let blocks = ChannelPolicy::partial().chunks(small());
-    let told = [Text(1, "One. "), Wait(60), Text(1, "Two."), Wait(99), Wait(1), Done("One. Two.")];
-    check_with(&blocks, &settings, &told, &["1 One. Two."]);
-    let told = [Text(1, "One."), Wait(100), Text(1, " Two"), Wait(500), Done("One. Two")];
-    check_with(&blocks, &settings, &told, &["1 One.", "2  Two"]);
+    let fed = [Text(1, "One. "), Wait(60), Text(1, "Two."), Wait(99), Wait(1), Done("One. Two.")];
+    check_with(&blocks, &settings, &fed, &["1 One. Two."]);
+    let fed = [Text(1, "One."), Wait(100), Text(1, " Two"), Wait(500), Done("One. Two")];
+    check_with(&blocks, &settings, &fed, &["1 One.", "2  Two"]);
     let never = OutputSettings { flush_idle_ms: 0, ..settings.clone() };
-    let told = [Text(1, "One."), Wait(9999), Done("One.")];
-    assert_eq!(run(&blocks, &never, &told[..2]), []);
-    check_with(&blocks, &never, &told, &["1 One."]);
-    let told = [Text(1, "a"), Wait(20), Text(1, "b"), Wait(20), Text(1, "c"), Done("abc")];
-    check_with(&ChannelPolicy::partial(), &settings, &told, &["1 ab", "2 c"]);
-    let told = [Text(1, "a"), Wait(20), Withdrawn(1), Wait(20), Text(2, "b"), Done("b")];
-    check_with(&ChannelPolicy::partial(), &settings, &told, &["1 b"]);
+    let fed = [Text(1, "One."), Wait(9999), Done("One.")];
+    assert_eq!(run(&blocks, &never, &fed[..2]), []);
+    check_with(&blocks, &never, &fed, &["1 One."]);
+    let fed = [Text(1, "a"), Wait(20), Text(1, "b"), Wait(20), Text(1, "c"), Done("abc")];
+    check_with(&ChannelPolicy::partial(), &settings, &fed, &["1 ab", "2 c"]);
+    let fed = [Text(1, "a"), Wait(20), Withdrawn(1), Wait(20), Text(2, "b"), Done("b")];
+    check_with(&ChannelPolicy::partial(), &settings, &fed, &["1 b"]);
 }
 
 // REQ: OUT-3, MDL-3
 #[test]
 fn message_with_a_hole_is_taken_back_and_said_whole() {
     let partial = ChannelPolicy::partial();
-    for (told, payloads) in [
+    for (fed, payloads) in [
         (
             &[Text(1, "a"), Missed, Text(1, "c"), Done("abc")][..],
             &["1 a", "-1..1", "?3", "2 abc"][..],
@@ -261,7 +261,7 @@ fn message_with_a_hole_is_taken_back_and_said_whole() {
         (&[Text(1, "a"), Missed, Turn, Text(1, "d"), Done("d")], &["1 a", "-1..1", "?3", "2 d"]),
         (&[Missed, End], &["?3", "."]),
     ] {
-        check(&partial, told, payloads);
+        check(&partial, fed, payloads);
     }
 }
 

@@ -297,8 +297,8 @@ impl Conversation {
     }
 
     /// Applies an update to the history.
-    pub fn apply(&mut self, said: HistoryUpdate) {
-        match said {
+    pub fn apply(&mut self, update: HistoryUpdate) {
+        match update {
             HistoryUpdate::Message(message) => {
                 self.last_entry = Some(message.id.clone());
                 self.history.push(message);

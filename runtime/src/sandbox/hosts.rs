@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 /// Bytes of the longest name that the system of names has.
 const MAX_NAME: usize = 253;
 
-/// What stands before the address in one of IPv6 that is translated to IPv4 (RFC 6052).
+/// What is before the address in one of IPv6 that is translated to IPv4 (RFC 6052).
 const TRANSLATED: [u16; 6] = [0x64, 0xff9b, 0, 0, 0, 0];
 
 /// A host as a request names it.

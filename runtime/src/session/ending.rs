@@ -192,7 +192,7 @@ impl Machine {
             let records = closing.append.lines.iter().filter_map(Line::record);
             records.for_each(|it| active.questions.note(&it.what));
         }
-        for update in closing.append.said.drain(..) {
+        for update in closing.append.updates.drain(..) {
             if let (Some(active), Some(message)) = (&mut self.active, update.message()) {
                 active.remember(message);
             }

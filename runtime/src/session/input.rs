@@ -107,7 +107,7 @@ pub enum SessionInput {
         /// Its tools, which join with the next turn.
         tools: Vec<Arc<ToolSpec>>,
         /// The notice about it, in words for people.
-        told: Vec<Arc<str>>,
+        notes: Vec<Arc<str>>,
     },
     /// The answer to [`SessionEffect::LeaveTurn`](super::SessionEffect::LeaveTurn).
     TurnLeft {

@@ -153,7 +153,7 @@ impl Machine {
         let Some(mut append) = answer_lost_calls(history.iter(), last, stream, now.at) else {
             return;
         };
-        for update in append.said.drain(..) {
+        for update in append.updates.drain(..) {
             self.conversation.apply(update);
         }
         self.recorder.append(WriteOrigin::Unawaited, (*append).into(), &mut self.effects);

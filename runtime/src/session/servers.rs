@@ -23,15 +23,15 @@ impl Machine {
         &mut self,
         now: Now,
         tools: Vec<Arc<ToolSpec>>,
-        told: Vec<Arc<str>>,
+        notes: Vec<Arc<str>>,
     ) {
         self.joining.extend(tools);
-        let Some(active) = &self.active else { return self.alerts.extend(told) };
-        if told.is_empty() {
+        let Some(active) = &self.active else { return self.alerts.extend(notes) };
+        if notes.is_empty() {
             return;
         }
-        let lines = told.iter().map(|what| alert(now.at, &active.run.id, what)).collect();
-        let published = told.into_iter().map(|what| SessionEffect::Publish(Event::Alert { what }));
+        let lines = notes.iter().map(|what| alert(now.at, &active.run.id, what)).collect();
+        let published = notes.into_iter().map(|what| SessionEffect::Publish(Event::Alert { what }));
         self.effects.extend(published);
         let lines = PendingLines { lines, stored: Vec::new(), sync: false };
         self.recorder.append(WriteOrigin::Unawaited, lines, &mut self.effects);

@@ -85,10 +85,10 @@ mod tests {
         let mut share = CompactionShare::default();
         let is_told =
             |turn: &u64| share.count(matches!(turn, 5 | 9 | 28 | 29 | 90..=100)).is_some();
-        let told: Vec<u64> = (1..=100).filter(is_told).collect();
+        let warned: Vec<u64> = (1..=100).filter(is_told).collect();
         // Two of ten; three of twenty-eight are more than a tenth again, but it was never less than a twentieth
         // in between; four of eighty are no more than that.
-        assert_eq!(told, [10, 95]);
+        assert_eq!(warned, [10, 95]);
         assert_eq!((share.turns, share.compacted), (100, 15));
         let mut resumed = CompactionShare::of(30, 4);
         assert_eq!(resumed.count(false), None, "it was told by the process before");

@@ -119,7 +119,7 @@ impl Machine {
             turn.under_way = None;
         }
         active.denied.extend(append.lines.iter().filter_map(denied_call));
-        for update in append.said.drain(..) {
+        for update in append.updates.drain(..) {
             match &update {
                 HistoryUpdate::Message(message) => active.remember(message),
                 HistoryUpdate::Compacted { summary, .. } => {

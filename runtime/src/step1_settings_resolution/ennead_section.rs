@@ -106,13 +106,13 @@ pub(super) fn apply(merged: &Value, settings: &mut Settings) {
     settings.agents = own.agents.unwrap_or(settings.agents);
     settings.shell = own.shell.unwrap_or(settings.shell);
     settings.output = own.output.unwrap_or_default();
-    let said = Parameters::deserialize(merged).unwrap_or_default();
+    let given = Parameters::deserialize(merged).unwrap_or_default();
     // The keys that other runtimes have may set the same.
     let before = std::mem::take(&mut settings.parameters);
     settings.parameters = Parameters {
-        thinking: said.thinking.or(before.thinking),
-        effort: said.effort.or(before.effort),
-        ..said
+        thinking: given.thinking.or(before.thinking),
+        effort: given.effort.or(before.effort),
+        ..given
     };
     settings.max_retries = own.max_retries.unwrap_or(settings.max_retries).min(MAX_RETRIES);
     if let Some(fallback) = own.fallback {

@@ -104,9 +104,9 @@ mod tests {
     // REQ: TRN-4
     #[test]
     fn each_value_names_its_source_and_what_it_replaces() {
-        let layer = |scope: Scope, said: Value| {
+        let layer = |scope: Scope, content: Value| {
             let source = format!("{}.json", scope.name());
-            LayerText { scope, source, text: said.to_string() }
+            LayerText { scope, source, text: content.to_string() }
         };
         let (user, project) = (Scope::User, Scope::Project);
         let layers = [

@@ -145,10 +145,10 @@ pub(crate) fn without_block_comments(text: &str) -> String {
             in_comment = true;
             rest = line.trim_start();
         }
-        if let Some((_, behind)) = rest.split_once("-->") {
+        if let Some((_, after)) = rest.split_once("-->") {
             in_comment = false;
-            if !behind.trim().is_empty() {
-                out.push_str(behind);
+            if !after.trim().is_empty() {
+                out.push_str(after);
             }
         }
     }

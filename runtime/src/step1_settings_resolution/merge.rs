@@ -89,8 +89,8 @@ pub fn merge_with(layers: &[LayerText], known: &Arc<Catalogue>) -> Resolved {
     if let Some(own_keys) = merged.get("ennead") {
         let auto_compact = settings.shapers.auto_compact;
         ennead_section::apply(own_keys, &mut settings);
-        let said = own_keys.get("shapers").and_then(|it| it.get("auto_compact"));
-        if said.is_none() {
+        let section = own_keys.get("shapers").and_then(|it| it.get("auto_compact"));
+        if section.is_none() {
             settings.shapers.auto_compact = auto_compact;
         }
     }
@@ -189,8 +189,8 @@ fn instructions(read: &[SettingsLayer], merged: &Value) -> InstructionSettings {
 /// The modes that settings switch off.
 fn switched_off(merged: &Value) -> Vec<PermissionMode> {
     let is_off = |key: &str| {
-        let said = merged.get("permissions").and_then(|it| it.get(key));
-        said.and_then(Value::as_str) == Some("disable")
+        let section = merged.get("permissions").and_then(|it| it.get(key));
+        section.and_then(Value::as_str) == Some("disable")
     };
     let modes = [
         ("disableBypassPermissionsMode", PermissionMode::BypassPermissions),

@@ -40,9 +40,9 @@ pub(super) fn apply(
         settings.models = Arc::new(models);
         warnings.extend(wrong.iter().map(|it| format!("ennead.catalogue: {it}")));
     }
-    let said = std::mem::take(&mut settings.model);
-    settings.model = settings.models.resolve(&said).to_owned();
-    let used = settings.models.excerpt(others(merged).chain([said.as_str()]));
+    let given = std::mem::take(&mut settings.model);
+    settings.model = settings.models.resolve(&given).to_owned();
+    let used = settings.models.excerpt(others(merged).chain([given.as_str()]));
     if let Some(facts) = settings.models.find(&settings.model) {
         settings.context_window = facts.window;
         settings.model_max_output_tokens = facts.max_output;
@@ -68,8 +68,8 @@ fn others(merged: &Value) -> impl Iterator<Item = &str> {
     let all = lists.into_iter().flatten().filter_map(Value::as_array).flatten();
     let all = all.filter_map(|it| it.as_str().or_else(|| it.get("model")?.as_str()));
     all.chain(classifiers(merged)).flat_map(|name| {
-        let behind = name.split_once('/').map(|(_, model)| model);
-        [Some(name), behind].into_iter().flatten()
+        let own_name = name.split_once('/').map(|(_, model)| model);
+        [Some(name), own_name].into_iter().flatten()
     })
 }
 
@@ -83,16 +83,16 @@ mod tests {
         step1_settings_resolution::{LayerText, Resolved, merge, merge_with},
     };
 
-    fn resolved(said: serde_json::Value) -> Resolved {
-        let text = said.to_string();
+    fn resolved(given: serde_json::Value) -> Resolved {
+        let text = given.to_string();
         let layer = LayerText { scope: Scope::User, source: "user".into(), text };
         merge_with(&[layer], &Catalogue::built_in().into())
     }
 
     /// Model, window, highest and usual output.
     #[track_caller]
-    fn check(said: serde_json::Value, model: &str, limits: (u64, u32, u32)) {
-        let settings = resolved(said).settings;
+    fn check(given: serde_json::Value, model: &str, limits: (u64, u32, u32)) {
+        let settings = resolved(given).settings;
         let found =
             (settings.context_window, settings.model_max_output_tokens, settings.max_output_tokens);
         assert_eq!((settings.model.as_str(), found), (model, limits));
@@ -124,12 +124,12 @@ mod tests {
 
     #[test]
     fn facts_of_every_model_that_settings_name_are_kept_for_a_replay() {
-        let said = json!({
+        let given = json!({
             "model": "opus",
             "fallbackModel": ["haiku", "nobody-knows"],
             "ennead": {"fallback": ["far/claude-fable-5", {"model": "sonnet"}]},
         });
-        let kept = resolved(said).models;
+        let kept = resolved(given).models;
         let names = ["opus", "haiku", "claude-fable-5", "sonnet"];
         assert!(names.iter().all(|it| kept.find(it).is_some()));
         assert_eq!(kept.models().count(), names.len());

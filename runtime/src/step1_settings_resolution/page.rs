@@ -47,8 +47,8 @@ fn setting(key: &str, value: &Value) -> Value {
     key.rsplit('.').fold(value.clone(), |value, part| json!({ part: value }))
 }
 
-fn layer(scope: Scope, said: &Value) -> LayerText {
-    LayerText { scope, source: "s".into(), text: said.to_string() }
+fn layer(scope: Scope, content: &Value) -> LayerText {
+    LayerText { scope, source: "s".into(), text: content.to_string() }
 }
 
 /// Values of the type that the page names, which differ from the default, and values of none.
@@ -107,8 +107,8 @@ fn has_effect(scope: Scope, key: &str, value: &Value) -> bool {
         (settings, Policy::of(layers, Trust::Untrusted, &|_| None))
     };
     let companion = layer(Scope::User, &companion(key));
-    let said = restrict(layer(scope, &setting(key, value)), Trust::Untrusted);
-    decided(&[companion.clone(), said]) != decided(&[companion])
+    let content = restrict(layer(scope, &setting(key, value)), Trust::Untrusted);
+    decided(&[companion.clone(), content]) != decided(&[companion])
 }
 
 // REQ: TRN-4

@@ -38,9 +38,9 @@ struct LayerNames {
 pub(super) fn redact(layers: &[SettingsLayer], warnings: &mut Vec<String>) -> RedactSettings {
     let mut settings = RedactSettings::default();
     for layer in layers {
-        let said = layer.values.get("ennead").and_then(|it| it.get("redact"));
+        let section = layer.values.get("ennead").and_then(|it| it.get("redact"));
         let Some(LayerNames { model, variables }) =
-            said.and_then(|it| LayerNames::deserialize(it).ok())
+            section.and_then(|it| LayerNames::deserialize(it).ok())
         else {
             continue;
         };
@@ -66,10 +66,10 @@ mod tests {
     // REQ: SES-8
     #[test]
     fn repository_names_variables_and_does_not_say_what_the_model_sees() {
-        let layer = |scope, said: Value| LayerText {
+        let layer = |scope, section: Value| LayerText {
             scope,
             source: "s".into(),
-            text: json!({"ennead": {"redact": said}}).to_string(),
+            text: json!({"ennead": {"redact": section}}).to_string(),
         };
         let resolved = merge(&[
             layer(Scope::Project, json!({"model": false, "variables": ["ITS"]})),

@@ -87,16 +87,16 @@ pub(super) fn sandbox(layers: &[SettingsLayer], warnings: &mut Vec<String>) -> S
     let mut settings = SandboxSettings::default();
     let mut is_unread = false;
     for layer in layers {
-        let Some(said) = layer.values.get("sandbox") else { continue };
+        let Some(section) = layer.values.get("sandbox") else { continue };
         let mut found = Vec::new();
-        match (layer.scope, said) {
+        match (layer.scope, section) {
             (Scope::Project | Scope::Local, _) => found.push(
                 "`sandbox` does not count here; set it in the user's settings or with --settings"
                     .to_owned(),
             ),
-            (_, Value::Object(said)) => {
-                settings.take(said, &mut found);
-                is_unread |= said.get("network").is_some_and(denies_what_cannot_be_read);
+            (_, Value::Object(section)) => {
+                settings.take(section, &mut found);
+                is_unread |= section.get("network").is_some_and(denies_what_cannot_be_read);
             }
             _ => found.push("`sandbox` has the wrong type; it is ignored".to_owned()),
         }
@@ -112,8 +112,8 @@ pub(super) fn sandbox(layers: &[SettingsLayer], warnings: &mut Vec<String>) -> S
 }
 
 impl SandboxSettings {
-    fn take(&mut self, said: &Map<String, Value>, warnings: &mut Vec<String>) {
-        for (key, value) in said {
+    fn take(&mut self, section: &Map<String, Value>, warnings: &mut Vec<String>) {
+        for (key, value) in section {
             let fits = match key.as_str() {
                 "enabled" => read_switch(value, &mut self.enabled),
                 "required" | "failIfUnavailable" => read_switch(value, &mut self.required),
@@ -153,15 +153,15 @@ impl SandboxSettings {
         match value {
             Value::String(word) if word == "off" => self.network = SandboxNetwork::Off,
             Value::String(word) if word == "open" => self.network = SandboxNetwork::Open,
-            Value::Object(said) => self.take_hosts(said, warnings),
+            Value::Object(section) => self.take_hosts(section, warnings),
             _ => return false,
         }
         true
     }
 
     /// Takes lists of hosts. Lists of several files are one; without an allowed host the network is off.
-    fn take_hosts(&mut self, said: &Map<String, Value>, warnings: &mut Vec<String>) {
-        for (key, value) in said {
+    fn take_hosts(&mut self, section: &Map<String, Value>, warnings: &mut Vec<String>) {
+        for (key, value) in section {
             let list = match key.as_str() {
                 "allowedDomains" => &mut self.hosts.allowed,
                 "deniedDomains" => &mut self.hosts.denied,
@@ -192,8 +192,8 @@ impl SandboxSettings {
     }
 
     fn take_files(&mut self, value: &Value, warnings: &mut Vec<String>) -> bool {
-        let Value::Object(said) = value else { return false };
-        for (key, value) in said {
+        let Value::Object(section) = value else { return false };
+        for (key, value) in section {
             let list = match key.as_str() {
                 "allowWrite" => &mut self.allow_write,
                 "allowRead" => &mut self.allow_read,
@@ -267,8 +267,8 @@ mod tests {
     use super::*;
     use crate::step1_settings_resolution::{LayerText, Resolved, merge};
 
-    fn of(scope: Scope, said: &Value) -> Resolved {
-        let text = json!({ "sandbox": said }).to_string();
+    fn of(scope: Scope, section: &Value) -> Resolved {
+        let text = json!({ "sandbox": section }).to_string();
         merge(&[LayerText { scope, source: "s".into(), text }])
     }
 
@@ -298,12 +298,12 @@ mod tests {
     // REQ: TOL-10
     #[test]
     fn what_is_not_supported_is_named_and_never_an_open_network() {
-        let said = json!({
+        let section = json!({
             "enabled": true,
             "network": {"allowUnixSockets": ["/x"], "deniedDomains": [], "httpProxyPort": 8},
             "filesystem": {"denyWrite": ["/x"], "disabled": true, "allowWrite": ["/y"]},
         });
-        let found = of(Scope::User, &said).settings.sandbox;
+        let found = of(Scope::User, &section).settings.sandbox;
         assert_eq!(found.network, SandboxNetwork::Off);
         assert_eq!(found.allow_write, ["/y"]);
         let named = [
@@ -318,10 +318,10 @@ mod tests {
     // REQ: TOL-10
     #[test]
     fn hosts_of_all_files_are_one_list_and_without_one_the_network_is_off() {
-        let layer = |scope, said: &Value| LayerText {
+        let layer = |scope, section: &Value| LayerText {
             scope,
             source: "s".into(),
-            text: json!({ "sandbox": { "network": said } }).to_string(),
+            text: json!({ "sandbox": { "network": section } }).to_string(),
         };
         let user = json!({"allowedDomains": ["a.example", "http://b"]});
         let cli = json!({"allowedDomains": ["*.c.example"], "deniedDomains": ["x.c.example"]});
@@ -352,9 +352,12 @@ mod tests {
             &json!({"enable": true, "allowUnsandboxedCommands": true, "home": "/h"}),
         );
         assert!(!found.settings.sandbox.enabled);
-        let told = found.warnings.join("; ");
-        assert!(told.contains("`sandbox.enable` is no setting"), "{told}");
-        assert!(told.contains("`sandbox.allowUnsandboxedCommands` is no setting"), "{told}");
+        let all_warnings = found.warnings.join("; ");
+        assert!(all_warnings.contains("`sandbox.enable` is no setting"), "{all_warnings}");
+        assert!(
+            all_warnings.contains("`sandbox.allowUnsandboxedCommands` is no setting"),
+            "{all_warnings}"
+        );
     }
 
     #[test]

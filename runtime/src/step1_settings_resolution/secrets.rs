@@ -101,10 +101,10 @@ mod tests {
     use crate::step1_settings_resolution::{LayerText, Resolved, merge};
 
     fn merged(layers: &[(Scope, Value)]) -> Resolved {
-        let layer = |(scope, said): &(Scope, Value)| LayerText {
+        let layer = |(scope, value): &(Scope, Value)| LayerText {
             scope: *scope,
             source: "s".into(),
-            text: json!({ "ennead": said }).to_string(),
+            text: json!({ "ennead": value }).to_string(),
         };
         merge(&layers.iter().map(layer).collect::<Vec<_>>())
     }

@@ -94,34 +94,34 @@ pub fn restrict(layer: LayerText, trust: Trust) -> LayerText {
     if !own || trust == Trust::Trusted {
         return layer;
     }
-    let Ok(Value::Object(mut said)) = serde_json::from_str(&layer.text) else { return layer };
-    if let Some(permissions) = said.get_mut("permissions").and_then(Value::as_object_mut) {
+    let Ok(Value::Object(mut object)) = serde_json::from_str(&layer.text) else { return layer };
+    if let Some(permissions) = object.get_mut("permissions").and_then(Value::as_object_mut) {
         for loosens in ["allow", "additionalDirectories", "defaultMode"] {
             permissions.remove(loosens);
         }
     }
     // Switching the user's hooks off, or leaving out the user's instructions, may take a guard away.
     for guard in ["disableAllHooks", "claudeMdExcludes"] {
-        said.remove(guard);
+        object.remove(guard);
     }
     match trust {
         Trust::Untrusted => {
             for runs_or_raises in ["hooks", "env", "ennead"] {
-                said.remove(runs_or_raises);
+                object.remove(runs_or_raises);
             }
         }
-        Trust::Headless | Trust::Trusted => restrain(&mut said),
+        Trust::Headless | Trust::Trusted => restrain(&mut object),
     }
-    LayerText { text: Value::Object(said).to_string(), ..layer }
+    LayerText { text: Value::Object(object).to_string(), ..layer }
 }
 
 /// Leaves hooks that only restrict, variables that are harmless, and no switch that opens a guard.
-fn restrain(said: &mut Map<String, Value>) {
-    if let Some(env) = said.get_mut("env").and_then(Value::as_object_mut) {
+fn restrain(object: &mut Map<String, Value>) {
+    if let Some(env) = object.get_mut("env").and_then(Value::as_object_mut) {
         env.retain(|name, value| value.as_str().is_some_and(|it| variables::is_harmless(name, it)));
     }
     for group in ["hooks", "ennead"] {
-        if let Some(group) = said.get_mut(group).and_then(Value::as_object_mut) {
+        if let Some(group) = object.get_mut(group).and_then(Value::as_object_mut) {
             // That a failing guard denies is the user's to switch off.
             group.retain(|name, value| {
                 !matches!(name.as_str(), "fail_closed" | "failClosed" | "FAIL_CLOSED")
@@ -129,7 +129,7 @@ fn restrain(said: &mut Map<String, Value>) {
             });
         }
     }
-    let events = said.get_mut("hooks").and_then(Value::as_object_mut);
+    let events = object.get_mut("hooks").and_then(Value::as_object_mut);
     let groups = events.into_iter().flat_map(Map::values_mut).filter_map(Value::as_array_mut);
     let lists = groups.flatten().filter_map(|it| it.get_mut("hooks")?.as_array_mut());
     for handler in lists.flatten().filter_map(Value::as_object_mut) {
@@ -145,11 +145,11 @@ mod tests {
 
     #[track_caller]
     fn check(scope: Scope, trust: Trust, kept: &[&str]) {
-        let said = json!({
+        let object = json!({
             "permissions": {"allow": ["Bash"], "deny": ["Read"], "defaultMode": "plan"},
             "hooks": {}, "disableAllHooks": true, "claudeMdExcludes": ["**"], "env": {"A": "1"}, "ennead": {"maxTurns": 1000}, "model": "m",
         });
-        let layer = LayerText { scope, source: "s".into(), text: said.to_string() };
+        let layer = LayerText { scope, source: "s".into(), text: object.to_string() };
         let left: Value = serde_json::from_str(&restrict(layer, trust).text).unwrap();
         let mut found: Vec<&str> = left.as_object().unwrap().keys().map(String::as_str).collect();
         found.retain(|it| *it != "permissions");
@@ -184,9 +184,9 @@ mod tests {
         }
     }
 
-    fn restricted(said: &Value, trust: Trust) -> Value {
+    fn restricted(object: &Value, trust: Trust) -> Value {
         let (scope, source) = (Scope::Project, "s".into());
-        let layer = LayerText { scope, source, text: said.to_string() };
+        let layer = LayerText { scope, source, text: object.to_string() };
         serde_json::from_str(&restrict(layer, trust).text).unwrap()
     }
 
@@ -194,15 +194,15 @@ mod tests {
     #[test]
     fn hooks_of_a_repository_that_is_not_trusted_only_restrict_whatever_they_say_of_themselves() {
         let hook = json!({"type": "command", "command": "c", "onlyRestricts": false});
-        let said = json!({"hooks": {
+        let object = json!({"hooks": {
             "PreToolUse": [{"matcher": "A", "hooks": [hook, "no hook"]}, "no group"],
             "Stop": {"no": "list"}, "fail_closed": false,
         }});
-        let found = restricted(&said, Trust::Headless);
+        let found = restricted(&object, Trust::Headless);
         let hooks = &found["hooks"];
         assert_eq!(hooks["PreToolUse"][0]["hooks"][0]["onlyRestricts"], true);
         assert_eq!(hooks.get("fail_closed"), None, "a guard stays closed");
-        assert_eq!(restricted(&said, Trust::Trusted), said);
+        assert_eq!(restricted(&object, Trust::Trusted), object);
         let closed = json!({"hooks": {"fail_closed": true}, "ennead": {"failClosed": true}});
         assert_eq!(restricted(&closed, Trust::Headless), closed);
     }
@@ -210,11 +210,11 @@ mod tests {
     // REQ: PRM-2
     #[test]
     fn variables_of_a_repository_wait_for_trust_unless_they_are_harmless() {
-        let said =
+        let object =
             json!({"env": {"CI": "1", "A": "1", "BASH_ENV": "x", "TZ": "/x", "NO_COLOR": 1}});
-        assert_eq!(restricted(&said, Trust::Headless), json!({"env": {"CI": "1"}}));
-        assert_eq!(restricted(&said, Trust::Untrusted), json!({}));
-        assert_eq!(restricted(&said, Trust::Trusted), said);
+        assert_eq!(restricted(&object, Trust::Headless), json!({"env": {"CI": "1"}}));
+        assert_eq!(restricted(&object, Trust::Untrusted), json!({}));
+        assert_eq!(restricted(&object, Trust::Trusted), object);
     }
 
     #[test]

@@ -31,8 +31,8 @@ pub fn restored(seen: &SourcesSeen, todos: &[Todo], day: &str, max_chars: usize)
         let text = content(file);
         let size = n_chars(&text);
         if left < size {
-            let told = format!("You were changing {}; read it before you go on.", file.path);
-            files.push(Paragraph::plain(told));
+            let line = format!("You were changing {}; read it before you go on.", file.path);
+            files.push(Paragraph::plain(line));
             continue;
         }
         left -= size;
@@ -66,8 +66,8 @@ fn task(todo: &Todo) -> String {
 fn content(file: &FileContent) -> Paragraph {
     let note = if file.is_cut { " (its beginning)" } else { "" };
     let text = cut(&file.text, MAX_FILE_CHARS);
-    let told = format!("{}, which you were changing{note}:", file.path);
-    Paragraph::quoting(told, &format!("file {}", file.path), &text)
+    let line = format!("{}, which you were changing{note}:", file.path);
+    Paragraph::quoting(line, &format!("file {}", file.path), &text)
 }
 
 #[cfg(test)]

@@ -32,7 +32,7 @@ pub(super) fn text(texts: &SourceTexts, directory: Option<&str>) -> Option<Strin
         let title = "Notes of earlier sessions; they may be out of date.";
         return (!index.is_empty()).then(|| titled(title, index));
     };
-    let told = format!(
+    let note = format!(
         "Your notes lie in {directory}. Its MEMORY.md is the index, a line for each note; the first \
          {MAX_MEMORY_LINES} lines are shown when a session starts. Notes are other .md files there. You may \
          read and write them with the file tools without being asked; keep what will help in later \
@@ -41,11 +41,11 @@ pub(super) fn text(texts: &SourceTexts, directory: Option<&str>) -> Option<Strin
     let shown = match index {
         "" => Paragraph::plain("There are none yet."),
         index => {
-            let told = "Those of earlier sessions, which may be out of date:";
-            Paragraph::quoting(told, "notes", index)
+            let note = "Those of earlier sessions, which may be out of date:";
+            Paragraph::quoting(note, "notes", index)
         }
     };
-    Some(reminder_quoting(&[Paragraph::plain(told), shown]))
+    Some(reminder_quoting(&[Paragraph::plain(note), shown]))
 }
 
 #[cfg(test)]

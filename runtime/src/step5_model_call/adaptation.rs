@@ -229,8 +229,8 @@ impl Parameters {
             Sampling::WithoutThinking => !thinks,
             Sampling::Refused => false,
         };
-        let said = self.temperature.is_some() || self.top_p.is_some() || self.top_k.is_some();
-        if said && !takes_it {
+        let is_sampled = self.temperature.is_some() || self.top_p.is_some() || self.top_k.is_some();
+        if is_sampled && !takes_it {
             (self.temperature, self.top_p, self.top_k) = (None, None, None);
             changes.push(Change::SamplingLeftOut);
         }

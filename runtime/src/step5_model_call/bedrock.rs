@@ -86,8 +86,8 @@ fn event_of(frame: &EventFrame<'_>) -> Result<Option<String>, FrameError> {
         }
         (Some("exception"), _) => {
             let name = frame.header(":exception-type").unwrap_or("exception");
-            let said: Option<ExceptionBody<'_>> = serde_json::from_slice(frame.payload).ok();
-            let message = said.and_then(|it| it.message);
+            let body: Option<ExceptionBody<'_>> = serde_json::from_slice(frame.payload).ok();
+            let message = body.and_then(|it| it.message);
             Ok(Some(error_event(name, message.as_ref().map_or("", |it| &it.0))))
         }
         (Some("error"), _) => {

@@ -156,7 +156,7 @@ mod tests {
             assert_eq!(chat, "https://host/v1/chat/completions");
             assert_eq!(url(WireFormat::OpenAiResponses, base), "https://host/v1/responses");
         }
-        let behind = url(WireFormat::AnthropicMessages, "http://gateway:1/anthropic/v1");
-        assert_eq!(behind, "http://gateway:1/anthropic/v1/messages");
+        let proxied = url(WireFormat::AnthropicMessages, "http://gateway:1/anthropic/v1");
+        assert_eq!(proxied, "http://gateway:1/anthropic/v1/messages");
     }
 }

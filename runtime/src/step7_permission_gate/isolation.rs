@@ -20,7 +20,7 @@ use crate::tool::Access;
 mod git;
 
 /// Why a command is refused.
-const THERE: &str = "it works in the checkout that this worktree stands apart from";
+const THERE: &str = "it works in the checkout that this worktree is apart from";
 const UNTRACED: &str = "nobody can tell in which directory or repository it works, and this agent \
     is to stay in its worktree";
 
@@ -53,7 +53,7 @@ impl Isolation {
             all.into_iter().any(|it| self.is_in_checkout(it))
         };
         if writes && path.is_some_and(outside) {
-            return Some("it changes a file of the checkout that this worktree stands apart from");
+            return Some("it changes a file of the checkout that this worktree is apart from");
         }
         self.command(command?, 0).err()
     }

@@ -127,9 +127,9 @@ fn walk(
                 if n_links > MAX_LINKS {
                     return None;
                 }
-                let behind = rest.get(from..).unwrap_or_default();
-                pass(format!("{at}/{behind}"));
-                rest = format!("{target}/{behind}");
+                let after = rest.get(from..).unwrap_or_default();
+                pass(format!("{at}/{after}"));
+                rest = format!("{target}/{after}");
                 from = 0;
                 at.truncate(if target.starts_with('/') { 0 } else { parent });
                 PathKind::Directory

@@ -79,7 +79,7 @@ pub enum BadRule {
     #[error("the allow rule `{0}` has an empty specifier")]
     EmptySpecifier(String),
     /// A glob in an allow rule that is not after a literal `mcp__server__`.
-    #[error("the allow rule `{0}` may use `*` only behind a literal `mcp__server__`")]
+    #[error("the allow rule `{0}` may use `*` only after a literal `mcp__server__`")]
     LooseGlob(String),
 }
 

@@ -84,7 +84,7 @@ pub enum ReplayError {
         digest: Digest,
     },
     /// The prompt of a run is not written as one of its session.
-    #[error("line {line}: the prompt of this session stands as {expected}, recorded is {found}")]
+    #[error("line {line}: the prompt of this session is {expected}, recorded is {found}")]
     WrongPrompt {
         /// Number of the line, counted from 1.
         line: u64,
@@ -143,7 +143,8 @@ pub fn replay_lines(
         at += 1;
         match file_line.line() {
             // It is looked at with the run that it begins.
-            LineRef::Conversation(said) if said.message.kind == MessageKind::Prompt => {}
+            LineRef::Conversation(conversation)
+                if conversation.message.kind == MessageKind::Prompt => {}
             LineRef::Conversation(_) => {
                 if let Some(session) = &mut session {
                     session.replay_messages(&lines, at - 1)?;

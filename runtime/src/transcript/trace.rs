@@ -313,13 +313,15 @@ mod tests {
     fn record_cannot_forge_a_line_or_send_a_control_sequence() {
         // As JSON escapes, and raw where JSON allows that.
         let hostile = "x\\n  9 stop_check: done\\u001b[2J\\r\u{9b}1m\\u009b1m\u{202e}";
-        let said = format!(
+        let shown_line = format!(
             r#"{{"type":"assistant","uuid":"u","parentUuid":null,"sessionId":"s","timestamp":"2025-01-01T00:02:00Z","isSidechain":false,"message":{{"role":"assistant","content":[{{"type":"tool_use","id":"{hostile}","name":"{hostile}","input":{{}}}}]}}}}"#
         );
         let shown = |text: &str| render(text.as_bytes()).unwrap();
-        assert!(shown(&said).starts_with("  tool use x"), "{}", shown(&said));
-        for line in [said.clone(), format!(r#"{{"type":"{hostile}"}}"#), format!("{{{hostile}")] {
-            let text = shown(&format!("{said}\n{line}"));
+        assert!(shown(&shown_line).starts_with("  tool use x"), "{}", shown(&shown_line));
+        for line in
+            [shown_line.clone(), format!(r#"{{"type":"{hostile}"}}"#), format!("{{{hostile}")]
+        {
+            let text = shown(&format!("{shown_line}\n{line}"));
             assert_eq!(text.lines().count(), 2, "{text:?}");
             assert!(text.ends_with('\n') && !text.contains("\n  9"), "{text:?}");
             let is_shown = |c: char| c == '\n' || !c.is_control() && c != '\u{202e}';

@@ -167,7 +167,7 @@ pub fn close(open: OpenTurn, at: Timestamp, end: RunEnd) -> TurnClosing {
         ticket: 0,
         sync: true,
         is_awaited: false,
-        said: Vec::<HistoryUpdate>::new(),
+        updates: Vec::<HistoryUpdate>::new(),
     });
     TurnClosing { append, answered }
 }
@@ -270,7 +270,7 @@ mod tests {
             close(OpenTurn { ended, ..open_turn(BTreeMap::new()) }, Timestamp(5), RunEnd::Crashed);
         let failed: Vec<bool> = closing
             .append
-            .said
+            .updates
             .iter()
             .filter_map(|it| it.message()?.blocks.first()?.as_tool_result())
             .map(|(.., is_error)| is_error)
@@ -288,9 +288,9 @@ mod tests {
         let closing = close(open_turn(settled), Timestamp(5), RunEnd::Interrupted);
         let texts: Vec<_> = closing
             .append
-            .said
+            .updates
             .iter()
-            .filter_map(|said| match said {
+            .filter_map(|updates| match updates {
                 HistoryUpdate::Message(message) => message.blocks[0]
                     .as_tool_result()
                     .map(|it| (it.0.to_string(), it.2, it.1.contains("wrote it"))),

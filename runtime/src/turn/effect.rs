@@ -107,7 +107,7 @@ pub struct Append {
     /// Whether the turn waits for [`super::TurnInput::Recorded`]; such an append may have no lines.
     pub is_awaited: bool,
     /// What the session is to remember of the lines.
-    pub said: Vec<HistoryUpdate>,
+    pub updates: Vec<HistoryUpdate>,
 }
 
 /// What a shaper stage works on.

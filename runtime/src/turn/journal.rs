@@ -91,12 +91,12 @@ impl Journal {
     /// Adds that a message which follows shows a part of the context.
     pub(super) fn shown(&mut self, at: Timestamp, part: &ShownPart) {
         self.record(at, RecordKind::ContextAppended { part: part.clone() });
-        self.pending.said.push(HistoryUpdate::Shown(part.clone()));
+        self.pending.updates.push(HistoryUpdate::Shown(part.clone()));
     }
 
     /// Takes a prompt back: it is no longer a part of the conversation.
     pub(super) fn withdraw(&mut self, prompt: EntryId) {
-        self.pending.said.push(HistoryUpdate::Withdrawn(prompt));
+        self.pending.updates.push(HistoryUpdate::Withdrawn(prompt));
     }
 
     /// Adds a compaction: the boundary, then the summary.
@@ -120,7 +120,7 @@ impl Journal {
         self.last_entry = Some(mark.id.clone());
         self.push(at, Arc::clone(&summary), |_| ());
         self.last_entry = Some(summary.id.clone());
-        self.pending.said.push(HistoryUpdate::Compacted { summary, preserved });
+        self.pending.updates.push(HistoryUpdate::Compacted { summary, preserved });
     }
 
     fn say(
@@ -132,7 +132,7 @@ impl Journal {
         let message = Arc::new(message);
         self.push(at, Arc::clone(&message), fill);
         self.last_entry = Some(message.id.clone());
-        self.pending.said.push(HistoryUpdate::Message(Arc::clone(&message)));
+        self.pending.updates.push(HistoryUpdate::Message(Arc::clone(&message)));
         message
     }
 
@@ -198,6 +198,6 @@ impl Journal {
 }
 
 fn empty(ticket: u64) -> Append {
-    let (lines, stored, said) = (Vec::new(), Vec::new(), Vec::new());
-    Append { lines, stored, ticket, sync: false, is_awaited: false, said }
+    let (lines, stored, updates) = (Vec::new(), Vec::new(), Vec::new());
+    Append { lines, stored, ticket, sync: false, is_awaited: false, updates }
 }

@@ -98,7 +98,7 @@ impl Turn {
                 (read, is_known)
             }
         };
-        let told = layers.told(is_known && self.number != 1);
+        let to_record = layers.to_record(is_known && self.number != 1);
         self.memory.layers = Some(layers);
         let tools = self.take_joined();
         let kept = self.memory.derived_settings.take().filter(|it| it.matches(&resolved));
@@ -112,7 +112,7 @@ impl Turn {
             }
         };
         let detail = StepDetail::Settings {
-            layers: told,
+            layers: to_record,
             sources: derived_settings.sources.clone(),
             warnings: u32::saturating(resolved.warnings.len()),
             models,
@@ -141,9 +141,9 @@ impl Turn {
     /// Publishes what the rules of new settings do not mean, but for what was published of `before`, of
     /// the same settings and fewer tools. A sub-agent publishes nothing: its settings are its parent's.
     fn tell_warnings(&mut self, made: &DerivedSettings, before: Option<&DerivedSettings>) {
-        let told = if self.facts.agent.is_none() { &made.warnings[..] } else { &[] };
+        let to_record = if self.facts.agent.is_none() { &made.warnings[..] } else { &[] };
         let was_told = |it: &&String| before.is_some_and(|before| before.warnings.contains(it));
-        for what in told.iter().filter(|it| !was_told(it)) {
+        for what in to_record.iter().filter(|it| !was_told(it)) {
             self.publish(Event::Alert { what: what.as_str().into() });
         }
     }
@@ -180,10 +180,10 @@ impl Turn {
         let text = Arc::clone(&merged.text);
         self.memory.merged = Some(merged);
         // Sub-agents have their parent's settings, of which there was an alert.
-        let told = if self.facts.agent.is_none() { &resolved.warnings[..] } else { &[] };
+        let to_record = if self.facts.agent.is_none() { &resolved.warnings[..] } else { &[] };
         let (_, left_out) = chain(&resolved.settings, &self.facts.providers);
         let left_out = if self.facts.agent.is_none() { &left_out[..] } else { &[] };
-        for what in told.iter().chain(left_out) {
+        for what in to_record.iter().chain(left_out) {
             self.publish(Event::Alert { what: what.as_str().into() });
         }
         self.settings_known(resolved, Some(text), made);

@@ -98,9 +98,9 @@ impl Turn {
                 (Repeated::new(read), false)
             }
         };
-        let told = texts.told(is_known);
+        let to_record = texts.to_record(is_known);
         self.memory.texts = Some(texts);
-        self.record_step(StepDetail::Context { texts: told, sizes: assembled.sizes, tokens });
+        self.record_step(StepDetail::Context { texts: to_record, sizes: assembled.sizes, tokens });
         // For display, where the kinds of the characters are not known any more.
         let sources = assembled.sizes.map(Tokens::from_chars);
         self.publish(Event::ContextAssembled { tokens, sources });

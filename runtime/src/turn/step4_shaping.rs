@@ -283,8 +283,8 @@ impl Turn {
     pub(super) fn shape_again(&mut self, stage: Stage, failure: ModelFailure) {
         let is_halving = stage == Stage::OverflowReduction;
         if is_halving && let Some(shaped) = &self.state.shaped {
-            let said = estimate_of(&*self.with_context(&shaped.messages));
-            let whole = self.counting().tokens(self.state.model.fixed_estimate + said);
+            let estimate = estimate_of(&*self.with_context(&shaped.messages));
+            let whole = self.counting().tokens(self.state.model.fixed_estimate + estimate);
             // What was reported before counts for nothing when the provider says otherwise now.
             if let Some(shaped) = &mut self.state.shaped {
                 shaped.tokens = shaped.tokens.max(whole);

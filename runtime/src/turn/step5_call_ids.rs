@@ -36,7 +36,7 @@ impl Turn {
 
     fn rename_used(&mut self, answer: &mut ModelAnswer) {
         let request = self.state.model.request.0;
-        let mut told = Vec::new();
+        let mut notes = Vec::new();
         for (n, block) in answer.blocks.iter_mut().enumerate() {
             let Some((id, name, input)) = block.as_tool_use() else { continue };
             if !self.history.has_call(id) {
@@ -46,9 +46,9 @@ impl Turn {
             *block = Block::tool_use(&new, name, input);
             let invalid = answer.invalid_inputs.iter_mut().filter(|it| it.0 == old);
             invalid.for_each(|it| it.0 = new.clone());
-            told.push(format!("the model used the id {old} again; the call goes by {new}"));
+            notes.push(format!("the model used the id {old} again; the call goes by {new}"));
         }
-        for what in told {
+        for what in notes {
             self.publish(Event::Alert { what: what.into() });
         }
     }

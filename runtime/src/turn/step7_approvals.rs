@@ -155,13 +155,13 @@ impl Turn {
         if let Some(reason) = verdict.stop {
             self.end_with(RunEnd::HookStopped, Some(reason));
         }
-        let Some(said) = verdict.permission else { return self.consult() };
-        let answer = match said.denies {
+        let Some(granted) = verdict.permission else { return self.consult() };
+        let answer = match granted.denies {
             Some(reason) => {
-                PermissionAnswer { interrupt: said.interrupts, ..PermissionAnswer::deny(reason) }
+                PermissionAnswer { interrupt: granted.interrupts, ..PermissionAnswer::deny(reason) }
             }
             None => PermissionAnswer {
-                input: said.input.map(Into::into),
+                input: granted.input.map(Into::into),
                 reason: "a PermissionRequest hook allowed it".into(),
                 ..PermissionAnswer::allow()
             },

@@ -155,8 +155,8 @@ impl Turn {
         let by = AnsweredBy::Classifier;
         let verdict = match answered.result {
             Ok(answer) => {
-                let said: String = answer.blocks.iter().filter_map(Block::as_text).collect();
-                read(&said, &token)
+                let answer_text: String = answer.blocks.iter().filter_map(Block::as_text).collect();
+                read(&answer_text, &token)
             }
             Err(failure) => {
                 self.count_failure();

@@ -208,15 +208,15 @@ impl Turn {
         }
         let replaced = verdict.as_ref().and_then(|it| it.output_of(&tool));
         let replaced_it = replaced.is_some();
-        let said = escape_harness_tags(replaced.unwrap_or(&outcome.text));
+        let shown_text = escape_harness_tags(replaced.unwrap_or(&outcome.text));
         // Of a result that is hidden from the model nothing stays in its message.
         let structured = outcome.structured.as_ref().filter(|_| replaced.is_none()).cloned();
         let text = match &verdict {
             Some(verdict) => {
                 let event = event_after(outcome.error);
-                with_context(&said, event, verdict, self.facts.revision)
+                with_context(&shown_text, event, verdict, self.facts.revision)
             }
-            None => said.into_owned(),
+            None => shown_text.into_owned(),
         };
         if let Some(reason) = verdict.and_then(|it| it.stop) {
             self.end_with(RunEnd::HookStopped, Some(reason));

@@ -46,14 +46,14 @@ async fn resumed(
     };
     let mut events = session.events();
     let outcome = session.prompt("go on").await;
-    let told = alerts(&until_end(&mut events).await);
+    let alerted = alerts(&until_end(&mut events).await);
     session.close().await;
     match outcome {
         Ok(outcome) => {
-            let said = outcome.error.unwrap_or_else(|| outcome.text.clone());
-            (Some(outcome.end), said, told)
+            let last_words = outcome.error.unwrap_or_else(|| outcome.text.clone());
+            (Some(outcome.end), last_words, alerted)
         }
-        Err(error) => (None, error.to_string(), told),
+        Err(error) => (None, error.to_string(), alerted),
     }
 }
 
@@ -79,11 +79,11 @@ async fn session_takes_the_next_prompt_whatever_its_transcript_has_suffered() {
             let lost = n_lost(&clean, &load(&damaged, LoadAs::Session));
             n += 1;
             let transcripts = put(&place, n, &damaged);
-            let (end, said, told) = resumed(&ennead, &place, &transcripts).await;
-            if end != Some(RunEnd::NoPendingTools) || said != "still here" {
-                bricked.push(format!("{name}, {damage:?}: {end:?} {said}"));
+            let (end, last_words, alerted) = resumed(&ennead, &place, &transcripts).await;
+            if end != Some(RunEnd::NoPendingTools) || last_words != "still here" {
+                bricked.push(format!("{name}, {damage:?}: {end:?} {last_words}"));
             }
-            if lost != 0 && !told.iter().any(|it| it.contains("repaired")) {
+            if lost != 0 && !alerted.iter().any(|it| it.contains("repaired")) {
                 silent.push(format!("{name}, {damage:?}: {lost} messages"));
             }
             fs::remove_dir_all(transcripts).unwrap();
@@ -102,11 +102,11 @@ async fn transcript_with_line_ends_of_another_system_is_gone_on_with_and_that_is
     let (_, bytes) = stories::all().await.swap_remove(2);
     let text = String::from_utf8(bytes.clone()).unwrap().replace('\n', "\r\n");
     let transcripts = put(&place, 0, text.as_bytes());
-    let (end, said, told) = resumed(&ennead, &place, &transcripts).await;
-    assert_eq!((end, said.as_str()), (Some(RunEnd::NoPendingTools), "still here"));
+    let (end, last_words, alerted) = resumed(&ennead, &place, &transcripts).await;
+    assert_eq!((end, last_words.as_str()), (Some(RunEnd::NoPendingTools), "still here"));
     let n_lines = text.lines().count();
     let expected = format!("carriage return, which is left out ({n_lines} of them)");
-    assert!(told.iter().any(|it| it.contains(&expected)), "{told:?}");
+    assert!(alerted.iter().any(|it| it.contains(&expected)), "{alerted:?}");
     let after = fs::read(transcripts.join(format!("{SESSION}.jsonl"))).unwrap();
     assert!(after.starts_with(text.as_bytes()));
     let (before, now) = (load(&bytes, LoadAs::Session), load(&after, LoadAs::Session));
@@ -128,8 +128,8 @@ async fn result_that_is_lost_in_an_ended_run_is_answered_once_and_told() {
     assert_eq!(cut.lines().count() + 1, text.lines().count());
     let transcripts = put(&place, 0, cut.as_bytes());
     for _ in 0..2 {
-        let (end, said, _) = resumed(&ennead, &place, &transcripts).await;
-        assert_eq!((end, said.as_str()), (Some(RunEnd::NoPendingTools), "still here"));
+        let (end, last_words, _) = resumed(&ennead, &place, &transcripts).await;
+        assert_eq!((end, last_words.as_str()), (Some(RunEnd::NoPendingTools), "still here"));
     }
     let after = fs::read_to_string(transcripts.join(format!("{SESSION}.jsonl"))).unwrap();
     let made_up = after.lines().filter(is_result);

@@ -155,18 +155,18 @@ impl Case {
 
     /// The message of the stream is the answer.
     fn answered(&self, whole: &Value) -> ExpectedScreen {
-        let said = content(whole);
+        let content_of_whole = content(whole);
         match whole["stop_reason"].as_str().unwrap() {
             // More room is asked for, and got.
             "max_tokens" => recovered(2),
             "tool_use" => ExpectedScreen {
-                answers: vec![said, text(DONE)],
+                answers: vec![content_of_whole, text(DONE)],
                 ran: self.executable_tools.clone(),
                 n_withdrawn: 0,
                 n_requests: 2,
             },
             _ => ExpectedScreen {
-                answers: vec![said],
+                answers: vec![content_of_whole],
                 ran: Vec::new(),
                 n_withdrawn: 0,
                 n_requests: 1,

@@ -16,10 +16,10 @@ fn verdict(token: &str, verdict: &str) -> crate::support::scripted::Reply {
 // REQ: PRM-4, PRM-5
 #[tokio::test]
 async fn mode_auto_asks_a_fast_model_and_its_call_counts_in_the_run() {
-    for (said, runs) in [("allow", true), ("deny", false)] {
+    for (answered, runs) in [("allow", true), ("deny", false)] {
         let place = TestDirs::new();
         let model = model(move |asked: &Asked| match (token(asked), asked.n_answers()) {
-            (Some(token), _) => verdict(&token, said),
+            (Some(token), _) => verdict(&token, answered),
             (None, 0) => bash("t", "touch made"),
             _ => text("done"),
         });

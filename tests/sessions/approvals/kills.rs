@@ -135,8 +135,8 @@ async fn without_a_surface_the_question_is_denied_and_the_model_reads_why() {
     assert!(session.approvals().is_empty());
     session.prompt("go on").await.unwrap();
     finish(ennead, session).await;
-    let told = model.last().result("t");
-    assert!(told.contains("nobody is there to answer now; the call did not run"), "{told}");
+    let shown = model.last().result("t");
+    assert!(shown.contains("nobody is there to answer now; the call did not run"), "{shown}");
     assert!(!place.has("workspace/made"));
     assert!(records(&place, "approval").iter().any(|it| it["by"] == "nobody"));
     check_transcript(&place);

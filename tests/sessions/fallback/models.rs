@@ -50,10 +50,10 @@ impl ClockedSessions {
         let session = self.ennead.open(options).await.unwrap();
         let mut events = session.events();
         let outcome = session.prompt("go").await.unwrap();
-        let told = until_end(&mut events).await;
+        let seen = until_end(&mut events).await;
         session.close().await;
         verify(&session);
-        (outcome, told, session)
+        (outcome, seen, session)
     }
 }
 

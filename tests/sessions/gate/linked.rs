@@ -22,11 +22,11 @@ fn place() -> TestDirs {
 }
 
 /// What the model reads of a command; the transcript of its session holds all that decided.
-async fn told(place: &TestDirs, command: &str) -> String {
+async fn result_of(place: &TestDirs, command: &str) -> String {
     let options = place.session().mode(PermissionMode::Default);
     let options = options.deny("Read(secrets/**)").unwrap();
     let options = options.allow("Bash").unwrap().allow("Edit").unwrap();
-    let told = result(place, options, "Bash", json!({ "command": command })).await;
+    let result_of = result(place, options, "Bash", json!({ "command": command })).await;
     let files = fs::read_dir(place.path("transcripts")).unwrap().map(|it| it.unwrap().path());
     let files: Vec<_> = files.filter(|it| it.extension().is_some_and(|it| it == "jsonl")).collect();
     assert_eq!(files.len(), 1);
@@ -35,7 +35,7 @@ async fn told(place: &TestDirs, command: &str) -> String {
         let _checked = verified(&file);
         fs::remove_file(file).unwrap();
     }
-    told
+    result_of
 }
 
 // REQ: PRM-8, SES-4
@@ -54,13 +54,16 @@ async fn denied_file_is_read_through_no_link_that_was_there() {
         "cat l*/prod.key",
         "cat [n]ote",
     ] {
-        let told = told(&place, command).await;
-        assert!(told.starts_with("Permission denied: ") && !told.contains(SECRET), "{told}");
-        assert!(told.contains("Read(secrets/**)"), "{command}: {told}");
+        let result_of = result_of(&place, command).await;
+        assert!(
+            result_of.starts_with("Permission denied: ") && !result_of.contains(SECRET),
+            "{result_of}"
+        );
+        assert!(result_of.contains("Read(secrets/**)"), "{command}: {result_of}");
     }
     // Nothing else is in its way.
     for command in ["cd src && cat a.rs", "cat sr*/*.rs"] {
-        assert!(told(&place, command).await.contains("fn main"), "{command}");
+        assert!(result_of(&place, command).await.contains("fn main"), "{command}");
     }
 }
 
@@ -74,8 +77,8 @@ async fn protected_file_is_written_through_no_link_that_was_there() {
         "cp src/a.rs g*/config",
         "echo x >> g/config",
     ] {
-        let told = told(&place, command).await;
-        assert!(told.contains("protected path"), "{command}: {told}");
+        let result_of = result_of(&place, command).await;
+        assert!(result_of.contains("protected path"), "{command}: {result_of}");
         assert_eq!(place.read("workspace/.git/config"), "[core]\n", "{command}");
     }
 }

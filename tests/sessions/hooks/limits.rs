@@ -33,7 +33,11 @@ async fn late_hook_is_killed_with_all_it_started_and_the_call_goes_on() {
         let came = came_of(&place, options, &ran).await;
         drop(held);
         assert_eq!(came.result, "probed", "{script}");
-        assert!(alerts(&came.told).join("").contains("was stopped after"), "{:?}", came.told);
+        assert!(
+            alerts(&came.events_seen).join("").contains("was stopped after"),
+            "{:?}",
+            came.events_seen
+        );
         // Ends when nobody holds the pipe any more.
         assert_eq!(read.await.unwrap(), "", "{script}");
     }
@@ -57,10 +61,10 @@ async fn hook_has_answered_when_it_has_ended_whatever_it_left_behind() {
         let options = options.setting("hooks", hooks("PreToolUse", &[denies]));
         let input = json!({"n": 1, "text": "x".repeat(1 << 20)});
         let model = says(vec![call("t", "probe", input)]);
-        let (_, told) = place.run_with_events(&model, options).await;
+        let (_, events_seen) = place.run_with_events(&model, options).await;
         assert!(model.last().result("t").starts_with("Permission denied"), "{script}");
         assert!(ran.lock().unwrap().is_empty());
-        assert!(alerts(&told).is_empty(), "{told:?}");
+        assert!(alerts(&events_seen).is_empty(), "{events_seen:?}");
         // What it left is still there to read this.
         let write = tokio::task::spawn_blocking(move || std::fs::write(pipe, "x"));
         write.await.unwrap().unwrap();
@@ -99,12 +103,12 @@ async fn stop_hook_holds_the_run_eight_times_and_is_then_overridden() {
     let stop = command(&format!("cat >> {seen}; echo >> {seen}; echo 'not yet' >&2; exit 2"));
     let options = place.session().setting("hooks", hooks("Stop", &[stop]));
     let model = says((0..20).map(|it| text(&format!("answer {it}"))).collect());
-    let (outcome, told) = place.run_with_events(&model, options).await;
+    let (outcome, events_seen) = place.run_with_events(&model, options).await;
     assert_eq!((outcome.end, outcome.turns), (RunEnd::NoPendingTools, 9));
     let mut active = vec![true; 9];
     active[0] = false;
     assert_eq!(stop_inputs(&place), active);
-    assert!(alerts(&told).join("").contains("8 times"), "{told:?}");
+    assert!(alerts(&events_seen).join("").contains("8 times"), "{events_seen:?}");
     assert!(model.last().user().contains("Stop hook feedback:\nnot yet"));
 }
 

@@ -159,12 +159,12 @@ async fn third_agent_within_a_minute_is_refused_and_may_be_started_later() {
     let options = place.session().own_setting("agents", json!({"maxPerMinute": 2}));
     run(&place, &model, options.tool(minute(&place))).await;
     let results = model.last_of_top().results();
-    let said: Vec<_> = results.iter().map(|it| it.1.as_str()).collect();
-    assert_eq!([said[0], said[1], said[3], said[4]], ["found", "found", "waited", "found"]);
+    let texts: Vec<_> = results.iter().map(|it| it.1.as_str()).collect();
+    assert_eq!([texts[0], texts[1], texts[3], texts[4]], ["found", "found", "waited", "found"]);
     let why = "2 sub-agents were started within a minute";
     assert!(
-        results[2].2 && said[2].contains(why) && said[2].contains("try again in 60 s"),
-        "{said:?}"
+        results[2].2 && texts[2].contains(why) && texts[2].contains("try again in 60 s"),
+        "{texts:?}"
     );
 }
 

@@ -149,9 +149,9 @@ async fn limit_that_appears_in_the_settings_binds_the_next_call_and_one_that_is_
         (json!({"maxTreeSeconds": 0}), json!({"maxTreeSeconds": 5})),
     ] {
         let place = TestDirs::new();
-        let said = limits.clone();
+        let shared = limits.clone();
         let model = model(move |asked| match asked.n_answers() {
-            0 => call("l", "limit", said.clone()),
+            0 => call("l", "limit", shared.clone()),
             _ => text("done"),
         });
         let ennead = place.start(&model).await;

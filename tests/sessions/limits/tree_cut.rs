@@ -44,8 +44,8 @@ struct ToolEvents(Events);
 impl ToolEvents {
     /// The sub-agent that this call has started.
     async fn agent(&mut self, of: &str) -> AgentId {
-        while let Some(told) = self.0.next().await {
-            if let Event::AgentStarted { agent, call, .. } = told.event
+        while let Some(numbered) = self.0.next().await {
+            if let Event::AgentStarted { agent, call, .. } = numbered.event
                 && call.as_str() == of
             {
                 return agent;

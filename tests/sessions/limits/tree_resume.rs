@@ -92,8 +92,8 @@ async fn agents_of_an_earlier_process_are_counted() {
     });
     let outcome = run(&place, &model, session(&place, json!({"maxInTree": 1}))).await;
     assert_eq!((outcome.text.as_str(), place.sidechains().len()), ("done", 1));
-    let told = model.last().result("b");
-    assert!(told.contains("this session has started 1 sub-agents"), "{told}");
+    let shown = model.last().result("b");
+    assert!(shown.contains("this session has started 1 sub-agents"), "{shown}");
 }
 
 // REQ: AGT-7, SES-4
@@ -104,22 +104,22 @@ async fn agents_that_an_earlier_process_started_within_a_minute_count_for_the_ra
     first(&place).await;
     let clock = place.clock.clone();
     let model = model(move |asked| {
-        let told = |id| asked.results().iter().any(|it| it.0 == id);
+        let shown = |id| asked.results().iter().any(|it| it.0 == id);
         if asked.is_agent() {
             return text("found");
         }
-        if told("b") {
+        if shown("b") {
             clock.advance(Duration::from_secs(52));
         }
-        match (told("b"), told("c")) {
+        match (shown("b"), shown("c")) {
             (false, _) => call("b", "Agent", agent("look")),
             (_, false) => call("c", "Agent", agent("look")),
             _ => text("done"),
         }
     });
     run(&place, &model, session(&place, json!({"maxPerMinute": 1}))).await;
-    let told = model.last_of_top().result("b");
-    assert!(told.contains("try again in 52 s"), "{told}");
+    let shown = model.last_of_top().result("b");
+    assert!(shown.contains("try again in 52 s"), "{shown}");
     assert_eq!(model.last_of_top().result("c"), "found");
 }
 
@@ -164,8 +164,8 @@ async fn sidechain_that_cannot_be_read_is_reported_and_counts_as_an_agent() {
     let file = place.sidechains().remove(0);
     fs::remove_file(&file).unwrap();
     fs::create_dir(&file).unwrap();
-    let (_, told) = place.run_with_events(&parent_of(0), session(&place, json!({}))).await;
-    let alerts = crate::support::scripted::alerts(&told);
+    let (_, shown) = place.run_with_events(&parent_of(0), session(&place, json!({}))).await;
+    let alerts = crate::support::scripted::alerts(&shown);
     assert!(
         alerts.iter().any(|it| it.contains("what a sub-agent used is not known")),
         "{alerts:?}"

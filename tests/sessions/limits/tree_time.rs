@@ -100,8 +100,8 @@ async fn agent_ends_when_its_own_time_is_over_and_its_parent_goes_on() {
     };
     let (outcomes, ()) = tokio::join!(run(&place, &timer, &model, options, 1), ends);
     assert_eq!((outcomes[0].end, outcomes[0].text.as_str()), (RunEnd::NoPendingTools, "done"));
-    let told = model.last_of_top().result("a");
-    assert!(told.contains("reached a limit") && told.contains("time of this session"), "{told}");
+    let shown = model.last_of_top().result("a");
+    assert!(shown.contains("reached a limit") && shown.contains("time of this session"), "{shown}");
     assert_eq!(timer.seconds(), [30]);
 }
 

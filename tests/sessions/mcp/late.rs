@@ -16,9 +16,8 @@ use serde_json::json;
 use tokio::time::timeout;
 
 use super::{
-    alerts, only_result, pauses,
-    starts::{LIMIT, behind, pipe},
-    told,
+    alerts, notes, only_result, pauses,
+    starts::{LIMIT, pipe, started_by},
 };
 use crate::support::{
     events::EventLog,
@@ -42,7 +41,7 @@ async fn start(wait: Option<Duration>) -> (Host, File) {
 
 /// A server that speaks once it is let go.
 fn slow(name: &str) -> ServerConfig {
-    behind(name, "read -r _ < go")
+    started_by(name, "read -r _ < go")
 }
 
 fn states(session: &SessionHandle) -> Vec<(String, ServerState)> {
@@ -149,7 +148,7 @@ async fn servers_that_never_answer_cost_the_opening_the_limit_and_no_more() {
     let all = states(&session);
     assert_eq!(all.len(), N);
     assert!(all.iter().all(|it| it.1 == ServerState::Pending), "{all:?}");
-    let alerts = told(&session).await;
+    let alerts = notes(&session).await;
     assert_eq!(alerts.len(), N, "{alerts:?}");
     check_usable(&session).await;
     host.ennead.shutdown().await;
@@ -162,7 +161,7 @@ async fn slow_server_that_fails_is_told_and_on_record() {
         let (host, mut go) = start(Some(Duration::ZERO)).await;
         let server = ServerConfig::stdio("bad", "sh", &["-c", "read -r _ < go; exit 3"]);
         let session = host.ennead.open(host.options().mcp_server(server)).await.unwrap();
-        told(&session).await;
+        notes(&session).await;
         let mut log = EventLog::new(session.events());
         let run = is_running.then(|| {
             host.workshop.wait.close();

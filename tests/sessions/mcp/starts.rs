@@ -10,7 +10,7 @@ use ennead::{Event, tool::ServerConfig};
 use ennead_runtime::mcp::config::ServerTransport;
 use tokio::{sync::oneshot, time::timeout};
 
-use super::{only_result, open, pauses, start, told};
+use super::{notes, only_result, open, pauses, start};
 use crate::support::{
     events::EventLog,
     host::{Host, check_usable, interrupted, prompt},
@@ -22,7 +22,7 @@ use crate::support::{
 pub(super) const LIMIT: Duration = Duration::from_secs(20);
 
 /// A server that first does what this command says.
-pub(super) fn behind(name: &str, command: &str) -> ServerConfig {
+pub(super) fn started_by(name: &str, command: &str) -> ServerConfig {
     let mut config = configured(name);
     let ServerTransport::Stdio(program) = &mut config.reach else { panic!("it is a process") };
     let run = format!("{command}; exec \"$0\" \"$@\"");
@@ -52,7 +52,7 @@ async fn servers_of_a_session_start_at_the_same_time() {
     });
     let names: Vec<String> = (0..N).map(|i| format!("s{i}")).collect();
     let options = names.iter().fold(host.options(), |options, name| {
-        options.mcp_server(behind(name, "printf x > up; read -r _ < go"))
+        options.mcp_server(started_by(name, "printf x > up; read -r _ < go"))
     });
     let opening = host.ennead.open(options);
     // None is let go before all have started.
@@ -62,7 +62,7 @@ async fn servers_of_a_session_start_at_the_same_time() {
     };
     let (session, ()) = tokio::join!(opening, release);
     let session = session.unwrap();
-    let alerts = told(&session).await;
+    let alerts = notes(&session).await;
     assert!(!alerts.iter().any(|it| it.contains("failed")), "{alerts:?}");
     for name in names {
         let outcome = session.prompt(&format!("use mcp__{name}__echo")).await.unwrap();
@@ -77,8 +77,8 @@ async fn progress_of_a_call_is_an_event_of_its_session() {
     let session = open(&host).await;
     let mut log = EventLog::new(session.events());
     let run = prompt(&session, "use mcp__srv__step");
-    let told = log.until(|it| matches!(it, Event::ToolProgress { .. }));
-    let Event::ToolProgress { tool, percent, text, .. } = timeout(LIMIT, told).await.unwrap()
+    let notes = log.until(|it| matches!(it, Event::ToolProgress { .. }));
+    let Event::ToolProgress { tool, percent, text, .. } = timeout(LIMIT, notes).await.unwrap()
     else {
         panic!("another event")
     };

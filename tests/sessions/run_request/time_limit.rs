@@ -92,9 +92,9 @@ async fn calls_that_the_limit_cuts_off_are_answered_and_the_session_can_be_resum
     host.workshop.wait.arrived().await;
     time.open();
     let outcome = timed_out(run).await;
-    let told = results(&outcome);
-    assert_eq!(told.len(), 2);
-    assert!(told[1].0 && told[1].1.starts_with("Interrupted"), "{told:?}");
+    let shown = results(&outcome);
+    assert_eq!(shown.len(), 2);
+    assert!(shown[1].0 && shown[1].1.starts_with("Interrupted"), "{shown:?}");
     host.workshop.wait.open();
     let mut options = host.options();
     options.id = Some(session.id().clone());

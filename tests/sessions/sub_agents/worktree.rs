@@ -76,13 +76,13 @@ fn write(name: &str, directory: &str) -> Value {
 async fn what_an_agent_writes_stays_in_its_worktree() {
     let place = repository();
     let model = working("Write", |it| write("b.txt", it));
-    let told = run(&place, &model, place.session().mode(PermissionMode::AcceptEdits)).await;
+    let shown = run(&place, &model, place.session().mode(PermissionMode::AcceptEdits)).await;
     let result = structured(&place);
     let (path, branch) = (&result["worktreePath"], &result["worktreeBranch"]);
     let path = path.as_str().unwrap_or_else(|| panic!("{result}"));
     assert_eq!(std::fs::read_to_string(Path::new(path).join("b.txt")).unwrap(), "new");
     assert!(!place.has("workspace/b.txt"));
-    assert!(told.contains(path) && told.contains(branch.as_str().unwrap()), "{told}");
+    assert!(shown.contains(path) && shown.contains(branch.as_str().unwrap()), "{shown}");
     assert_eq!((worktrees(&place), git(&place, &["status", "--porcelain"]).as_str()), (1, ""));
     // It is told the rules of its parent's place, once.
     let asked = &model.asked_by_agents()[0];
@@ -94,8 +94,8 @@ async fn what_an_agent_writes_stays_in_its_worktree() {
 async fn worktree_in_which_nothing_was_changed_is_removed() {
     let place = repository();
     let model = working("Read", |it| json!({"file_path": format!("{it}/a.txt")}));
-    let told = run(&place, &model, place.session()).await;
-    assert!(told.contains("old") && !told.contains("worktree"), "{told}");
+    let shown = run(&place, &model, place.session()).await;
+    assert!(shown.contains("old") && !shown.contains("worktree"), "{shown}");
     let result = structured(&place);
     assert!(result.get("worktreePath").is_none(), "{result}");
     assert_eq!(worktrees(&place), 0);
@@ -118,8 +118,8 @@ async fn worktree_of_an_agent_that_was_cut_off_goes_once_nobody_works_there() {
     let mut left = Vec::new();
     for call in ["a0", "a2", "a4"] {
         place.run(&model, place.session().max_turns(NonZeroU32::new(2).unwrap())).await;
-        let told = model.last_of_top().result(call);
-        assert!(told.contains("reached a limit") && told.contains("in the worktree"), "{told}");
+        let shown = model.last_of_top().result(call);
+        assert!(shown.contains("reached a limit") && shown.contains("in the worktree"), "{shown}");
         left.push(git(&place, &["worktree", "list", "--porcelain"]));
         assert_eq!(worktrees(&place), 1, "{left:?}");
     }
@@ -157,9 +157,9 @@ async fn no_right_is_won_by_working_in_a_worktree() {
             let model = working(tool, input);
             let options =
                 place.session().mode(PermissionMode::BypassPermissions).deny(rule).unwrap();
-            let told = run(&place, &model, options).await;
-            let is_refused = told.contains("Permission denied") || told.contains("no tool");
-            assert!(is_refused, "{rule}: {told}");
+            let shown = run(&place, &model, options).await;
+            let is_refused = shown.contains("Permission denied") || shown.contains("no tool");
+            assert!(is_refused, "{rule}: {shown}");
             assert!(!place.has("workspace/secret.txt"), "{rule}");
         }
     }
@@ -182,8 +182,8 @@ async fn what_is_hidden_from_the_parent_is_hidden_from_an_agent_in_a_worktree() 
             let options = place.session().mode(PermissionMode::BypassPermissions);
             let options =
                 if is_denied { options.deny("Read(./secret.txt)").unwrap() } else { options };
-            let told = run(&place, &model, options).await;
-            assert_eq!(told.contains("hush, hush"), !is_denied, "{tool}: {told}");
+            let shown = run(&place, &model, options).await;
+            assert_eq!(shown.contains("hush, hush"), !is_denied, "{tool}: {shown}");
         }
     }
 }
@@ -202,8 +202,8 @@ async fn checkout_is_left_alone_in_every_mode() {
         let place = repository();
         let model = working(tool, input);
         let options = place.session().mode(PermissionMode::BypassPermissions);
-        let told = run(&place, &model, options).await;
-        assert!(told.contains("Permission denied"), "{told}");
+        let shown = run(&place, &model, options).await;
+        assert!(shown.contains("Permission denied"), "{shown}");
         assert_eq!(git(&place, &["status", "--porcelain"]), "");
     }
 }
@@ -225,9 +225,9 @@ async fn no_command_of_an_agent_moves_the_next_one() {
             (false, _) => text("done"),
         }
     });
-    let told = run(&place, &model, place.session().mode(PermissionMode::BypassPermissions)).await;
-    let (moved, next) = told.split_once(' ').unwrap();
-    assert_eq!(moved.trim_end().strip_suffix("/sub"), next.lines().next(), "{told}");
+    let shown = run(&place, &model, place.session().mode(PermissionMode::BypassPermissions)).await;
+    let (moved, next) = shown.split_once(' ').unwrap();
+    assert_eq!(moved.trim_end().strip_suffix("/sub"), next.lines().next(), "{shown}");
     let workspace = place.path("workspace").canonicalize().unwrap();
     assert_eq!(model.last_of_top().result("own").trim_end(), workspace.to_str().unwrap());
 }
@@ -237,8 +237,8 @@ async fn no_command_of_an_agent_moves_the_next_one() {
 async fn place_of_the_parent_is_not_the_workspace_of_the_agent() {
     let place = repository();
     let model = working("Write", |it| write("../../../b.txt", it));
-    let told = run(&place, &model, place.session().mode(PermissionMode::AcceptEdits)).await;
-    assert!(told.contains("Permission denied"), "{told}");
+    let shown = run(&place, &model, place.session().mode(PermissionMode::AcceptEdits)).await;
+    assert!(shown.contains("Permission denied"), "{shown}");
     assert!(!place.has("workspace/b.txt"));
 }
 
@@ -247,8 +247,8 @@ async fn place_of_the_parent_is_not_the_workspace_of_the_agent() {
 async fn without_a_repository_the_call_says_so_and_nobody_is_started() {
     let place = TestDirs::new();
     let model = working("Read", |it| json!({"file_path": it}));
-    let told = run(&place, &model, place.session()).await;
-    assert!(told.contains("not started") && told.contains("not a git repository"), "{told}");
+    let shown = run(&place, &model, place.session()).await;
+    assert!(shown.contains("not started") && shown.contains("not a git repository"), "{shown}");
     assert!(place.sidechains().is_empty());
 }
 
@@ -258,7 +258,7 @@ async fn agent_in_a_worktree_gets_no_other_one_below_it() {
     let place = repository();
     let order = |_: &str| json!({"description": "d", "prompt": "more", "isolation": "worktree"});
     let model = working("Agent", order);
-    let told = run(&place, &model, place.session()).await;
-    assert!(told.contains("works in a worktree already; leave out isolation"), "{told}");
+    let shown = run(&place, &model, place.session()).await;
+    assert!(shown.contains("works in a worktree already; leave out isolation"), "{shown}");
     assert_eq!((place.sidechains().len(), worktrees(&place)), (1, 0));
 }

@@ -80,8 +80,8 @@ async fn lock_that_stays_held_is_refused_with_its_holder_and_nothing_is_written(
     let (before, mut holder) = (world.bytes(), Holder::start(&world));
     let (mut opened, begun) = (world.request_open(), Instant::now());
     let Some(Opened::Failed(error)) = opened.recv().await else { panic!("the lock is held") };
-    let told = error.to_string();
-    assert!(told.starts_with("the session is written by process "), "{told}");
+    let message = error.to_string();
+    assert!(message.starts_with("the session is written by process "), "{message}");
     let took = begun.elapsed();
     assert!(PATIENCE <= took && took <= PATIENCE * 2, "{took:?}");
     assert_eq!(world.bytes(), before);

@@ -9,7 +9,7 @@ use ennead_runtime::{
     transcript::entry::{Line, Record, RecordKind},
 };
 
-use super::world::{ArchiveRig, StoreKind, said};
+use super::world::{ArchiveRig, StoreKind, user_line};
 
 /// A record of a run.
 pub(super) fn record(turn: u32, what: RecordKind) -> Line {
@@ -29,17 +29,17 @@ async fn name_of_a_file_is_looked_at_once_in_200_ms_and_always_as_a_run_ends() {
         session.send_lines(ticket, lines, sync, Vec::new());
         session.answer().await.1.unwrap();
     };
-    write(vec![said("a")], true).await;
+    write(vec![user_line("a")], true).await;
     assert_eq!(n_looks(), 1);
     for _ in 0..5 {
-        write(vec![said("b")], true).await;
+        write(vec![user_line("b")], true).await;
     }
     assert_eq!(n_looks(), 1);
     world.clock.advance(Duration::from_millis(200));
-    write(vec![said("c")], false).await;
+    write(vec![user_line("c")], false).await;
     assert_eq!(n_looks(), 1, "only what is to be safe is to be found");
-    write(vec![said("c")], true).await;
-    write(vec![said("c")], true).await;
+    write(vec![user_line("c")], true).await;
+    write(vec![user_line("c")], true).await;
     assert_eq!(n_looks(), 2);
     let usage = Usage::default();
     let end = RecordKind::RunEnd { reason: "x".into(), turns: 1, usage, head: None };

@@ -21,12 +21,12 @@ fn alerts(world: &ArchiveRig) -> String {
     let bytes = world.bytes();
     super::log(&bytes);
     let text = String::from_utf8(bytes).unwrap();
-    let told = text.lines().filter_map(|line| {
+    let shown = text.lines().filter_map(|line| {
         let what = line.split_once(r#""what":""#)?.1.split_once('"')?.0;
         let has_hash = seal_of(line.as_bytes()).unwrap().hash().is_some();
         Some(if has_hash { what.to_uppercase() } else { what.to_owned() })
     });
-    told.collect::<Vec<_>>().join(" ")
+    shown.collect::<Vec<_>>().join(" ")
 }
 
 /// The same lines without a fault.

@@ -226,7 +226,7 @@ async fn archive_at(
 
 impl Session {
     pub(super) fn send(&self, ticket: u64, names: &[&str], sync: bool, stored: Vec<StoredText>) {
-        let lines = names.iter().map(|name| said(name)).collect();
+        let lines = names.iter().map(|name| user_line(name)).collect();
         self.send_lines(ticket, lines, sync, stored);
     }
 
@@ -256,7 +256,7 @@ impl Session {
     }
 }
 
-pub(super) fn said(name: &str) -> Line {
+pub(super) fn user_line(name: &str) -> Line {
     Line::Conversation(Box::new(ConversationLine {
         at: Timestamp(7),
         parent: None,

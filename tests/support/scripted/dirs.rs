@@ -125,9 +125,9 @@ impl TestDirs {
         let session = ennead.open(options).await.unwrap();
         let mut events = session.events();
         let outcome = session.prompt("go").await.unwrap();
-        let told = until_end(&mut events).await;
+        let seen = until_end(&mut events).await;
         finish(ennead, session).await;
-        (outcome, told)
+        (outcome, seen)
     }
 }
 
@@ -139,17 +139,17 @@ pub(crate) fn lines(file: &Path) -> Vec<Value> {
 
 /// Returns the events up to the end of the run, each of which has its place in the order.
 pub(crate) async fn until_end(events: &mut ennead::Events) -> Vec<Event> {
-    let (mut told, mut order) = (Vec::new(), EventOrder::default());
+    let (mut seen, mut order) = (Vec::new(), EventOrder::default());
     while let Some(next) = within("the end of a run", events.next()).await {
         let Numbered { event, stands_for, .. } = next;
         order.take(&event, stands_for == 1);
         let is_end = matches!(event, Event::RunFinished { .. } | Event::RunLost { .. });
-        told.push(event);
+        seen.push(event);
         if is_end {
             break;
         }
     }
-    told
+    seen
 }
 
 /// Closes a session and its `Ennead`.
@@ -159,8 +159,8 @@ pub(crate) async fn finish(ennead: Ennead, session: SessionHandle) {
 }
 
 /// Returns the texts of all alerts among these events.
-pub(crate) fn alerts(told: &[Event]) -> Vec<String> {
-    let alerts = told.iter().filter_map(|it| match it {
+pub(crate) fn alerts(seen: &[Event]) -> Vec<String> {
+    let alerts = seen.iter().filter_map(|it| match it {
         Event::Alert { what } => Some(what.to_string()),
         _ => None,
     });

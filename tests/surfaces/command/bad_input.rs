@@ -70,8 +70,8 @@ fn a_key_that_is_no_text_is_told() {
     let key = OsStr::from_bytes(b"sk-\xff");
     let ended = place.command(&["-p", "a"]).env("ANTHROPIC_API_KEY", key).output().unwrap();
     assert_eq!(ended.status.code(), Some(2), "{ended:?}");
-    let told = String::from_utf8(ended.stderr).unwrap();
-    assert!(told.contains("ANTHROPIC_API_KEY has"), "{told}");
+    let printed = String::from_utf8(ended.stderr).unwrap();
+    assert!(printed.contains("ANTHROPIC_API_KEY has"), "{printed}");
 }
 
 // REQ: SUR-2
@@ -90,8 +90,8 @@ fn settings_that_cannot_be_read_end_the_run_and_malformed_ones_are_told() {
         place.file(".claude/settings.json", text);
         let ended = place.run(&["-p", "hello"]);
         assert_eq!(ended.code, Some(0), "{ended:?}");
-        let told: Vec<&str> = ended.stderr.lines().filter(|it| it.contains(what)).collect();
-        assert_eq!(told.len(), 1, "{}", ended.stderr);
+        let printed: Vec<&str> = ended.stderr.lines().filter(|it| it.contains(what)).collect();
+        assert_eq!(printed.len(), 1, "{}", ended.stderr);
     }
 }
 

@@ -67,7 +67,7 @@ fn files_below(dir: &Path) -> Vec<PathBuf> {
 }
 
 /// The rows of the summary, the total under `**total**`.
-fn told(summary: &str) -> BTreeMap<String, Figures> {
+fn figures_of(summary: &str) -> BTreeMap<String, Figures> {
     let row = |line: &str| {
         let cells: Vec<&str> = line.strip_prefix("| ")?.split(" | ").collect();
         let [folder, files, lines, marks] = cells[..] else { return None };
@@ -95,7 +95,7 @@ fn the_summary_counts_what_is_there_and_every_transcript_is_in_order() {
         .values()
         .fold([0; 3], |sum: Figures, it| [sum[0] + it[0], sum[1] + it[1], sum[2] + it[2]]);
     expected.insert("**total**".into(), total);
-    assert_eq!(told(&ended.stdout), expected, "{}", ended.stdout);
+    assert_eq!(figures_of(&ended.stdout), expected, "{}", ended.stdout);
     assert!(ended.stdout.contains("One search over the whole tree counts the same."));
     let file = place.transcript(".transcripts");
     assert!(ended.stderr.contains(&format!("ennead verify {}", text(&file))), "{}", ended.stderr);
@@ -116,8 +116,8 @@ fn another_run_counts_the_same_although_transcripts_are_there_now() {
     place.file("b/x.txt", "x\n");
     let first = survey(&place, &["--transcripts", "mine"]);
     let second = survey(&place, &["--transcripts", "mine", "--view", "none"]);
-    assert_eq!(told(&first.stdout), told(&second.stdout));
-    assert_eq!(told(&second.stdout)["**total**"], [2, 2, 1]);
+    assert_eq!(figures_of(&first.stdout), figures_of(&second.stdout));
+    assert_eq!(figures_of(&second.stdout)["**total**"], [2, 2, 1]);
 }
 
 // REQ: SUR-7

@@ -103,8 +103,11 @@ reply = [{ text = "fin" }]
 "#;
     let ended = Simulation::playing(&place, playbook).run(&place, &["-p", "go"]);
     assert_eq!((ended.code, ended.stdout.trim()), (Some(0), "fin"), "{ended:?}");
-    let told = "a call of Bash was denied";
-    assert!(ended.stderr.contains(told) && ended.stderr.contains("'Bash(make x)'"), "{ended:?}");
+    let expected = "a call of Bash was denied";
+    assert!(
+        ended.stderr.contains(expected) && ended.stderr.contains("'Bash(make x)'"),
+        "{ended:?}"
+    );
 }
 
 // REQ: SUR-2, MDL-8
@@ -137,9 +140,9 @@ fn each_retry_is_told_once_with_its_number_its_cause_and_its_wait() {
     let server = Simulation::playing(&place, PLAYBOOK);
     let ended = server.run(&place, &["-p", "busy", "--model", "m"]);
     assert_eq!((ended.code, &*ended.stdout), (Some(0), "here\n"), "{ended:?}");
-    let told: Vec<&str> = ended.stderr.lines().collect();
-    assert_eq!(told.len(), 2, "{told:#?}");
-    for (n, line) in (1..).zip(told) {
+    let expected: Vec<&str> = ended.stderr.lines().collect();
+    assert_eq!(expected.len(), 2, "{expected:#?}");
+    for (n, line) in (1..).zip(expected) {
         for words in ["HTTP 529", "try later", &format!("retry {n} of 10 in ")] {
             assert_eq!(line.matches(words).count(), 1, "`{words}` in {line}");
         }

@@ -97,8 +97,8 @@ fn kill_once(server: &Simulation, after: Duration, counts: &mut KillCounts) {
     let transcript = place.transcript(".transcripts");
     let verified = place.run(&["verify", text(&transcript)]);
     assert_eq!(verified.code, Some(0), "{after:?}: {verified:?}");
-    let said = fs::read_to_string(&transcript).unwrap();
-    counts.begun += usize::from(said.contains("delegate"));
+    let transcript_text = fs::read_to_string(&transcript).unwrap();
+    counts.begun += usize::from(transcript_text.contains("delegate"));
     counts.closed += n_open;
     assert!(transcripts(&place).iter().all(|it| is_closed(it)));
     let ran = fs::read_to_string(place.work().join("ran")).unwrap_or_default();

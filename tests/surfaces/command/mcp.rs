@@ -55,12 +55,12 @@ fn server_that_fails_or_cannot_be_spoken_to_is_told_on_standard_error() {
     let args = ["-p", "hey", "--model", "m", "--mcp-config", &servers.to_string()];
     let ended = server.run(&place, &args);
     assert_eq!((ended.code, &*ended.stdout), (Some(0), "m: hey\n"), "{ended:?}");
-    for told in [
+    for expected in [
         "MCP server `gone` failed: cannot start /nowhere/at-all",
         "MCP server `old` is skipped: the type \"sse\" is not supported",
         "MCP server `remote` failed: servers over HTTP are not supported yet",
     ] {
-        assert!(ended.stderr.contains(told), "{told}: {}", ended.stderr);
+        assert!(ended.stderr.contains(expected), "{expected}: {}", ended.stderr);
     }
 }
 

@@ -236,8 +236,8 @@ fn system_prompts_stand_one_behind_the_other() {
     let args =
         ["-p", "system", "--system-prompt", "Be a pirate.", "--append-system-prompt", "Arr."];
     let ended = server.run(&place, &args);
-    let said = (ended.stdout.find("Be a pirate."), ended.stdout.find("Arr."));
-    assert!(matches!(said, (Some(a), Some(b)) if a < b), "{ended:?}");
+    let places = (ended.stdout.find("Be a pirate."), ended.stdout.find("Arr."));
+    assert!(matches!(places, (Some(a), Some(b)) if a < b), "{ended:?}");
 }
 
 // REQ: SUR-2, SES-1

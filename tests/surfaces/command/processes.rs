@@ -165,14 +165,14 @@ fn check_transcripts(place: &CommandDirs) {
 /// Whether a pipe has been opened for writing, and then that nobody has it open any more.
 pub(super) fn watch(path: &Path) -> mpsc::Receiver<()> {
     fifo(path);
-    let (path, (tell, told)) = (path.to_owned(), mpsc::channel());
+    let (path, (tell, received)) = (path.to_owned(), mpsc::channel());
     std::thread::spawn(move || {
         let mut file = File::open(path).unwrap();
         tell.send(()).unwrap();
         file.read_to_end(&mut Vec::new()).unwrap();
         tell.send(()).unwrap();
     });
-    told
+    received
 }
 
 /// A command whose processes hold the pipe `alive` open: one in the shell's session and group, and one
@@ -238,20 +238,20 @@ fn no_background_command_outlives_a_killed_ennead_by_two_seconds_and_the_next_sa
     let mut child = ask(&command).spawn().unwrap();
     held.recv_timeout(LIMIT).unwrap();
     let transcript = place.transcript(".transcripts");
-    let said = || fs::read_to_string(&transcript).unwrap();
+    let recorded = || fs::read_to_string(&transcript).unwrap();
     // The command runs before it is on record that it runs in the background.
     let (_never, pause) = mpsc::channel::<()>();
     let n_looks = (0..300).position(|_| {
-        said().contains(r#""kind":"shell""#)
+        recorded().contains(r#""kind":"shell""#)
             || pause.recv_timeout(Duration::from_millis(100)).is_ok()
     });
-    assert!(n_looks.is_some(), "{}", said());
+    assert!(n_looks.is_some(), "{}", recorded());
     send(&child, Signal::KILL);
     child.wait().unwrap();
     held.recv_timeout(Duration::from_secs(2)).expect("a process of the command is left");
     let looked = ask("look").output().unwrap();
     assert!(looked.status.success(), "{looked:?}");
-    assert!(said().contains("bash_1") && said().contains("is gone: what ran it ended"));
+    assert!(recorded().contains("bash_1") && recorded().contains("is gone: what ran it ended"));
     check_transcripts(&place);
 }
 
@@ -311,7 +311,7 @@ fn limit_on_the_size_of_files_is_an_error_of_the_session_and_not_the_end_of_the_
         shell
     };
     let ended = limited.output().unwrap();
-    let said = String::from_utf8_lossy(&ended.stderr);
+    let recorded = String::from_utf8_lossy(&ended.stderr);
     assert_eq!(ended.status.code(), Some(1), "{ended:?}");
-    assert!(said.contains("the limit on the size of files is reached"), "{said}");
+    assert!(recorded.contains("the limit on the size of files is reached"), "{recorded}");
 }

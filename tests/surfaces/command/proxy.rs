@@ -15,7 +15,7 @@ use super::{CommandDirs, Simulation};
 fn proxy() -> (String, Receiver<String>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = format!("http://{}", listener.local_addr().unwrap());
-    let (tell, told) = channel();
+    let (tell, received) = channel();
     thread::spawn(move || {
         for stream in listener.incoming() {
             let Ok(mut stream) = stream else { return };
@@ -31,7 +31,7 @@ fn proxy() -> (String, Receiver<String>) {
             let _gone = stream.write_all(refusal.as_bytes());
         }
     });
-    (address, told)
+    (address, received)
 }
 
 /// `ennead -p` with nothing in its environment that speaks of proxies.
@@ -47,14 +47,14 @@ fn asks(place: &CommandDirs, base: &str) -> Command {
 // REQ: MDL-1
 #[test]
 fn proxy_of_the_environment_is_asked_for_what_is_not_near_and_not_excepted() {
-    let (place, (proxy, told)) = (CommandDirs::new(), proxy());
+    let (place, (proxy, received)) = (CommandDirs::new(), proxy());
     let server = Simulation::start(&place);
     let far = server.address.replace("127.0.0.1", "0.0.0.0");
 
     let mut command = asks(&place, &far);
     let ended = command.env("http_proxy", &proxy).output().unwrap();
     assert!(!ended.status.success(), "{ended:?}");
-    assert_eq!(told.recv().unwrap(), format!("POST {far}/v1/messages HTTP/1.1"));
+    assert_eq!(received.recv().unwrap(), format!("POST {far}/v1/messages HTTP/1.1"));
 
     // Excepted by name, and near.
     for (base, no_proxy) in [(&far, "0.0.0.0,example.com"), (&server.address, "")] {
@@ -63,7 +63,7 @@ fn proxy_of_the_environment_is_asked_for_what_is_not_near_and_not_excepted() {
         assert!(ended.status.success(), "{ended:?}");
         assert_eq!(String::from_utf8(ended.stdout).unwrap(), "m: hey\n");
     }
-    assert!(told.try_recv().is_err());
+    assert!(received.try_recv().is_err());
 }
 
 // REQ: MDL-1
@@ -88,19 +88,19 @@ fn what_is_not_encrypted_needs_nobody_to_trust() {
         assert_eq!(String::from_utf8_lossy(&ended.stdout), "m: hey\n", "{name}: {ended:?}");
         // Over TLS it is told at once, and not taken for a certificate that nobody vouches for.
         let ended = ask(&far.replace("http:", "https:"));
-        let said = String::from_utf8_lossy(&ended.stderr);
+        let printed = String::from_utf8_lossy(&ended.stderr);
         assert_eq!(ended.status.code(), Some(3), "{name}: {ended:?}");
-        assert!(said.contains("cannot set up the HTTP client: cannot "), "{name}: {said}");
+        assert!(printed.contains("cannot set up the HTTP client: cannot "), "{name}: {printed}");
     }
 }
 
 // REQ: MDL-1
 #[test]
 fn secure_connections_are_made_through_the_proxy() {
-    let (place, (proxy, told)) = (CommandDirs::new(), proxy());
+    let (place, (proxy, received)) = (CommandDirs::new(), proxy());
     let mut command = asks(&place, "https://model.invalid");
     let mut child = command.env("https_proxy", &proxy).spawn().unwrap();
-    assert_eq!(told.recv().unwrap(), "CONNECT model.invalid:443 HTTP/1.1");
+    assert_eq!(received.recv().unwrap(), "CONNECT model.invalid:443 HTTP/1.1");
     // It would try for minutes.
     child.kill().unwrap();
     child.wait().unwrap();

@@ -111,12 +111,12 @@ fn can_confine(what: &str) -> bool {
 // REQ: TOL-10
 #[test]
 fn doctor_prints_what_the_kernel_gives_as_text_and_as_json() {
-    let said = doctor();
+    let printed = doctor();
     let ended = CommandDirs::new().run(&["doctor", "--sandbox"]);
     assert_eq!(ended.code, Some(0), "{ended:?}");
     let can = ended.stdout.starts_with("commands can be confined\n");
-    assert_eq!(can, said["lacks"].is_null(), "{}", ended.stdout);
-    for level in said["levels"].as_array().unwrap() {
+    assert_eq!(can, printed["lacks"].is_null(), "{}", ended.stdout);
+    for level in printed["levels"].as_array().unwrap() {
         let name = level["name"].as_str().unwrap();
         let line = ended.stdout.lines().find(|it| it.starts_with(name)).unwrap();
         let is_there = level["is_there"].as_bool().unwrap();
@@ -124,7 +124,7 @@ fn doctor_prints_what_the_kernel_gives_as_text_and_as_json() {
     }
     let version = fs::read_to_string("/sys/kernel/security/lsm").unwrap_or_default();
     if version.contains("landlock") {
-        assert!(said["landlock"].as_i64().unwrap() > 0, "{version}: {said}");
+        assert!(printed["landlock"].as_i64().unwrap() > 0, "{version}: {printed}");
     }
 }
 

@@ -26,21 +26,21 @@ fn send(child: &Child, signal: Signal) {
     kill_process(Pid::from_child(child), signal).unwrap();
 }
 
-/// `told` is what standard error says first. Then the run is under way, and waits.
+/// `expected` is what standard error says first. Then the run is under way, and waits.
 #[track_caller]
-fn check(prompt: &str, told: &str, signal: Signal, code: i32) {
+fn check(prompt: &str, expected: &str, signal: Signal, code: i32) {
     let place = CommandDirs::new();
     let server = Simulation::start(&place);
     let mut child = server.command(&place, &["-p", prompt]).spawn().unwrap();
     let mut stderr = BufReader::new(child.stderr.take().unwrap());
     let mut line = String::new();
     stderr.read_line(&mut line).unwrap();
-    assert!(line.contains(told), "{line}");
+    assert!(line.contains(expected), "{line}");
     send(&child, signal);
     assert_eq!(child.wait().unwrap().code(), Some(code));
-    let mut said = String::new();
-    child.stdout.take().unwrap().read_to_string(&mut said).unwrap();
-    assert!(said.contains("interrupted"), "{said}");
+    let mut printed = String::new();
+    child.stdout.take().unwrap().read_to_string(&mut printed).unwrap();
+    assert!(printed.contains("interrupted"), "{printed}");
     let verified = place.run(&["verify", text(&place.transcript(".transcripts"))]);
     assert_eq!(verified.code, Some(0), "{verified:?}");
 }

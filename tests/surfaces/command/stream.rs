@@ -286,9 +286,9 @@ fn simulated_answers_are_marked_and_what_waits_for_trust_is_listed() {
     let result = of_type(&lines, "result")[0];
     assert_eq!((&result["simulated"], &result["total_cost_usd"]), (&true.into(), &Value::Null));
     let system = of_type(&lines, "system");
-    let told: Vec<&str> = system.iter().filter_map(|it| it["content"].as_str()).collect();
+    let contents: Vec<&str> = system.iter().filter_map(|it| it["content"].as_str()).collect();
     for expected in ["--debug-to-stderr has no effect here", "MCP server `own`", "--trust"] {
-        assert!(told.iter().any(|it| it.contains(expected)), "{expected}: {told:?}");
+        assert!(contents.iter().any(|it| it.contains(expected)), "{expected}: {contents:?}");
     }
     assert_eq!(system[0]["subtype"], "init", "it comes first");
     let ids: Vec<&str> = system.iter().filter_map(|it| it["uuid"].as_str()).collect();

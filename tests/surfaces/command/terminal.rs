@@ -263,8 +263,8 @@ fn answer_cannot_command_the_terminal_and_a_pipe_gets_it_without_sequences() {
     let json = server.run(&place, &args).stdout;
     assert!(json.trim_end().chars().all(|it| !it.is_control() && it != '\u{202e}'), "{json:?}");
     let json: serde_json::Value = serde_json::from_str(&json).unwrap();
-    let said = "one\u{1b}[2J\u{1b}]0;owned\u{7} two\u{202e}\rthree\u{9b}31m four";
-    assert_eq!(json["result"], said);
+    let hostile = "one\u{1b}[2J\u{1b}]0;owned\u{7} two\u{202e}\rthree\u{9b}31m four";
+    assert_eq!(json["result"], hostile);
 }
 
 // REQ: PRM-5, SUR-2
@@ -306,8 +306,8 @@ fn person_at_the_terminal_says_yes_or_always_and_is_asked_once() {
         assert_eq!(code, Some(0), "{contents}");
         assert_eq!(contents.matches("[y]es, [n]o").count(), n_asked, "{contents}");
         assert!(place.work().join("made").exists(), "{contents}");
-        let said = std::fs::read_to_string(place.transcript(".transcripts")).unwrap();
-        assert_eq!(said.matches(r#""surface":"terminal""#).count(), n_asked, "{said}");
+        let hostile = std::fs::read_to_string(place.transcript(".transcripts")).unwrap();
+        assert_eq!(hostile.matches(r#""surface":"terminal""#).count(), n_asked, "{hostile}");
     }
 }
 

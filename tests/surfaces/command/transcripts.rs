@@ -139,9 +139,9 @@ fn who_goes_on_with_a_damaged_transcript_is_told() {
     fs::write(&file, &whole[..whole.len() - 5]).unwrap();
     let ended = place.run(&["-p", "go on", "--session-id", id]);
     assert_eq!(ended.code, Some(0), "{ended:?}");
-    let told = "the last line is not whole; it is passed over";
+    let expected = "the last line is not whole; it is passed over";
     assert!(ended.stderr.contains("the transcript was repaired: line "), "{}", ended.stderr);
-    assert!(ended.stderr.contains(told), "{}", ended.stderr);
+    assert!(ended.stderr.contains(expected), "{}", ended.stderr);
 }
 
 // REQ: SES-2, SES-7, SES-9
@@ -196,9 +196,9 @@ fn every_file_is_checked_and_one_without_lines_is_no_transcript() {
     }
     let ended = place.run(&["verify", "notes", "nowhere", "empty", text(&good)]);
     assert_eq!(ended.code, Some(4), "the worst of 4, 2, 4 and 0: {ended:?}");
-    let told: Vec<&str> = ended.stderr.lines().collect();
-    assert_eq!(told.len(), 3, "{}", ended.stderr);
-    for (line, name) in told.iter().zip(["notes", "nowhere", "empty"]) {
+    let expected: Vec<&str> = ended.stderr.lines().collect();
+    assert_eq!(expected.len(), 3, "{}", ended.stderr);
+    for (line, name) in expected.iter().zip(["notes", "nowhere", "empty"]) {
         assert!(line.contains(name), "{line}");
     }
     assert!(ended.stdout.contains("in order"), "{}", ended.stdout);
@@ -212,8 +212,8 @@ fn a_result_that_cannot_be_written_is_a_failure() {
     let full = fs::File::options().write(true).open("/dev/full").unwrap();
     let ended = place.command(&["-p", "hello"]).stdout(full).output().unwrap();
     assert_eq!(ended.status.code(), Some(1), "{ended:?}");
-    let told = String::from_utf8(ended.stderr).unwrap();
-    assert!(told.contains("cannot write to standard output"), "{told}");
+    let expected = String::from_utf8(ended.stderr).unwrap();
+    assert!(expected.contains("cannot write to standard output"), "{expected}");
 }
 
 #[test]

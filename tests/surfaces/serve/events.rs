@@ -13,14 +13,14 @@ async fn run_is_streamed_up_to_its_outcome() {
     let body = json!({ "prompt": "hi" });
     let headers = [("Accept", "text/event-stream")];
     let mut stream = rig.stream(&format!("POST {session}/runs"), &headers, Some(body)).await;
-    let (mut said, mut last) = (String::new(), json!(null));
+    let (mut answer, mut last) = (String::new(), json!(null));
     while let Some(event) = stream.next().await {
         if event["type"] == "text_delta" {
-            said.push_str(event["text"].as_str().unwrap());
+            answer.push_str(event["text"].as_str().unwrap());
         }
         last = event;
     }
-    assert_eq!(said, "hello there");
+    assert_eq!(answer, "hello there");
     assert_eq!(
         (&last["type"], &last["run"]["outcome"]["text"]),
         (&json!("outcome"), &json!("hello there"))

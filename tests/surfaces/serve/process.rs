@@ -211,8 +211,8 @@ async fn server_that_is_told_to_end_settles_its_runs_and_the_next_one_takes_ever
     let next = server.ask(&token, &shown(&hangs, &hung["continued_by"]), None).await.ok(200);
     assert_eq!(next["outcome"]["text"], "went on");
     let queued = server.ask(&token, &shown(&hangs, &queued["id"]), None).await.ok(200);
-    let said = queued["outcome"]["text"].as_str().unwrap();
-    assert!(said.ends_with("later"), "{said}");
+    let text = queued["outcome"]["text"].as_str().unwrap();
+    assert!(text.ends_with("later"), "{text}");
     assert!(next["ended_at"].as_u64() <= queued["started_at"].as_u64());
     server.send(Signal::TERM);
     assert_eq!(server.end().await, Some(0));
@@ -231,9 +231,9 @@ async fn address_that_others_reach_is_refused_without_tls_and_without_a_token() 
     let place = ServeDirs::new();
     let refused = |args: &[&str], why: &str| {
         let ended = place.command(args).output().unwrap();
-        let said = String::from_utf8(ended.stderr).unwrap();
-        assert_eq!(ended.status.code(), Some(2), "{said}");
-        assert!(said.contains(why), "{said}");
+        let text = String::from_utf8(ended.stderr).unwrap();
+        assert_eq!(ended.status.code(), Some(2), "{text}");
+        assert!(text.contains(why), "{text}");
     };
     refused(&["serve", "--listen", "0.0.0.0:0"], "TLS is needed");
     let key = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();

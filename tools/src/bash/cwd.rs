@@ -31,9 +31,9 @@ pub(super) struct CwdChange {
 
 /// Looks at where the shell ended; an empty or missing file means that it did not say.
 pub(super) fn after(start: &Start, cwd_file: &Path, context: &ToolContext) -> CwdChange {
-    let said = fs::read(cwd_file).unwrap_or_default();
-    let said = String::from_utf8_lossy(&said);
-    let ended = said.strip_suffix('\n').filter(|path| Path::new(path).is_dir());
+    let content = fs::read(cwd_file).unwrap_or_default();
+    let content = String::from_utf8_lossy(&content);
+    let ended = content.strip_suffix('\n').filter(|path| Path::new(path).is_dir());
     let kept = context.memory.cwd.as_deref().unwrap_or(&context.workspace);
     let note = |path: &str| (path != kept).then(|| ToolNote::CwdChanged { path: path.to_owned() });
     match ended {

@@ -171,20 +171,20 @@ fn find(name: &str, context: &ToolContext) -> Result<Arc<dyn BackgroundShell>, S
 /// What is new, for the model and for programs.
 fn shown(output: &NewOutput) -> ToolOutcome {
     let NewOutput { text, n_left_out, n_lost, status, .. } = output;
-    let mut said = format!("{} (`{}`) {}.", status.shell, status.command, status.state);
+    let mut report = format!("{} (`{}`) {}.", status.shell, status.command, status.state);
     if 0 < *n_left_out {
         let _ =
-            write!(said, " {n_left_out} bytes are left out here; {} holds them.", status.output);
+            write!(report, " {n_left_out} bytes are left out here; {} holds them.", status.output);
     }
     if 0 < *n_lost {
         let _ = write!(
-            said,
+            report,
             " Of {n_lost} bytes at the end only the last are known; the file is full."
         );
     }
-    said.push('\n');
+    report.push('\n');
     let trimmed = text.trim_end_matches('\n');
-    said.push_str(if trimmed.is_empty() { "(no new output)" } else { trimmed });
+    report.push_str(if trimmed.is_empty() { "(no new output)" } else { trimmed });
     let known = match status.state {
         ShellState::Running => "running",
         ShellState::Exited(0) => "completed",
@@ -200,7 +200,7 @@ fn shown(output: &NewOutput) -> ToolOutcome {
     if let Some(code) = status.state.exit_code() {
         result["exitCode"] = code.into();
     }
-    let mut outcome = ToolOutcome::ok(said).with_structured(&result);
+    let mut outcome = ToolOutcome::ok(report).with_structured(&result);
     outcome.exit_code = status.state.exit_code();
     if 0 < *n_left_out {
         let kept_chars = text.chars().count() as u64;

@@ -276,8 +276,8 @@ mod tests {
         let file = tempfile::tempfile().unwrap();
         let unread = Unread { from: 0, until: 0, n_lost: 0, tail: Arc::default(), may_go_on: true };
         for filter in ["(", "(a{1000}){1000}", &"a".repeat(MAX_FILTER_CHARS + 1)] {
-            let said = read(&file, &unread, Some(filter), 10, status()).unwrap_err();
-            assert!(said.starts_with("the filter"), "{said}");
+            let failure = read(&file, &unread, Some(filter), 10, status()).unwrap_err();
+            assert!(failure.starts_with("the filter"), "{failure}");
         }
     }
 

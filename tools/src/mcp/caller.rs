@@ -206,11 +206,11 @@ async fn silence(
     loop {
         let of_call = tokio::select! {
             biased;
-            said = heard.recv() => match said {
-                Ok(told) => {
-                    let is_of_call = told.progress_token == *call;
+            reply = heard.recv() => match reply {
+                Ok(accepted) => {
+                    let is_of_call = accepted.progress_token == *call;
                     if let Some(listener) = listener.filter(|_| is_of_call) {
-                        listener.report(progress(&told));
+                        listener.report(progress(&accepted));
                     }
                     is_of_call
                 }

@@ -70,9 +70,12 @@ pub async fn connect(
         .await
         .map_err(|cause| ConnectError::Start { command: program.command.clone(), cause })?;
     let Started { tree, input, stdout, stderr } = started;
-    let mut errors = Errors { pipe: stderr, said: Vec::new() };
+    let mut errors = Errors { pipe: stderr, printed: Vec::new() };
     let (Some(output), Some(input)) = (stdout, input) else {
-        return Err(ConnectError::Handshake { why: "it has no pipes".into(), said: String::new() });
+        return Err(ConnectError::Handshake {
+            why: "it has no pipes".into(),
+            printed: String::new(),
+        });
     };
     let (name, health) = (launch.config.name.to_string(), Health::new());
     let greeted = {
@@ -103,7 +106,7 @@ pub async fn connect(
             while errors.pipe.is_some() {
                 errors.read().await;
             }
-            return Err(ConnectError::Handshake { why, said: errors.text() });
+            return Err(ConnectError::Handshake { why, printed: errors.text() });
         }
     };
     let tools = tools.ok_or(ConnectError::TooManyTools)?;
@@ -186,7 +189,7 @@ async fn served(serving: &mut Option<BoxFuture<'static, ()>>) {
 /// What the server writes to its standard error: a log, of which the end is kept.
 struct Errors {
     pipe: Option<ChildStderr>,
-    said: Vec<u8>,
+    printed: Vec<u8>,
 }
 
 impl Errors {
@@ -197,15 +200,15 @@ impl Errors {
         match pipe.read(&mut buffer).await {
             Ok(0) | Err(_) => self.pipe = None,
             Ok(n) => {
-                self.said.extend_from_slice(&buffer[..n]);
-                let surplus = self.said.len().saturating_sub(MAX_SAID);
-                self.said.drain(..surplus);
+                self.printed.extend_from_slice(&buffer[..n]);
+                let surplus = self.printed.len().saturating_sub(MAX_SAID);
+                self.printed.drain(..surplus);
             }
         }
     }
 
     fn text(&self) -> String {
-        String::from_utf8_lossy(&self.said).into_owned()
+        String::from_utf8_lossy(&self.printed).into_owned()
     }
 }
 

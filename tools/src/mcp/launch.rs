@@ -40,21 +40,21 @@ pub enum ConnectError {
     #[error("this build of ennead has no MCP client (feature `mcp`)")]
     LeftOut,
     /// The server did not speak the protocol.
-    #[error("{why}{}", said_at_the_end(said))]
+    #[error("{why}{}", said_at_the_end(printed))]
     Handshake {
         /// The cause in words.
         why: String,
         /// The end of its standard error.
-        said: String,
+        printed: String,
     },
     /// The server lists more tools than a session may have.
     #[error("it lists more than {MAX_TOOLS} tools")]
     TooManyTools,
 }
 
-pub(super) fn said_at_the_end(said: &str) -> String {
-    match said.trim() {
+pub(super) fn said_at_the_end(printed: &str) -> String {
+    match printed.trim() {
         "" => String::new(),
-        said => format!("; it said: {said}"),
+        printed => format!("; it said: {printed}"),
     }
 }

@@ -8,14 +8,14 @@ const MAX_TEXT: usize = 500;
 
 /// Returns how far a call is: the server's own words, or its numbers where it has none. Whatever
 /// could control a terminal becomes a blank.
-pub(super) fn progress(told: &ProgressNotificationParam) -> Progress {
-    let total = told.total.filter(|it| it.is_finite() && 0.0 < *it);
-    let share = total.map(|it| (told.progress / it * 100.0).clamp(0.0, 100.0));
-    let text = match &told.message {
+pub(super) fn progress(notification: &ProgressNotificationParam) -> Progress {
+    let total = notification.total.filter(|it| it.is_finite() && 0.0 < *it);
+    let share = total.map(|it| (notification.progress / it * 100.0).clamp(0.0, 100.0));
+    let text = match &notification.message {
         Some(message) => one_line(message),
         None => match total {
-            Some(total) => format!("{} of {total}", told.progress),
-            None => told.progress.to_string(),
+            Some(total) => format!("{} of {total}", notification.progress),
+            None => notification.progress.to_string(),
         },
     };
     // A share that is no number becomes 0.
@@ -42,10 +42,10 @@ mod tests {
         text: &str,
     ) {
         let token = ProgressToken(NumberOrString::Number(1));
-        let mut told = ProgressNotificationParam::new(token, done);
-        told.total = total;
-        told.message = message.map(str::to_owned);
-        assert_eq!(progress(&told), Progress { percent, text: text.into() });
+        let mut notification = ProgressNotificationParam::new(token, done);
+        notification.total = total;
+        notification.message = message.map(str::to_owned);
+        assert_eq!(progress(&notification), Progress { percent, text: text.into() });
     }
 
     // REQ: TOL-11

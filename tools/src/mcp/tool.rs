@@ -66,7 +66,7 @@ impl McpTool {
         async move {
             let answer = match answer {
                 Ok(answer) => answer.await,
-                Err(said) => return *said,
+                Err(failure) => return *failure,
             };
             let outcome = match answer {
                 Ok(result) if result.has_images() => {

@@ -21,7 +21,7 @@ const COLOURS: [&str; 6] = ["#e69f00", "#56b4e9", "#009e73", "#f0e442", "#d55e00
 /// Draws the conversation and what was sent of it, request by request, with a mark where a stage fired, as an SVG
 /// without scripts and without references to other files.
 pub fn chart(requests: &[Request]) -> String {
-    let most = requests.iter().map(|it| it.said.0).max().unwrap_or(0).max(1);
+    let most = requests.iter().map(|it| it.conversation.0).max().unwrap_or(0).max(1);
     let x = |at: usize| LEFT + WIDTH * at as u64 / requests.len().saturating_sub(1).max(1) as u64;
     let y = |tokens: Tokens| TOP + HEIGHT - HEIGHT * tokens.0.min(most) / most;
     let line = |of: fn(&Request) -> Tokens| {
@@ -46,7 +46,7 @@ pub fn chart(requests: &[Request]) -> String {
         );
     }
     for (of, colour, dashes) in [
-        (line(|it| it.said), "#999", " stroke-dasharray=\"4 3\""),
+        (line(|it| it.conversation), "#999", " stroke-dasharray=\"4 3\""),
         (line(|it| it.sent), "#000", ""),
     ] {
         put(

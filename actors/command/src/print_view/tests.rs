@@ -80,16 +80,16 @@ fn withdrawn_answer_is_marked_and_what_still_counts_of_it_is_shown_again() {
 // REQ: MDL-6
 #[test]
 fn retry_is_told_once_with_attempt_cause_and_wait() {
-    let told = |status, cause: &str| seen(&[recovery("retry"), retry(status, cause)]).0;
+    let printed = |status, cause: &str| seen(&[recovery("retry"), retry(status, cause)]).0;
     assert_eq!(
-        told(Some(529), "busy"),
+        printed(Some(529), "busy"),
         ["> the model call failed (overloaded, status 529: busy); retry 2 of 10 in 1.5 s"]
     );
     assert_eq!(
-        told(Some(529), "http://m answered 529"),
+        printed(Some(529), "http://m answered 529"),
         ["> the model call failed (overloaded: http://m answered 529); retry 2 of 10 in 1.5 s"]
     );
-    let hostile = told(None, &format!("\x1b[2J\n{}", "x".repeat(1_000)));
+    let hostile = printed(None, &format!("\x1b[2J\n{}", "x".repeat(1_000)));
     assert_eq!(hostile.len(), 1);
     assert!(hostile[0].chars().count() < 400 && !hostile[0].contains(['\n', '\x1b']));
     assert_eq!(seen(&[recovery("surface")]).0, Vec::<String>::new());

@@ -26,7 +26,7 @@ struct TranscriptLine {
 pub fn check(transcript: &Path, until: &str, dropped: Option<&str>) -> Result<(), String> {
     let failed = |error| format!("cannot read the session: {error}");
     let bytes = fs::read(transcript).map_err(failed)?;
-    let lines: Vec<TranscriptLine> = bytes.split(|it| *it == b'\n').filter_map(said).collect();
+    let lines: Vec<TranscriptLine> = bytes.split(|it| *it == b'\n').filter_map(parsed).collect();
     let at = lines.iter().position(|it| it.id == until);
     let at = at.ok_or_else(|| format!("No message found with message.uuid of: {until}"))?;
     let Some(dropped) = dropped else { return Ok(()) };
@@ -50,7 +50,7 @@ pub fn check(transcript: &Path, until: &str, dropped: Option<&str>) -> Result<()
     Ok(())
 }
 
-fn said(line: &[u8]) -> Option<TranscriptLine> {
+fn parsed(line: &[u8]) -> Option<TranscriptLine> {
     let value: Value = serde_json::from_slice(line).ok()?;
     let kind = value["type"].as_str()?;
     if !matches!(kind, "user" | "assistant" | "system") || value["isSidechain"] == true {

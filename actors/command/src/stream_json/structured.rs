@@ -50,7 +50,7 @@ pub struct BadSchema(String);
 #[derive(Debug)]
 struct AnswerTool {
     shape: Arc<CustomTool>,
-    told: Arc<Structured>,
+    structured: Arc<Structured>,
 }
 
 impl Tool for AnswerTool {
@@ -64,7 +64,7 @@ impl Tool for AnswerTool {
     }
 
     fn run(&self, permit: Permit, _: ToolContext) -> BoxFuture<'static, ToolOutcome> {
-        let (shape, told) = (Arc::clone(&self.shape), Arc::clone(&self.told));
+        let (shape, structured) = (Arc::clone(&self.shape), Arc::clone(&self.structured));
         Box::pin(async move {
             let input = &permit.call().input;
             let checked = shape.check_input(input);
@@ -72,11 +72,11 @@ impl Tool for AnswerTool {
                 serde_json::from_str::<Value>(input).map_err(|error| error.to_string())
             }) {
                 Ok(value) => {
-                    told.state().value = Some(value);
+                    structured.state().value = Some(value);
                     ToolOutcome::ok("The answer has the form that was asked for.")
                 }
                 Err(why) => {
-                    told.state().n_failed += 1;
+                    structured.state().n_failed += 1;
                     let text = format!("The answer does not fit the schema: {why}");
                     ToolOutcome::failed(ToolErrorKind::Failed, text)
                 }
@@ -105,18 +105,19 @@ impl Structured {
                 .effect(ToolEffect::ReadOnly)
                 .build()
                 .map_err(|error| bad(&error))?;
-        let told = Arc::new(Self::default());
-        let tool = AnswerTool { shape: Arc::new(shape), told: Arc::clone(&told) };
-        let options = told.hooks(options.tool(Arc::new(tool))).map_err(|error| bad(&error))?;
-        Ok((told, options))
+        let structured = Arc::new(Self::default());
+        let tool = AnswerTool { shape: Arc::new(shape), structured: Arc::clone(&structured) };
+        let options =
+            structured.hooks(options.tool(Arc::new(tool))).map_err(|error| bad(&error))?;
+        Ok((structured, options))
     }
 
     /// Has the run end with the call, and with none.
     fn hooks(self: &Arc<Self>, options: SessionOptions) -> Result<SessionOptions, OptionError> {
         let done = |_: HookInput| async { HookReply::stop("the answer was given") };
-        let told = Arc::clone(self);
+        let structured = Arc::clone(self);
         let failed = move |_: HookInput| {
-            let is_over = MAX_TRIES <= told.state().n_failed;
+            let is_over = MAX_TRIES <= structured.state().n_failed;
             async move {
                 if is_over {
                     HookReply::stop("no answer fits the schema")
@@ -125,9 +126,9 @@ impl Structured {
                 }
             }
         };
-        let told = Arc::clone(self);
+        let structured = Arc::clone(self);
         let without = move |_: HookInput| {
-            let mut state = told.state();
+            let mut state = structured.state();
             state.n_failed += 1;
             let is_over = MAX_TRIES <= state.n_failed;
             async move {

@@ -132,8 +132,8 @@ struct MessageContent<'a> {
 
 /// The calls of an answer, in order.
 fn calls(line: &str) -> Vec<ToolCall> {
-    let Ok(said) = serde_json::from_str::<MessageLine<'_>>(line) else { return Vec::new() };
-    let blocks = said.message.content.iter().filter_map(|it| Block::from_wire(it.get()).ok());
+    let Ok(parsed) = serde_json::from_str::<MessageLine<'_>>(line) else { return Vec::new() };
+    let blocks = parsed.message.content.iter().filter_map(|it| Block::from_wire(it.get()).ok());
     let call = |it: Block| {
         let (id, name, input) = it.as_tool_use()?;
         Some(ToolCall { id: id.clone(), name: name.clone(), input: input.into() })

@@ -2,7 +2,7 @@
 
 use super::*;
 
-fn told(events: &mut Events) -> Vec<(u64, Event)> {
+fn received(events: &mut Events) -> Vec<(u64, Event)> {
     let next = std::iter::from_fn(|| events.hub.take(events.key, None).ok().flatten());
     next.map(|it| (it.seq, it.event)).collect()
 }
@@ -22,8 +22,8 @@ fn deltas_that_nobody_hears_are_counted_and_not_made() {
     hub.publish_delta(|| delta("b"));
     hub.publish(Event::Unparked { attempt: 1 });
     let expected = [(2, delta("b")), (3, Event::Unparked { attempt: 1 })];
-    assert_eq!(told(&mut events), expected);
-    assert_eq!(told(&mut above).len(), 1, "no delta goes to a parent");
+    assert_eq!(received(&mut events), expected);
+    assert_eq!(received(&mut above).len(), 1, "no delta goes to a parent");
     hub.close();
     hub.publish_delta(|| panic!("it is over"));
 }
@@ -39,7 +39,7 @@ fn nothing_of_an_answer_follows_the_loss_of_its_run() {
     hub.publish_delta(|| panic!("its run is over"));
     hub.publish(Event::RunStarted { run: run() });
     hub.publish_delta(|| delta("b"));
-    assert_eq!(told(&mut events).pop(), Some((4, delta("b"))));
+    assert_eq!(received(&mut events).pop(), Some((4, delta("b"))));
 }
 
 // REQ: MDL-3

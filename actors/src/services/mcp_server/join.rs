@@ -70,8 +70,8 @@ pub(crate) async fn join(
     home: Arc<dyn ServerHome>,
 ) -> Joined {
     let mut joined = Joined::default();
-    let told = found(options, layers, place, common, servers, home, &mut joined).await;
-    joined.notices = told.into_iter().map(|it| one_line(&it).into()).collect();
+    let notes = found(options, layers, place, common, servers, home, &mut joined).await;
+    joined.notices = notes.into_iter().map(|it| one_line(&it).into()).collect();
     joined
 }
 
@@ -84,41 +84,41 @@ async fn found(
     home: Arc<dyn ServerHome>,
     joined: &mut Joined,
 ) -> Vec<Arc<str>> {
-    let mut told = Vec::new();
-    let file = if options.reads_mcp_json { of_project(place, &mut told) } else { None };
+    let mut notes = Vec::new();
+    let file = if options.reads_mcp_json { of_project(place, &mut notes) } else { None };
     if options.mcp_servers.is_empty() && file.is_none() {
-        return told;
+        return notes;
     }
     if let Some(why) = only_managed(place) {
-        told.push(why.into());
-        return told;
+        notes.push(why.into());
+        return notes;
     }
     let layers = match with_files(options, layers, place, common).await {
         Ok(layers) => layers,
         Err(error) => {
             // Without the rules about servers none may start.
-            told.push(
+            notes.push(
                 format!("no MCP server is started: cannot read the settings: {error}").into(),
             );
-            return told;
+            return notes;
         }
     };
     if let Some(why) = closed_by(&layers) {
-        told.push(format!("no MCP server is started: {why}").into());
-        return told;
+        notes.push(format!("no MCP server is started: {why}").into());
+        return notes;
     }
     let policy = Policy::of(&layers, place.trust, &|name| common.environment.variable(name));
     let endpoints: Vec<Endpoint> =
         [&options.endpoint].into_iter().chain(&options.fallbacks).cloned().collect();
     let secrets = WithheldVariables::of(&layers, &endpoints);
     let mut project = file
-        .map(|it| configured(&it, &secrets, &common.environment, &mut told))
+        .map(|it| configured(&it, &secrets, &common.environment, &mut notes))
         .unwrap_or_default();
     // An entry wins as a whole, also one that may not start.
     project.retain(|it| options.mcp_servers.iter().all(|own| own.name != it.name));
     let mut allowed = |server: &ServerConfig, of_project: bool| {
         let blocked = policy.blocks(server, of_project);
-        told.extend(blocked.iter().map(|it| it.to_string().into()));
+        notes.extend(blocked.iter().map(|it| it.to_string().into()));
         blocked.is_none()
     };
     let mut own = options.mcp_servers.clone();
@@ -151,7 +151,7 @@ async fn found(
             }
             Err(asked) => {
                 joined.servers.became(&asked.name(), ServerState::Pending, None);
-                told.push(not_ready(&asked.name(), wait));
+                notes.push(not_ready(&asked.name(), wait));
                 starting.push(asked);
             }
         }
@@ -161,16 +161,16 @@ async fn found(
         options.tools.iter().map(|it| it.spec().name.clone()).collect();
     for answered in answers {
         let server = answered.server();
-        let Joining { tools, told: problems, error } =
+        let Joining { tools, notes: problems, error } =
             answered.without(&kept_names).joining(&mut names);
         let state = if error.is_some() { ServerState::Failed } else { ServerState::Connected };
         joined.servers.became(&server, state, error);
         options.tools.extend(tools);
-        told.extend(problems);
+        notes.extend(problems);
     }
     joined.starting =
         (!starting.is_empty()).then(|| Box::new(StartingServers { asked: starting, kept_names }));
-    told
+    notes
 }
 
 /// What confines the servers of a project, if the settings ask for that.
@@ -227,20 +227,20 @@ pub(crate) fn one_line(text: &str) -> String {
 }
 
 /// The project's own file, if it is there and trusted.
-fn of_project(place: &SessionDirs, told: &mut Vec<Arc<str>>) -> Option<String> {
+fn of_project(place: &SessionDirs, notes: &mut Vec<Arc<str>>) -> Option<String> {
     if !place.sources.project {
         return None;
     }
     let text = Root::open(&place.workspace).and_then(|it| it.read_text(Path::new(FILE)));
     match text {
         Ok(_) if place.trust == Trust::Untrusted => {
-            told.push(format!("{FILE} is not used: the workspace is not trusted").into());
+            notes.push(format!("{FILE} is not used: the workspace is not trusted").into());
             None
         }
         Ok(text) => Some(text),
         Err(error) if error.is_missing() => None,
         Err(why) => {
-            told.push(format!("{FILE} is not used: {why}").into());
+            notes.push(format!("{FILE} is not used: {why}").into());
             None
         }
     }
@@ -252,18 +252,18 @@ fn configured(
     text: &str,
     secrets: &WithheldVariables,
     environment: &Environment,
-    told: &mut Vec<Arc<str>>,
+    notes: &mut Vec<Arc<str>>,
 ) -> Vec<ServerConfig> {
     let variable = |server: &str, name: &str| {
         secrets.is_for(server, name).then(|| environment.variable(name)).flatten()
     };
     match config::read_for(text, &variable) {
         Ok(configured) => {
-            told.extend(configured.problems.iter().map(|it| format!("{FILE}: {it}").into()));
+            notes.extend(configured.problems.iter().map(|it| format!("{FILE}: {it}").into()));
             configured.servers
         }
         Err(why) => {
-            told.push(format!("{FILE} is not used: {why}").into());
+            notes.push(format!("{FILE} is not used: {why}").into());
             Vec::new()
         }
     }
@@ -286,7 +286,7 @@ async fn with_files(
 
 /// Variables that servers do not get.
 struct WithheldVariables {
-    said: SecretEnv,
+    secret_env: SecretEnv,
     /// Those that hold a credential of a model server, whatever their names are.
     held: BTreeSet<String>,
 }
@@ -294,16 +294,16 @@ struct WithheldVariables {
 impl WithheldVariables {
     fn of(layers: &[LayerText], endpoints: &[Endpoint]) -> Self {
         let held = secret_variables(endpoints).iter().map(|(name, _)| name.clone()).collect();
-        Self { said: merge(layers).settings.secrets, held }
+        Self { secret_env: merge(layers).settings.secrets, held }
     }
 
     fn is_for(&self, server: &str, name: &str) -> bool {
-        let is_named = self.said.by_server.get(server).is_some_and(|it| it.contains(name));
-        is_named || (self.said.is_for(server, name) && !self.held.contains(name))
+        let is_named = self.secret_env.by_server.get(server).is_some_and(|it| it.contains(name));
+        is_named || (self.secret_env.is_for(server, name) && !self.held.contains(name))
     }
 
     fn withheld_from(&self, server: &str) -> Vec<String> {
-        let all = self.said.all().chain(self.held.iter().map(String::as_str));
+        let all = self.secret_env.all().chain(self.held.iter().map(String::as_str));
         let withheld: BTreeSet<&str> = all.filter(|it| !self.is_for(server, it)).collect();
         withheld.into_iter().map(str::to_owned).collect()
     }

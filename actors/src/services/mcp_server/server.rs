@@ -86,7 +86,7 @@ impl SharedServer {
     }
 
     /// It was connected to at this time of the clock.
-    pub(super) fn stands(&self, at: Duration) {
+    pub(super) fn came_up(&self, at: Duration) {
         let mut inner = self.lock();
         inner.has_stood = true;
         inner.since = Some(at);

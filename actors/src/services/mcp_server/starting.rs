@@ -40,7 +40,7 @@ type Made = (Vec<(String, McpTool)>, Vec<NotOffered>);
 pub(crate) struct Joining {
     pub(crate) tools: Vec<Arc<dyn Tool>>,
     /// Notices for listeners, in words.
-    pub(crate) told: Vec<Arc<str>>,
+    pub(crate) notes: Vec<Arc<str>>,
     /// Why the server cannot be had.
     pub(crate) error: Option<Arc<str>>,
 }
@@ -122,19 +122,19 @@ impl Answered {
             Ok(made) => made,
             Err(why) => {
                 let why: Arc<str> = one_line(&why).into();
-                let told =
+                let notes =
                     vec![format!("MCP server `{}` failed: {why}", self.server.name()).into()];
-                return Joining { told, error: Some(why), ..Joining::default() };
+                return Joining { notes, error: Some(why), ..Joining::default() };
             }
         };
         let mut joining = Joining::default();
         let tell = |it: NotOffered| one_line(&it.to_string()).into();
-        joining.told.extend(left_out.into_iter().map(tell));
+        joining.notes.extend(left_out.into_iter().map(tell));
         for (tool, made) in made {
             if names.insert(made.spec().name.clone()) {
                 joining.tools.push(Arc::new(made))
             } else {
-                joining.told.push(tell(name_taken(&self.server, tool)))
+                joining.notes.push(tell(name_taken(&self.server, tool)))
             }
         }
         joining

@@ -230,7 +230,7 @@ impl Closer {
         lines: Vec<Line>,
         stored: Vec<StoredText>,
     ) -> Result<(), String> {
-        let (tell, mut told) = mpsc::unbounded_channel();
+        let (tell, mut received) = mpsc::unbounded_channel();
         let cwd = it.cwd.clone().unwrap_or_else(|| Arc::clone(&self.frame.cwd));
         let open = OpenTranscript {
             place: TranscriptPaths { file: it.file.clone(), beside: self.beside.clone() },
@@ -246,7 +246,7 @@ impl Closer {
         };
         let gone = || "the archive is gone".to_owned();
         self.archive.cast(ArchiveMsg::Open(open)).map_err(|_| gone())?;
-        let writer = match told.recv().await {
+        let writer = match received.recv().await {
             Some(Opened::Ready { handle, .. } | Opened::Restarted { handle }) => handle,
             Some(Opened::Failed(error)) => return Err(error.to_string()),
             None => return Err(gone()),
@@ -261,13 +261,13 @@ async fn write(
     lines: Vec<Line>,
     stored: Vec<StoredText>,
 ) -> Result<(), String> {
-    let (tell, mut told) = mpsc::unbounded_channel::<Recorded>();
+    let (tell, mut received) = mpsc::unbounded_channel::<Recorded>();
     let reply = Arc::new(move |recorded| {
         let _gone = tell.send(recorded);
     });
     let append = Append { lines: Arc::new(lines), stored, sync: true, ticket: 0, reply };
     writer.append(append).map_err(|it| it.to_string())?;
-    match told.recv().await {
+    match received.recv().await {
         Some(Recorded { result, .. }) => result.map(|_| ()).map_err(|it| it.to_string()),
         None => Err("its writer has ended".into()),
     }

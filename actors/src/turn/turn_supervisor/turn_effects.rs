@@ -355,11 +355,11 @@ impl ActiveTurn {
                 // What was wrong when the session was opened is not reported yet.
                 let before = self.fingerprints.replace(Arc::clone(&seen));
                 let before = before.filter(|_| self.first_layers.is_none());
-                let told =
+                let reported =
                     before.iter().flat_map(|it| it.iter()).filter_map(|it| it.broken.as_ref());
-                let told: Vec<_> = told.collect();
+                let reported: Vec<_> = reported.collect();
                 for what in seen.iter().filter_map(|it| it.broken.as_ref()) {
-                    if !told.contains(&what) {
+                    if !reported.contains(&what) {
                         self.shared.hub.publish(Event::Alert { what: Arc::clone(what) });
                     }
                 }

@@ -91,8 +91,8 @@ async fn nothing_that_a_repository_names_is_run() {
     }
     fs::write(repository.path("main/.gitattributes"), "* filter=evil\n*.b filter=a=b\n").unwrap();
     fs::write(repository.path("main/a.txt"), "THE FIRST STEP").unwrap();
-    let told = state(&repository.path("main"), Trust::Headless).await;
-    assert!(told.contains("a.txt"), "{told}");
+    let shown = state(&repository.path("main"), Trust::Headless).await;
+    assert!(shown.contains("a.txt"), "{shown}");
     assert!(!ran.exists(), "{}", fs::read_to_string(&ran).unwrap());
     // The same repository does run its programs when git is asked as usual.
     let mut as_usual = Command::new("git");

@@ -65,13 +65,13 @@ pub(super) fn named(environment: &Environment) -> Certificates {
 
 /// What a session says, or else the environment. Without empty names, so that equal values mean the
 /// same files.
-pub(super) fn resolved(said: &Certificates, environment: &Certificates) -> Certificates {
-    let either = |said: &Option<Arc<str>>, environment: &Option<Arc<str>>| {
-        said.clone().or_else(|| environment.clone()).filter(|it| !it.is_empty())
+pub(super) fn resolved(settings: &Certificates, environment: &Certificates) -> Certificates {
+    let either = |settings: &Option<Arc<str>>, environment: &Option<Arc<str>>| {
+        settings.clone().or_else(|| environment.clone()).filter(|it| !it.is_empty())
     };
     Certificates {
-        extra: either(&said.extra, &environment.extra),
-        file: either(&said.file, &environment.file),
+        extra: either(&settings.extra, &environment.extra),
+        file: either(&settings.file, &environment.file),
     }
 }
 

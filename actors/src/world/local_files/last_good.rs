@@ -84,24 +84,24 @@ mod tests {
     const GOOD: &str = r#"{"permissions":{"deny":["Read(secret)"]}}"#;
     const BAD: &str = r#"{"permissions":{"deny":["Read(secret)"],}}"#;
 
-    fn texts(said: &FileLayers) -> Vec<&str> {
-        said.layers.iter().map(|it| it.text.as_str()).collect()
+    fn texts(file_layers: &FileLayers) -> Vec<&str> {
+        file_layers.layers.iter().map(|it| it.text.as_str()).collect()
     }
 
     // REQ: PRM-2, TRN-4
     #[test]
     fn broken_file_closes_a_new_session_and_leaves_an_open_one_what_held() {
         let (files, path) = (LastGood::default(), Path::new("/w/settings.json"));
-        let said =
+        let file_layers =
             |text: &str, is_known| files.layers_of(Scope::Project, path, text.into(), is_known);
-        assert_eq!(texts(&said(BAD, true)), [BAD, ASK_ABOUT_ALL], "it never could be read");
-        assert_eq!(texts(&said(GOOD, false)), [GOOD]);
-        assert_eq!(texts(&said(BAD, false)), [BAD, ASK_ABOUT_ALL]);
-        let open = said(BAD, true);
+        assert_eq!(texts(&file_layers(BAD, true)), [BAD, ASK_ABOUT_ALL], "it never could be read");
+        assert_eq!(texts(&file_layers(GOOD, false)), [GOOD]);
+        assert_eq!(texts(&file_layers(BAD, false)), [BAD, ASK_ABOUT_ALL]);
+        let open = file_layers(BAD, true);
         assert_eq!(texts(&open), [GOOD]);
         let why = open.broken.unwrap();
         assert!(why.starts_with("/w/settings.json: ") && why.contains("line 1 column 41"), "{why}");
-        assert_eq!(said(GOOD, true).broken, None);
+        assert_eq!(file_layers(GOOD, true).broken, None);
     }
 
     #[test]

@@ -32,12 +32,12 @@ impl Messages {
         let (Some(id), Some(text)) = (id.as_str(), text.as_str()) else {
             return Err("a result needs the id of its call and a text".to_owned());
         };
-        let said = text.strip_prefix(ERROR_PREFIX);
+        let error_text = text.strip_prefix(ERROR_PREFIX);
         self.push(
             "user",
             vec![json!({
                 "type": "tool_result", "tool_use_id": id,
-                "content": said.unwrap_or(text), "is_error": said.is_some(),
+                "content": error_text.unwrap_or(text), "is_error": error_text.is_some(),
             })],
         );
         Ok(())
@@ -163,7 +163,7 @@ fn choice(body: &Json, named: &Json) -> Result<Option<Json>, String> {
     let mut made = match &body["tool_choice"] {
         Json::Null if !one || list(&body["tools"]).is_empty() => return Ok(None),
         Json::Null => json!({"type": "auto"}),
-        Json::String(said) => match said.as_str() {
+        Json::String(error_text) => match error_text.as_str() {
             "auto" => json!({"type": "auto"}),
             "none" => json!({"type": "none"}),
             "required" => json!({"type": "any"}),

@@ -30,7 +30,7 @@ impl Scenario {
     fn give(&mut self, input: GovernorInput) -> String {
         let mut out = Vec::new();
         self.governor.handle(self.now, input, &mut out);
-        let said = out.iter().map(|it| match it {
+        let shown = out.iter().map(|it| match it {
             GovernorOutput::Admit(ticket) => format!("{}+", ticket.0),
             GovernorOutput::Park(ticket, parking) => {
                 format!("{} {}", ticket.0, parking.reason.code())
@@ -39,7 +39,7 @@ impl Scenario {
                 format!("{}- {}", ticket.0, refusal.reason.code())
             }
         });
-        said.collect::<Vec<_>>().join(", ")
+        shown.collect::<Vec<_>>().join(", ")
     }
 
     fn ask_as(&mut self, tenant: &str, is_retry: bool, patience_ms: u64) -> String {

@@ -20,9 +20,9 @@ pub(super) fn apply(
     match event {
         HookEvent::PreToolUse => apply_decision(specific, verdict),
         HookEvent::PostToolUse => {
-            let said = |name| specific.get(name).filter(|it| !it.is_null()).map(shown);
-            verdict.updated_output = said("updatedToolOutput");
-            verdict.updated_mcp_output = said("updatedMCPToolOutput");
+            let field = |name| specific.get(name).filter(|it| !it.is_null()).map(shown);
+            verdict.updated_output = field("updatedToolOutput");
+            verdict.updated_mcp_output = field("updatedMCPToolOutput");
             Ok(())
         }
         HookEvent::PermissionRequest => apply_permission(specific, verdict),

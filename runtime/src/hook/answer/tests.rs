@@ -71,28 +71,29 @@ fn strictest_decision_wins() {
 #[test]
 fn answer_to_a_question_is_read_from_its_fields_alone() {
     let event = HookEvent::PermissionRequest;
-    let said = |decision: &str| {
+    let output_of = |decision: &str| {
         let fields = format!(r#"{{"hookEventName":"PermissionRequest","decision":{decision}}}"#);
         let output = exited(0, &format!(r#"{{"hookSpecificOutput":{fields}}}"#), "");
         verdict(event, &[output])
     };
-    let allowed = said(r#"{"behavior":"allow","updatedInput":{"a":1}}"#).permission.unwrap();
+    let allowed = output_of(r#"{"behavior":"allow","updatedInput":{"a":1}}"#).permission.unwrap();
     assert_eq!((allowed.denies, allowed.input.as_deref()), (None, Some(r#"{"a":1}"#)));
-    let denied = said(r#"{"behavior":"deny","message":"no","interrupt":true}"#).permission.unwrap();
+    let denied =
+        output_of(r#"{"behavior":"deny","message":"no","interrupt":true}"#).permission.unwrap();
     assert_eq!((denied.denies.as_deref(), denied.interrupts), (Some("no"), true));
-    assert_eq!(said(r#"{"behavior":"maybe"}"#).permission, None);
+    assert_eq!(output_of(r#"{"behavior":"maybe"}"#).permission, None);
     assert_eq!(verdict(event, &[exited(2, "", "no")]).permission, None);
 }
 
 // REQ: HKS-4
 #[test]
 fn plain_text_is_context_at_a_prompt_and_blocks_nothing_that_cannot_be_blocked() {
-    let said = verdict(HookEvent::UserPromptSubmit, &[exited(0, "ctx\n", "")]);
-    assert_eq!(said.additional_context, ["ctx"]);
+    let output_of = verdict(HookEvent::UserPromptSubmit, &[exited(0, "ctx\n", "")]);
+    assert_eq!(output_of.additional_context, ["ctx"]);
     assert!(verdict(HookEvent::UserPromptSubmit, &[exited(2, "", "no")]).block_reason.is_some());
     for event in HookEvent::ALL.into_iter().filter(|it| !it.can_block()) {
-        let said = verdict(event, &[exited(2, "", "no")]);
-        assert!(said.block_reason.is_none() && !said.errors.is_empty(), "{event:?}");
+        let output_of = verdict(event, &[exited(2, "", "no")]);
+        assert!(output_of.block_reason.is_none() && !output_of.errors.is_empty(), "{event:?}");
     }
 }
 

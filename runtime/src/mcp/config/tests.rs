@@ -15,11 +15,11 @@ fn configured(servers: Value) -> Configured {
 
 /// The only entry is skipped, and this is the warning.
 #[track_caller]
-fn check_skipped(name: &str, entry: Value, told: &str) {
+fn check_skipped(name: &str, entry: Value, expected: &str) {
     let found = configured(json!({ name: entry }));
     let problems: Vec<String> = found.problems.iter().map(ToString::to_string).collect();
     assert_eq!(found.servers, [], "{problems:?}");
-    assert_eq!(problems, [told]);
+    assert_eq!(problems, [expected]);
 }
 
 fn http(name: &str, url: &str) -> ServerConfig {
@@ -92,8 +92,8 @@ fn entries_that_cannot_be_used_are_skipped_with_the_field_that_is_wrong() {
         (json!({"command": "x", "type": 1}), "type", "a text"),
         (json!({"type": "http"}), "url", "an address"),
     ] {
-        let told = format!("MCP server `a` is skipped: `{field}` must be {wanted}");
-        check_skipped("a", entry, &told);
+        let expected = format!("MCP server `a` is skipped: `{field}` must be {wanted}");
+        check_skipped("a", entry, &expected);
     }
     check_skipped(
         "workspace",

@@ -15,18 +15,18 @@ fn http(name: &str, url: &str) -> ServerConfig {
 fn policy(layers: &[(Scope, Value)], trust: Trust) -> Policy {
     let layers: Vec<LayerText> = layers
         .iter()
-        .map(|(scope, said)| LayerText {
+        .map(|(scope, value)| LayerText {
             scope: *scope,
             source: "s".into(),
-            text: said.to_string(),
+            text: value.to_string(),
         })
         .collect();
     Policy::of(&layers, trust, &|name| (name == "BIN").then(|| "/bin".to_owned()))
 }
 
 #[track_caller]
-fn check(said: Value, server: &ServerConfig, may: bool) {
-    let blocked = policy(&[(Scope::User, said)], Trust::Headless).blocks(server, true);
+fn check(value: Value, server: &ServerConfig, may: bool) {
+    let blocked = policy(&[(Scope::User, value)], Trust::Headless).blocks(server, true);
     assert_eq!(blocked.is_none(), may, "{server:?}: {blocked:?}");
 }
 #[test]
@@ -42,22 +42,22 @@ fn project_servers_connect_unless_they_are_switched_off() {
 #[test]
 fn an_address_entry_makes_remote_servers_need_one() {
     let list = [json!({"serverUrl": "https://*.ex.com/*"}), json!({"serverName": "gh"})];
-    let said = json!({ "allowedMcpServers": list });
-    check(said.clone(), &http("gh", "https://other"), false);
-    check(said.clone(), &http("x", "https://a.ex.com/mcp"), true);
-    check(said.clone(), &ServerConfig::stdio("gh", "x", &[]), true);
-    check(said, &ServerConfig::stdio("other", "x", &[]), false);
+    let value = json!({ "allowedMcpServers": list });
+    check(value.clone(), &http("gh", "https://other"), false);
+    check(value.clone(), &http("x", "https://a.ex.com/mcp"), true);
+    check(value.clone(), &ServerConfig::stdio("gh", "x", &[]), true);
+    check(value, &ServerConfig::stdio("other", "x", &[]), false);
 }
 
 #[test]
 fn a_command_entry_is_the_whole_command() {
-    let said = json!({"allowedMcpServers": [
+    let value = json!({"allowedMcpServers": [
         {"serverCommand": ["${BIN}/run", "-x"]}, {"serverName": "gh"},
     ]});
-    check(said.clone(), &ServerConfig::stdio("a", "/bin/run", &["-x"]), true);
-    check(said.clone(), &ServerConfig::stdio("a", "/bin/run", &["-x", "-y"]), false);
-    check(said.clone(), &ServerConfig::stdio("gh", "other", &[]), false);
-    check(said, &http("gh", "https://x"), true);
+    check(value.clone(), &ServerConfig::stdio("a", "/bin/run", &["-x"]), true);
+    check(value.clone(), &ServerConfig::stdio("a", "/bin/run", &["-x", "-y"]), false);
+    check(value.clone(), &ServerConfig::stdio("gh", "other", &[]), false);
+    check(value, &http("gh", "https://x"), true);
 }
 
 #[test]

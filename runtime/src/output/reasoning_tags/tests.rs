@@ -10,14 +10,14 @@ fn read<'a>(pieces: impl IntoIterator<Item = &'a str>) -> (String, String) {
         stripper.push(piece, &mut out);
     }
     stripper.finish(&mut out);
-    let (mut said, mut thought) = (String::new(), String::new());
+    let (mut answer, mut thought) = (String::new(), String::new());
     for segment in out {
         match segment {
-            TaggedSegment::Text(text) => said.push_str(&text),
+            TaggedSegment::Text(text) => answer.push_str(&text),
             TaggedSegment::Reasoning(text) => thought.push_str(&text),
         }
     }
-    (said, thought)
+    (answer, thought)
 }
 
 fn in_steps(text: &str, step: usize) -> (String, String) {
@@ -27,10 +27,10 @@ fn in_steps(text: &str, step: usize) -> (String, String) {
 }
 
 #[track_caller]
-fn check(text: &str, said: &str, thought: &str) {
+fn check(text: &str, answer: &str, thought: &str) {
     for step in [text.len(), 1, 2, 3, 5, 7] {
         let found = in_steps(text, step);
-        assert_eq!(found, (said.to_owned(), thought.to_owned()), "{text:?} in steps of {step}");
+        assert_eq!(found, (answer.to_owned(), thought.to_owned()), "{text:?} in steps of {step}");
     }
 }
 
@@ -43,7 +43,7 @@ fn check_left_alone(text: &str) {
 // REQ: OUT-1
 #[test]
 fn reasoning_between_tags_is_taken_out() {
-    for (text, said, thought) in [
+    for (text, answer, thought) in [
         ("<think>a</think>b", "b", "a"),
         ("a<think>b</think>c", "ac", "b"),
         ("<thinking>a</thinking>b", "b", "a"),
@@ -67,14 +67,14 @@ fn reasoning_between_tags_is_taken_out() {
         ("<<think>a</think>b", "<b", "a"),
         ("<think<think>a</think>b", "<thinkb", "a"),
     ] {
-        check(text, said, thought);
+        check(text, answer, thought);
     }
 }
 
 // REQ: OUT-1
 #[test]
 fn final_tags_are_taken_out_and_the_answer_stays() {
-    for (text, said, thought) in [
+    for (text, answer, thought) in [
         ("<final>a</final>", "a", ""),
         ("<think>a</think><final>b</final>", "b", "a"),
         ("<think>a<final>b</final>", "b", "a"),
@@ -82,14 +82,14 @@ fn final_tags_are_taken_out_and_the_answer_stays() {
         ("<FINAL x=1>a</ final >b", "ab", ""),
         ("</final>a", "a", ""),
     ] {
-        check(text, said, thought);
+        check(text, answer, thought);
     }
 }
 
 // REQ: OUT-1
 #[test]
 fn unclosed_reasoning_is_never_said_and_stray_closing_tags_vanish() {
-    for (text, said, thought) in [
+    for (text, answer, thought) in [
         ("a<think>b", "a", "b"),
         ("<think>", "", ""),
         ("a<think>b\n\nc", "a", "b\n\nc"),
@@ -98,7 +98,7 @@ fn unclosed_reasoning_is_never_said_and_stray_closing_tags_vanish() {
         ("a<think>b</think>c</think>d", "acd", "b"),
         ("<think>a</thi", "", "a</thi"),
     ] {
-        check(text, said, thought);
+        check(text, answer, thought);
     }
 }
 
@@ -154,20 +154,20 @@ fn code_is_left_alone() {
     ] {
         check_left_alone(text);
     }
-    for (text, said, thought) in [
+    for (text, answer, thought) in [
         ("```\na\n```\n<think>b</think>c", "```\na\n```\nc", "b"),
         ("`a`<think>b</think>`c`", "`a``c`", "b"),
         ("a ``` <think>b</think>c", "a ``` c", "b"),
         ("<think>a</think>```\n<think>\n```", "```\n<think>\n```", "a"),
     ] {
-        check(text, said, thought);
+        check(text, answer, thought);
     }
 }
 
 // REQ: OUT-1
 #[test]
 fn backticks_that_nothing_closes_hide_no_tag() {
-    for (text, said, thought) in [
+    for (text, answer, thought) in [
         ("a ` b <think>c</think>d", "a ` b d", "c"),
         ("a ` b <think>c\nd</think>e", "a ` b e", "c\nd"),
         ("` `` <think> ``\n", "` `` <think> ``\n", ""),
@@ -180,26 +180,26 @@ fn backticks_that_nothing_closes_hide_no_tag() {
         (">```<think>`\n</think><think>b</think>c`d", ">```c`d", "`\nb"),
         ("` <thi`nk>", "` <thi`nk>", ""),
     ] {
-        check(text, said, thought);
+        check(text, answer, thought);
     }
 }
 
 // REQ: OUT-1
 #[test]
 fn within_reasoning_there_is_no_code() {
-    for (text, said, thought) in [
+    for (text, answer, thought) in [
         ("<think>```\na</think>b", "b", "```\na"),
         ("<think>`</think>` b", "` b", "`"),
         ("<think>~~~\n</think>b <think>c</think>", "b ", "~~~\nc"),
     ] {
-        check(text, said, thought);
+        check(text, answer, thought);
     }
 }
 
 // REQ: OUT-1
 #[test]
 fn line_ends_behind_a_tag_alone_on_its_line_go_with_it() {
-    for (text, said) in [
+    for (text, answer) in [
         ("<think>a</think>\n\nb", "b"),
         ("a\n\n<think>b</think>\n\nc", "a\n\nc"),
         ("a <think>b</think>\nc", "a \nc"),
@@ -208,7 +208,7 @@ fn line_ends_behind_a_tag_alone_on_its_line_go_with_it() {
         ("<think>a</think>\n  b", "  b"),
     ] {
         for step in [text.len(), 1, 2, 3] {
-            assert_eq!(in_steps(text, step).0, said, "{text:?} in steps of {step}");
+            assert_eq!(in_steps(text, step).0, answer, "{text:?} in steps of {step}");
         }
     }
 }

@@ -43,7 +43,7 @@ fn walk(so_far: &TurnWalk<'_>, length: usize, seen: &mut SequenceCounts) {
         let Some(class) = outcome else {
             seen.ended_well += 1;
             seen.most_calls = seen.most_calls.max(next.n_calls);
-            seen.sequences += behind(length + 1);
+            seen.sequences += continued(length + 1);
             continue;
         };
         let remedy = next.ledger.decide(&failure(class, None), &next.situation);
@@ -56,7 +56,7 @@ fn walk(so_far: &TurnWalk<'_>, length: usize, seen: &mut SequenceCounts) {
                     let mut after = next.ledger.clone();
                     assert_eq!(after.decide(&failure(class, None), &next.situation), Surface);
                 }
-                seen.sequences += behind(length + 1);
+                seen.sequences += continued(length + 1);
                 continue;
             }
             EscalateOutput { max_tokens } => {
@@ -80,7 +80,7 @@ fn walk(so_far: &TurnWalk<'_>, length: usize, seen: &mut SequenceCounts) {
 }
 
 /// Sequences that begin with one of this length and are longer.
-fn behind(length: usize) -> usize {
+fn continued(length: usize) -> usize {
     (length + 1..=LENGTH).map(|it| 6usize.pow((it - length) as u32)).sum()
 }
 

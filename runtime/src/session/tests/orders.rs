@@ -69,7 +69,7 @@ fn lost_lines_end_the_run_at_once_and_are_written_again_with_its_end() {
         ticket: 4,
         sync: false,
         is_awaited: true,
-        said: Vec::new(),
+        updates: Vec::new(),
     };
     world.input(SessionInput::Append { key, append: Box::new(append) });
     let Some(Owed::Written(ticket)) = world.owed.pop() else { panic!("nothing was written") };

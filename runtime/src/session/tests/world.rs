@@ -367,6 +367,6 @@ fn append(is_awaited: bool) -> Append {
         ticket: 1,
         sync: false,
         is_awaited,
-        said: Vec::new(),
+        updates: Vec::new(),
     }
 }

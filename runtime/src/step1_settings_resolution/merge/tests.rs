@@ -278,12 +278,12 @@ fn hooks_are_switched_off_as_the_strongest_layer_says_and_those_of_the_organisat
         (vec![(Scope::Policy, json!(false)), (Scope::CliArg, json!(true))], Vec::new()),
         (vec![(Scope::User, json!("yes"))], Vec::new()),
     ];
-    for (said, off) in cases {
+    for (written, off) in cases {
         let texts: Vec<(Scope, String)> = all
             .into_iter()
             .map(|scope| {
                 let mut text = json!({ "hooks": hook(scope) });
-                if let Some((_, value)) = said.iter().find(|it| it.0 == scope) {
+                if let Some((_, value)) = written.iter().find(|it| it.0 == scope) {
                     text["disableAllHooks"] = value.clone();
                 }
                 (scope, text.to_string())
@@ -296,7 +296,7 @@ fn hooks_are_switched_off_as_the_strongest_layer_says_and_those_of_the_organisat
         found.sort();
         let mut expected: Vec<Scope> = all.into_iter().filter(|it| !off.contains(it)).collect();
         expected.sort();
-        assert_eq!(found, expected, "{said:?}");
+        assert_eq!(found, expected, "{written:?}");
     }
 }
 
@@ -312,18 +312,18 @@ fn reasoning_and_effort_are_said_by_either_name() {
             merge(&[LayerText { scope: Scope::User, source: "u".into(), text: text.into() }]);
         (resolved.settings.parameters, resolved.warnings.len())
     };
-    let (said, _) = parameters(r#"{"alwaysThinkingEnabled":true,"effortLevel":"xhigh"}"#);
+    let (written, _) = parameters(r#"{"alwaysThinkingEnabled":true,"effortLevel":"xhigh"}"#);
     let thinking = Some(Thinking::Adaptive { display: None });
     let effort = Some(Effort::Xhigh);
-    assert_eq!(said, Parameters { thinking, effort, ..Parameters::default() });
-    let (said, n_warnings) = parameters(
+    assert_eq!(written, Parameters { thinking, effort, ..Parameters::default() });
+    let (written, n_warnings) = parameters(
         r#"{"alwaysThinkingEnabled":false,"effortLevel":"loud","ennead":{"thinking":{"type":"enabled",
            "budgetTokens":2048},"temperature":0.5,"topK":"many","stopSequences":["x"],"betas":["b"]}}"#,
     );
     let thinking = Some(Thinking::Enabled { budget_tokens: 2_048, display: None });
-    assert_eq!((said.thinking, said.effort, said.top_k), (thinking, None, None));
-    assert_eq!((said.stop_sequences, said.betas), (vec!["x".into()], vec!["b".into()]));
-    assert_eq!(said.temperature.unwrap().to_string(), "0.5");
+    assert_eq!((written.thinking, written.effort, written.top_k), (thinking, None, None));
+    assert_eq!((written.stop_sequences, written.betas), (vec!["x".into()], vec!["b".into()]));
+    assert_eq!(written.temperature.unwrap().to_string(), "0.5");
     assert_eq!(n_warnings, 2);
     assert_eq!(parameters("{}"), (Parameters::default(), 0));
 }

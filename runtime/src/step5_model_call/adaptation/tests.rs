@@ -90,14 +90,14 @@ fn adaptive_becomes_a_budget_below_the_ceiling_where_there_is_nothing_else() {
 // REQ: MDL-8
 #[test]
 fn task_budget_stands_beside_the_effort_and_names_its_beta_once() {
-    let told = json!({"task_budget": {"type": "tokens", "total": 64_000}});
-    let sent = json!({"output_config": told});
+    let budget = json!({"task_budget": {"type": "tokens", "total": 64_000}});
+    let sent = json!({"output_config": budget});
     check("claude-opus-4-8", json!({"task_budget": 64_000}), sent, &[]);
     let both = json!({"task_budget": 5, "effort": "low"});
-    let told = json!({"effort": "low", "task_budget": {"type": "tokens", "total": 5}});
-    check("claude-opus-4-8", both, json!({"output_config": told}), &[]);
-    let header = |said: Value| {
-        let parameters: Parameters = serde_json::from_value(said).unwrap();
+    let budget = json!({"effort": "low", "task_budget": {"type": "tokens", "total": 5}});
+    check("claude-opus-4-8", both, json!({"output_config": budget}), &[]);
+    let header = |value: Value| {
+        let parameters: Parameters = serde_json::from_value(value).unwrap();
         (parameters.beta_header().map(|it| it.to_string()), parameters.quoted_betas())
     };
     let own = "task-budgets-2026-03-13";

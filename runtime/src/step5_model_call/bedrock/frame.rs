@@ -71,8 +71,8 @@ impl Frames {
         let mut read = Ok(());
         while let Some(length) = whole_length(rest).transpose() {
             read = length.and_then(|length| {
-                let (frame, behind) = rest.split_at_checked(length).ok_or(FrameError::Length)?;
-                rest = behind;
+                let (frame, after) = rest.split_at_checked(length).ok_or(FrameError::Length)?;
+                rest = after;
                 take(parse(frame)?)
             });
             if read.is_err() {

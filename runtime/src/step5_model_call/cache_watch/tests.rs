@@ -67,7 +67,7 @@ fn case() -> Case {
     }
 }
 
-fn told(case: Case) -> Option<PromptCacheEvent> {
+fn event(case: Case) -> Option<PromptCacheEvent> {
     let mut watch = CacheWatch::default();
     let mut chain = PrefixChain::default();
     let mut ask = |watch: &mut CacheWatch, head: RequestHead, texts: &[&str]| {
@@ -97,7 +97,7 @@ fn check(case: Case, unexpected: bool, reason: DropReason, at: Option<&str>) {
         current: case.usage.cache_read_input_tokens,
         token_drop: 10_000 - case.usage.cache_read_input_tokens,
     };
-    assert_eq!(told(case), Some(expected));
+    assert_eq!(event(case), Some(expected));
 }
 
 // REQ: CTX-7
@@ -151,15 +151,15 @@ fn time_and_minimum_explain_a_drop_only_when_nothing_differs() {
     let chain = PrefixChain::default();
     for (minutes, reason) in [(0, None), (30, Some(ServerSide)), (30 + 61, Some(Expired))] {
         watch.sent(&head, &view.clone().into(), &chain);
-        let told = watch.answered(&usage(0, 5_000), Timestamp(minutes * MINUTE), 0, 0);
-        assert_eq!(told.map(|it| it.reason), reason);
+        let event = watch.answered(&usage(0, 5_000), Timestamp(minutes * MINUTE), 0, 0);
+        assert_eq!(event.map(|it| it.reason), reason);
     }
 }
 
 // REQ: CTX-7
 #[test]
 fn little_that_is_missing_is_no_drop() {
-    let told_of = |read| told(Case { usage: usage(read, 0), ..case() }).map(|it| it.token_drop);
+    let told_of = |read| event(Case { usage: usage(read, 0), ..case() }).map(|it| it.token_drop);
     // Five in a hundred of 10,000 would be 500; less than 1,024 are not reported.
     assert_eq!(told_of(10_000), None);
     assert_eq!(told_of(8_977), None);

@@ -128,6 +128,6 @@ fn budget_is_left_out_of_a_loop_that_another_model_began() {
     assert!(thinks(std::slice::from_ref(&ask)));
     assert!(thinks(&[ask.clone(), begun, results.clone()]));
     assert!(!thinks(&[ask.clone(), foreign.clone(), results.clone()]));
-    let said = (Role::Assistant, vec![Block::text("done")]);
-    assert!(thinks(&[ask.clone(), foreign, results, said, ask]));
+    let answer = (Role::Assistant, vec![Block::text("done")]);
+    assert!(thinks(&[ask.clone(), foreign, results, answer, ask]));
 }

@@ -160,8 +160,11 @@ fn errors_in_a_stream_have_the_same_classes() {
     assert_eq!(class("billing_error"), Billing);
     assert_eq!(class("invalid_request_error"), InvalidRequest);
     assert_eq!(class_of_error("api_error", "", StreamPhase::Idle), Network);
-    let said = "prompt is too long: 2 tokens > 1 maximum";
-    assert_eq!(class_of_error("invalid_request_error", said, StreamPhase::Idle), ContextOverflow);
+    let too_long = "prompt is too long: 2 tokens > 1 maximum";
+    assert_eq!(
+        class_of_error("invalid_request_error", too_long, StreamPhase::Idle),
+        ContextOverflow
+    );
 }
 
 #[test]
@@ -173,10 +176,16 @@ fn long_bodies_are_cut_for_people() {
 }
 
 #[track_caller]
-fn check_said(status: u16, headers: &[(&str, &str)], body: &str, class: FailureClass, said: &str) {
+fn check_said(
+    status: u16,
+    headers: &[(&str, &str)],
+    body: &str,
+    class: FailureClass,
+    too_long: &str,
+) {
     let headers = header_map(headers);
     let failure = from_response(BASE, status, &headers, body.as_bytes(), NOW);
-    assert_eq!((failure.class, &*failure.message), (class, said));
+    assert_eq!((failure.class, &*failure.message), (class, too_long));
 }
 
 // REQ: MDL-10
@@ -207,8 +216,8 @@ fn errors_of_bedrock_and_vertex_have_the_same_classes() {
     check_said(429, &amazon("ThrottlingException:http://i"), message, RateLimit, "m");
     check_said(400, &amazon("ValidationException"), message, InvalidRequest, "m");
     let long = r#"{"message":"Input is too long for requested model."}"#;
-    let said = "Input is too long for requested model.";
-    check_said(400, &amazon("ValidationException"), long, ContextOverflow, said);
+    let too_long = "Input is too long for requested model.";
+    check_said(400, &amazon("ValidationException"), long, ContextOverflow, too_long);
     check_said(403, &amazon("AccessDeniedException"), r#"{"Message":"no"}"#, Auth, "no");
     check_said(404, &amazon("ResourceNotFoundException"), message, InvalidRequest, "m");
     check_said(408, &amazon("ModelTimeoutException"), message, Network, "m");
@@ -312,15 +321,15 @@ fn failure_names_address_and_status_without_secrets_and_control_sequences() {
     let format = crate::step5_model_call::wire_format::WireFormat::OpenAiChat;
     let url = "https://user:pass@host:8443/v1/chat/completions?key=secret#x";
     let body = "<html>\u{1b}[2J\nno such page</html>";
-    let said = |status| {
+    let too_long = |status| {
         let failure = format.read_refusal(url, status, &HeaderMap::new(), body.as_bytes(), NOW);
         assert_eq!(failure.status, Some(status));
         failure.message
     };
     let expected = "<html> no such page</html>";
     let at = "https://host:8443/v1/chat/completions";
-    assert_eq!(said(404), format!("{at}: HTTP 404: {expected}"));
-    assert_eq!(said(503), format!("{at}: HTTP 503: {expected}"));
+    assert_eq!(too_long(404), format!("{at}: HTTP 404: {expected}"));
+    assert_eq!(too_long(503), format!("{at}: HTTP 503: {expected}"));
     let broken = TransportError::Broken { why: "reset".into() };
     let failure = named("http://host", from_transport(&broken, String::new()));
     assert_eq!(failure.message, "http://host: the connection broke: reset");

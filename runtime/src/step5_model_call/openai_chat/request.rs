@@ -107,17 +107,17 @@ fn answer(message: &ViewMessage) -> String {
 }
 
 fn user(message: &ViewMessage) -> String {
-    let said = UserMessage::of(message);
+    let user_message = UserMessage::of(message);
     let result = |(id, text): &(&str, std::borrow::Cow<'_, str>)| {
         let id = sent_id(id, MAX_ID_CHARS);
         format!(r#"{{"role":"tool","tool_call_id":{id},"content":{}}}"#, quote(text))
     };
-    let mut messages: Vec<String> = said.results.iter().map(result).collect();
-    if !said.parts.is_empty() {
+    let mut messages: Vec<String> = user_message.results.iter().map(result).collect();
+    if !user_message.parts.is_empty() {
         // A list only where it is needed: not every server takes one.
-        let content = match said.only_text() {
+        let content = match user_message.only_text() {
             Some(text) => quote(&text),
-            None => format!("[{}]", joined(said.parts.iter().map(part))),
+            None => format!("[{}]", joined(user_message.parts.iter().map(part))),
         };
         messages.push(format!(r#"{{"role":"user","content":{content}}}"#));
     }

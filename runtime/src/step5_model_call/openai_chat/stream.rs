@@ -87,8 +87,8 @@ impl Chat {
             progress.take_usage(usage, out);
         }
         let shared = |text: Option<WireText<'_>>| text.map(|it| Arc::from(it.0.as_ref()));
-        let name = |known: &Arc<str>, said: Option<WireText<'_>>| {
-            if known.is_empty() { shared(said).unwrap_or_default() } else { Arc::clone(known) }
+        let name = |known: &Arc<str>, given: Option<WireText<'_>>| {
+            if known.is_empty() { shared(given).unwrap_or_default() } else { Arc::clone(known) }
         };
         self.id = name(&self.id, chunk.id);
         self.model = name(&self.model, chunk.model);

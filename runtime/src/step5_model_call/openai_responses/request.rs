@@ -122,14 +122,14 @@ fn item(block: &Block) -> Option<String> {
 }
 
 fn user(message: &ViewMessage) -> String {
-    let said = UserMessage::of(message);
+    let user_message = UserMessage::of(message);
     let result = |(id, text): &(&str, std::borrow::Cow<'_, str>)| {
         let id = sent_id(id, MAX_ID_CHARS);
         format!(r#"{{"type":"function_call_output","call_id":{id},"output":{}}}"#, quote(text))
     };
-    let mut items: Vec<String> = said.results.iter().map(result).collect();
-    if !said.parts.is_empty() {
-        let content = joined(said.parts.iter().map(part));
+    let mut items: Vec<String> = user_message.results.iter().map(result).collect();
+    if !user_message.parts.is_empty() {
+        let content = joined(user_message.parts.iter().map(part));
         items.push(format!(r#"{{"type":"message","role":"user","content":[{content}]}}"#));
     }
     joined(items)

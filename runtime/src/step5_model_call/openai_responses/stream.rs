@@ -162,7 +162,7 @@ impl Responses {
     pub(super) fn conclude(
         &mut self,
         raw: &str,
-        said: &str,
+        event_status: &str,
         progress: &mut ReadProgress,
         out: &mut DeltaBatch<'_>,
     ) -> Result<(), Broken> {
@@ -172,7 +172,7 @@ impl Responses {
         if let Some(usage) = response.usage() {
             progress.take_usage(usage, out);
         }
-        let status = response.status.as_ref().map_or(said, |it| it.0.as_ref());
+        let status = response.status.as_ref().map_or(event_status, |it| it.0.as_ref());
         self.stop_reason = match status {
             "completed" => None,
             "incomplete" => Some(match response.reason().as_ref().map_or("", |it| it.0.as_ref()) {

@@ -137,11 +137,11 @@ impl CallIds {
         Self { request, given: BTreeSet::new(), n: 0 }
     }
 
-    pub(crate) fn next(&mut self, said: Option<&str>) -> ToolUseId {
+    pub(crate) fn next(&mut self, given_id: Option<&str>) -> ToolUseId {
         let n = self.n;
         self.n += 1;
-        let said = said.filter(|it| is_reliable(it) && !self.given.contains(*it));
-        let id = said.map_or_else(|| ToolUseId::made_up(self.request, n), ToolUseId::from);
+        let given_id = given_id.filter(|it| is_reliable(it) && !self.given.contains(*it));
+        let id = given_id.map_or_else(|| ToolUseId::made_up(self.request, n), ToolUseId::from);
         self.given.insert(id.as_str().to_owned());
         id
     }
@@ -163,7 +163,7 @@ mod tests {
     #[test]
     fn ids_that_may_come_again_are_replaced() {
         let mut ids = CallIds::new(Digest::of(b"request"));
-        let mut next = |said| ids.next(said).as_str().to_owned();
+        let mut next = |given_id| ids.next(given_id).as_str().to_owned();
         assert_eq!(next(Some("call_a1B2c3")), "call_a1B2c3");
         let twice = next(Some("call_a1B2c3"));
         let made = [None, Some(""), Some("call_0"), Some("12"), Some("functions.Read:0")].map(next);

@@ -91,7 +91,7 @@ pub(crate) struct UserMessage<'a> {
 impl<'a> UserMessage<'a> {
     pub(crate) fn of(message: &'a ViewMessage) -> Self {
         let mut this = Self::default();
-        let mut said = Vec::new();
+        let mut own_texts = Vec::new();
         for block in &message.blocks {
             match block.kind() {
                 BlockKind::ToolResult { id, text, is_error } => {
@@ -103,12 +103,12 @@ impl<'a> UserMessage<'a> {
                     this.results.push((id.as_str(), text));
                     this.media_of_result(id.as_str(), block);
                 }
-                BlockKind::Text(text) => said.push(UserPart::Text(Cow::Borrowed(text))),
+                BlockKind::Text(text) => own_texts.push(UserPart::Text(Cow::Borrowed(text))),
                 BlockKind::Opaque { kind } => {
                     let value = json_of(block);
                     let stub =
                         || UserPart::Text(format!("[a block of type {kind} is left out]").into());
-                    said.push(media(&value).unwrap_or_else(stub));
+                    own_texts.push(media(&value).unwrap_or_else(stub));
                 }
                 // Never in a message of the user.
                 BlockKind::Thinking { .. }
@@ -118,7 +118,7 @@ impl<'a> UserMessage<'a> {
                 | BlockKind::Error(_) => {}
             }
         }
-        this.parts.append(&mut said);
+        this.parts.append(&mut own_texts);
         this
     }
 

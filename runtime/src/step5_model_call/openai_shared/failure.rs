@@ -70,8 +70,8 @@ impl ErrorFields {
             list => list[0]["msg"].as_str().map_or_else(|| list.to_string(), str::to_owned),
         };
         let message = Some(word("message")).filter(|it| !it.is_empty()).unwrap_or(detail);
-        let said = Self { kind: word("type"), code: word("code"), param: word("param"), message };
-        (said != Self::default()).then_some(said)
+        let fields = Self { kind: word("type"), code: word("code"), param: word("param"), message };
+        (fields != Self::default()).then_some(fields)
     }
 
     /// The name for it: the code, if it is a word, else the type.
@@ -152,37 +152,37 @@ pub(crate) fn from_response(
     now: Timestamp,
 ) -> ModelFailure {
     let text = String::from_utf8_lossy(body);
-    let said =
+    let fields =
         serde_json::from_str(&text).ok().and_then(|it| ErrorFields::read(&it)).unwrap_or_default();
-    let class = class_of_status(status, &said);
-    let wait = || reset_of_limit(headers, now).or_else(|| wait_in_words(&said.message));
+    let class = class_of_status(status, &fields);
+    let wait = || reset_of_limit(headers, now).or_else(|| wait_in_words(&fields.message));
     let retry_after_ms =
         is_retryable(class).then(|| retry_after(headers, now).or_else(wait)).flatten();
     let class = or_quota(class, retry_after_ms);
-    let message = if said.message.is_empty() { shown(title(&text)) } else { said.message };
+    let message = if fields.message.is_empty() { shown(title(&text)) } else { fields.message };
     let partial_text = String::new();
     ModelFailure { class, status: Some(status), message, retry_after_ms, partial_text }
 }
 
 /// What an error object inside a stream or inside an answer with status 200 means.
 pub(crate) fn from_object(error: &Value, phase: StreamPhase) -> Broken {
-    let said = ErrorFields::read(error).unwrap_or_default();
+    let fields = ErrorFields::read(error).unwrap_or_default();
     // Some servers write a status where the code belongs.
-    let status = said.code.parse().ok().filter(|it| (400..600).contains(it));
+    let status = fields.code.parse().ok().filter(|it| (400..600).contains(it));
     let class = match status {
-        Some(status) => class_of_status(status, &said),
-        None => said.class().unwrap_or(FailureClass::Network),
+        Some(status) => class_of_status(status, &fields),
+        None => fields.class().unwrap_or(FailureClass::Network),
     };
     let class = match class {
         FailureClass::Network if phase != StreamPhase::Idle => FailureClass::StreamBroken,
         class => class,
     };
-    let code = said.name().to_owned();
-    Broken { class, code, message: said.message, is_ours: false }
+    let code = fields.name().to_owned();
+    Broken { class, code, message: fields.message, is_ours: false }
 }
 
-fn class_of_status(status: u16, said: &ErrorFields) -> FailureClass {
-    let named = said.class();
+fn class_of_status(status: u16, fields: &ErrorFields) -> FailureClass {
+    let named = fields.class();
     match status {
         402 => FailureClass::Billing,
         _ if named == Some(FailureClass::Billing) => FailureClass::Billing,

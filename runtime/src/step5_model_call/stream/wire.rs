@@ -122,9 +122,9 @@ impl Addition<'_> {
 /// Why a model refused, in words, if the details say anything that can be read.
 pub(crate) fn refusal_of(details: Option<&RawValue>) -> Option<Arc<str>> {
     let details: StopDetails<'_> = serde_json::from_str(details?.get()).ok()?;
-    let said = [details.category, details.explanation].into_iter().flatten();
-    let said: Vec<_> = said.map(|it| it.0).filter(|it| !it.is_empty()).collect();
-    (!said.is_empty()).then(|| said.join(": ").into())
+    let reasons = [details.category, details.explanation].into_iter().flatten();
+    let reasons: Vec<_> = reasons.map(|it| it.0).filter(|it| !it.is_empty()).collect();
+    (!reasons.is_empty()).then(|| reasons.join(": ").into())
 }
 
 #[derive(Deserialize)]
@@ -225,8 +225,8 @@ impl ReportedUsage {
             later.cache_read_input_tokens.or(self.cache_read_input_tokens);
         self.output_tokens = later.output_tokens.or(self.output_tokens);
         self.output_tokens_details = later.output_tokens_details.or(self.output_tokens_details);
-        let (known, said) = (self.server_tool_use, later.server_tool_use);
-        self.server_tool_use = said.map(|it| it.over(known.unwrap_or_default())).or(known);
+        let (known, reasons) = (self.server_tool_use, later.server_tool_use);
+        self.server_tool_use = reasons.map(|it| it.over(known.unwrap_or_default())).or(known);
     }
 
     pub(crate) fn usage(&self) -> Usage {

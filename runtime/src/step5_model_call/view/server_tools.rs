@@ -126,8 +126,8 @@ fn standing(
     }
     // A call without result is one that the provider is still to continue.
     for call in calls.into_values() {
-        let behind = messages.get(call.0 + 1..).unwrap_or_default();
-        if behind.len() <= 1 && only_results(call.0, messages.len()) {
+        let after = messages.get(call.0 + 1..).unwrap_or_default();
+        if after.len() <= 1 && only_results(call.0, messages.len()) {
             stand.insert(call);
         }
     }
@@ -143,10 +143,10 @@ pub(super) fn as_text(block: &Block) -> Block {
     let text = match (field("type"), value.get("input")) {
         (_, Some(input)) => format!("[the provider ran {} with {input}]", field("name")),
         (kind, None) => {
-            let mut said = Vec::new();
-            collect(value.get("content").unwrap_or(&Value::Null), &mut said);
-            let said: String = said.join("\n").chars().take(MAX_TEXT_CHARS).collect();
-            format!("[{kind}]\n{said}")
+            let mut texts = Vec::new();
+            collect(value.get("content").unwrap_or(&Value::Null), &mut texts);
+            let texts: String = texts.join("\n").chars().take(MAX_TEXT_CHARS).collect();
+            format!("[{kind}]\n{texts}")
         }
     };
     Block::text(text.trim_end())

@@ -319,7 +319,7 @@ fn last_prints_number(list: &List) -> bool {
     }
 }
 
-/// Whether it stands between two operands of a test.
+/// Whether it is between two operands of a test.
 fn compares(text: &str) -> bool {
     matches!(
         text,
@@ -339,7 +339,7 @@ fn compares(text: &str) -> bool {
     )
 }
 
-/// Whether it stands in front of the operand of a test, and evaluates no name.
+/// Whether it is in front of the operand of a test, and evaluates no name.
 fn is_unary(text: &str) -> bool {
     let letter = text.strip_prefix('-').filter(|it| it.len() == 1);
     letter.is_some_and(|it| "abcdefghknoprstuwxzGLNOS".contains(it))

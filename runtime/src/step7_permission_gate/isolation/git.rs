@@ -36,11 +36,11 @@ pub(super) fn pointed(operands: &[Word]) -> Option<GitLocations<'_>> {
                 None => options.next()?.clone(),
             }),
             "-c" | "--config-env" => {
-                let (said, word) = match value {
+                let (shown, word) = match value {
                     Some(_) => (&option.text[name.len() + 1..], option),
                     None => options.next().map(|it| (it.text.as_str(), it))?,
                 };
-                let (key, value) = said.split_once('=').unwrap_or((said, ""));
+                let (key, value) = shown.split_once('=').unwrap_or((shown, ""));
                 if key.eq_ignore_ascii_case(SETTING) {
                     found.others.push(if name == "-c" {
                         part_of(word, value)

@@ -48,7 +48,7 @@ pub(super) fn record(turn: u32, what: RecordKind) -> Line {
     Line::Harness(Box::new(Record { at: Timestamp(7), run: Some("r1".into()), turn, what }))
 }
 
-pub(super) fn said(message: Message) -> Line {
+pub(super) fn conversation(message: Message) -> Line {
     let is_answer = message.kind == MessageKind::Answer;
     let source = (message.kind == MessageKind::ToolResults).then(|| EntryId::from("a1"));
     Line::Conversation(Box::new(ConversationLine {
@@ -68,20 +68,20 @@ pub(super) fn said(message: Message) -> Line {
 
 pub(super) fn result(id: &str, call: &str, is_error: bool) -> Line {
     let block = Block::tool_result(&call.into(), "text", is_error);
-    said(Message::user(id.into(), MessageKind::ToolResults, vec![block]))
+    conversation(Message::user(id.into(), MessageKind::ToolResults, vec![block]))
 }
 
 pub(super) fn compaction(n: u32) -> [Line; 2] {
     let id: EntryId = format!("boundary{n}").into();
     let mut boundary =
-        said(Message { blocks: Vec::new(), ..Message::mark(id, Block::stop_request()) });
+        conversation(Message { blocks: Vec::new(), ..Message::mark(id, Block::stop_request()) });
     if let Line::Conversation(line) = &mut boundary {
         line.boundary =
             Some(Boundary { trigger: "reactive", pre_tokens: Tokens(9), preserved: None });
     }
     let id: EntryId = format!("summary{n}").into();
     let summary = Message::user(id, MessageKind::CompactSummary, vec![Block::text("so far")]);
-    [boundary, said(summary)]
+    [boundary, conversation(summary)]
 }
 
 pub(super) fn attempt(turn: u32, attempt: u32, cause: Option<&str>) -> Line {
@@ -187,7 +187,7 @@ pub(super) fn good() -> Vec<Line> {
     let (prompt, origin) = ("p1".into(), "test".into());
     let nothing = || StepDetail::Nothing { nothing: "no calls".into() };
     let mut lines = vec![
-        said(Message::prompt("p1".into(), "go")),
+        conversation(Message::prompt("p1".into(), "go")),
         record(
             0,
             RecordKind::RunStart {
@@ -208,7 +208,7 @@ pub(super) fn good() -> Vec<Line> {
     lines.extend([
         attempt(1, 1, None),
         attempt(1, 2, Some("overloaded")),
-        said(Message::answer("a1".into(), "m1", vec![tool_use("t1"), tool_use("t2")])),
+        conversation(Message::answer("a1".into(), "m1", vec![tool_use("t1"), tool_use("t2")])),
         model(1, 2),
         step(1, 6, StepDetail::Dispatch { calls: 2, refused: 0 }),
         permission("t1", true),
@@ -225,7 +225,7 @@ pub(super) fn good() -> Vec<Line> {
     lines.extend(first_steps(2));
     lines.extend([
         attempt(2, 1, None),
-        said(Message::answer("a2".into(), "m2", vec![Block::text("done")])),
+        conversation(Message::answer("a2".into(), "m2", vec![Block::text("done")])),
         model(2, 1),
         step(2, 6, nothing()),
         step(2, 7, nothing()),

@@ -30,15 +30,16 @@ pub struct Forked {
 pub(super) struct Before {
     pub(super) forked: Forked,
     pub(super) ids: Vec<EntryId>,
-    pub(super) said: Vec<Arc<Message>>,
+    pub(super) messages: Vec<Arc<Message>>,
 }
 
 impl Before {
     /// Calls that have no result in these lines.
     pub(super) fn open_calls(&self) -> BTreeSet<ToolUseId> {
-        let asked = self.said.iter().flat_map(|it| it.tool_uses().map(|(id, ..)| id.clone()));
+        let asked = self.messages.iter().flat_map(|it| it.tool_uses().map(|(id, ..)| id.clone()));
         let mut open: BTreeSet<ToolUseId> = asked.collect();
-        for (id, ..) in self.said.iter().flat_map(|it| &it.blocks).filter_map(Block::as_tool_result)
+        for (id, ..) in
+            self.messages.iter().flat_map(|it| &it.blocks).filter_map(Block::as_tool_result)
         {
             open.remove(id);
         }
@@ -79,7 +80,7 @@ pub(super) fn take(text: &str, entry: &Entry, before: &mut Before) -> Result<boo
         Entry::Conversation { line, .. } => {
             before.ids.push(line.message.id.clone());
             if line.boundary.is_none() {
-                before.said.push(Arc::clone(&line.message));
+                before.messages.push(Arc::clone(&line.message));
             }
         }
         Entry::Other { id: Some(id), .. } => before.ids.push(id.clone()),

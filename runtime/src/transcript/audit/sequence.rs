@@ -55,7 +55,7 @@ pub(super) fn check(
         evidence,
         open_before: before.open_calls(),
         stop: StopState::default(),
-        has_said: !before.said.is_empty(),
+        has_said: !before.messages.is_empty(),
         ids: BTreeMap::new(),
         run: None,
         last_answer: None,
@@ -69,7 +69,7 @@ pub(super) fn check(
             return Err(Violation { line: 1, what: ViolationKind::DoubledId { id } });
         }
     }
-    for message in &before.said {
+    for message in &before.messages {
         checker.stop.note(message);
         checker.ids.insert(message.id.clone(), Some(message.role));
     }

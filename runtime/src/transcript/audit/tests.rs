@@ -135,8 +135,8 @@ fn careless_hand_is_found_by_the_chain() {
         it
     });
     check_bytes("foreign_line", 4, |mut it| {
-        let said = r#"{"type":"user","uuid":"x","message":{"role":"user","content":"hi"}}"#;
-        it.insert(3, said.into());
+        let user = r#"{"type":"user","uuid":"x","message":{"role":"user","content":"hi"}}"#;
+        it.insert(3, user.into());
         it
     });
     check_bytes("no_end", 20, |it| it[..20].to_vec());
@@ -146,7 +146,7 @@ fn careless_hand_is_found_by_the_chain() {
 #[test]
 fn line_of_another_transcript_is_not_linked() {
     let mut other = good();
-    other[0] = said(Message::prompt("p1".into(), "something else"));
+    other[0] = conversation(Message::prompt("p1".into(), "something else"));
     let other = String::from_utf8(seal(&other)).unwrap();
     check_bytes("not_linked", 6, |mut it| {
         it[5] = other.lines().nth(5).unwrap().into();
@@ -278,7 +278,7 @@ fn run_has_one_start_and_one_end() {
         }
     });
     check("out_of_place", |it| {
-        it.insert(it.len() - 1, said(Message::prompt("p2".into(), "and then?")));
+        it.insert(it.len() - 1, conversation(Message::prompt("p2".into(), "and then?")));
     });
     check("no_end", |it| drop(it.pop()));
     check("outside_run", |it| drop(it.remove(1)));

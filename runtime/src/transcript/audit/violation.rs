@@ -39,7 +39,7 @@ wrong! {
     /// It is not a line and no `repair` record speaks of it.
     NotALine, "not_a_line", "no transcript line";
     /// An editor put a mark before the first line.
-    ByteOrderMark, "byte_order_mark", "a byte order mark stands before the first line";
+    ByteOrderMark, "byte_order_mark", "a byte order mark is before the first line";
     /// Somebody gave the lines the line ends of another system.
     CrLineEnds { count: u64 }, "cr_line_ends", "{count} lines end with a carriage return alone";
     /// An editor gave the lines the line ends of Windows.
@@ -51,7 +51,7 @@ wrong! {
     /// Of lines that one hash covers one was altered, and its check sum with it.
     AlteredWithSum { to: u64 }, "altered_with_sum", "a line from here to line {to} was altered, its check sum with it";
     /// A line before it is missing, doubled or somewhere else.
-    OutOfSequence { expected: u64, found: u64 }, "out_of_sequence", "line number {found} stands where {expected} should";
+    OutOfSequence { expected: u64, found: u64 }, "out_of_sequence", "line number {found} is where {expected} should be";
     /// It was sealed after another line.
     NotLinked, "not_linked", "the line does not follow the one before it";
     /// A conversation line or record that was not written here.
@@ -65,7 +65,7 @@ wrong! {
     /// The parent is not an earlier line.
     UnknownParent, "unknown_parent", "the parent is no earlier line";
     /// The session begins otherwise than with a prompt.
-    NoPrompt, "no_prompt", "no prompt stands in front";
+    NoPrompt, "no_prompt", "no prompt is in front";
     /// A run inside a run.
     RunInRun, "run_in_run", "a run begins before the last one has ended";
     /// A record of a run outside of it, a second end among them.
@@ -73,17 +73,17 @@ wrong! {
     /// A record that names another run or turn.
     WrongTurn, "wrong_turn", "this belongs to another run or turn";
     /// The step is not the one that comes next.
-    WrongStep { expected: u8, found: u8 }, "wrong_step", "step {found} stands where step {expected} should";
+    WrongStep { expected: u8, found: u8 }, "wrong_step", "step {found} is where step {expected} should be";
     /// The detail is not that of the step.
     WrongDetail, "wrong_detail", "the record does not fit its step";
     /// Something that happens only at another point of a turn.
-    OutOfPlace, "out_of_place", "this cannot stand at this point of a turn";
+    OutOfPlace, "out_of_place", "this cannot be at this point of a turn";
     /// Attempts without a gap, causes for all but the first.
     WrongAttempt, "wrong_attempt", "the model attempts do not follow one another";
     /// The count is not that of the lines.
     WrongCount { of: &'static str, recorded: u64, counted: u64 }, "wrong_count", "{recorded} {of} recorded, {counted} counted";
     /// The shapers ran in another order than cheapest first.
-    ShaperOrder, "shaper_order", "a cheaper shaper stands behind a dearer one";
+    ShaperOrder, "shaper_order", "a cheaper shaper comes after a dearer one";
     /// No answer although the model call succeeded, or the other way round.
     WrongAnswer, "wrong_answer", "answer and model call do not agree";
     /// More than one reactive compaction in a turn.
@@ -107,7 +107,7 @@ wrong! {
     /// A call has no result when its turn ends.
     NoResult { call: ToolUseId }, "no_result", "{call} has no result";
     /// Results in another order than the tool uses.
-    ResultOrder { call: ToolUseId }, "result_order", "the result of {call} stands in front of an earlier one";
+    ResultOrder { call: ToolUseId }, "result_order", "the result of {call} comes before an earlier one";
     /// The stop check says otherwise.
     WrongStop { recorded: String, computed: String }, "wrong_stop", "step 9 says {recorded}, the conversation says {computed}";
     /// The run's end does not follow from its last turn.

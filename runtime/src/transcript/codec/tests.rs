@@ -48,7 +48,7 @@ fn block() -> impl Strategy<Value = Block> {
     ]
 }
 
-fn said(message: Message) -> ConversationLine {
+fn conversation(message: Message) -> ConversationLine {
     ConversationLine {
         at: Timestamp(1_790_000_000_007),
         parent: Some("p".into()),
@@ -62,9 +62,13 @@ fn said(message: Message) -> ConversationLine {
 fn conversation_line() -> impl Strategy<Value = ConversationLine> {
     let blocks = || prop::collection::vec(block(), 1..4);
     prop_oneof![
-        any::<String>().prop_map(|text| said(Message::prompt("u".into(), &text))),
-        blocks().prop_map(|blocks| said(Message::user("u".into(), MessageKind::Meta, blocks))),
-        blocks().prop_map(|blocks| said(Message::user(
+        any::<String>().prop_map(|text| conversation(Message::prompt("u".into(), &text))),
+        blocks().prop_map(|blocks| conversation(Message::user(
+            "u".into(),
+            MessageKind::Meta,
+            blocks
+        ))),
+        blocks().prop_map(|blocks| conversation(Message::user(
             "u".into(),
             MessageKind::CompactSummary,
             blocks
@@ -76,7 +80,7 @@ fn conversation_line() -> impl Strategy<Value = ConversationLine> {
                 stop_reason: "end_turn".into(),
                 usage: Usage { input_tokens: n.into(), output_tokens: 7, ..Usage::default() },
             }),
-            ..said(Message::answer("a".into(), "msg_1", blocks).of_model(match n % 2 {
+            ..conversation(Message::answer("a".into(), "msg_1", blocks).of_model(match n % 2 {
                 1 => "fast",
                 _ => "m",
             }))
@@ -86,21 +90,22 @@ fn conversation_line() -> impl Strategy<Value = ConversationLine> {
                 structured: Some(serde_json::json!({ "stdout": structured }).to_string().into()),
                 source: "a".into(),
             }),
-            ..said(Message::user(
+            ..conversation(Message::user(
                 "u".into(),
                 MessageKind::ToolResults,
                 vec![Block::tool_result(&"t1".into(), &text, false)],
             ))
         }),
-        any::<String>().prop_map(|text| said(Message::mark("s".into(), Block::error(&text)))),
-        Just(said(Message::mark("s".into(), Block::stop_request()))),
+        any::<String>()
+            .prop_map(|text| conversation(Message::mark("s".into(), Block::error(&text)))),
+        Just(conversation(Message::mark("s".into(), Block::stop_request()))),
         any::<bool>().prop_map(|kept| ConversationLine {
             boundary: Some(Boundary {
                 trigger: "reactive",
                 pre_tokens: Tokens(90_000),
                 preserved: kept.then(|| ("h".into(), "t".into())),
             }),
-            ..said(Message {
+            ..conversation(Message {
                 blocks: Vec::new(),
                 ..Message::mark("b".into(), Block::stop_request())
             })
@@ -275,7 +280,7 @@ fn record_is_shortened_and_not_dropped() {
 
 #[test]
 fn conversation_line_has_the_fields_that_readers_look_for_in_order() {
-    let line = Line::Conversation(Box::new(said(Message::prompt("u1".into(), "hello"))));
+    let line = Line::Conversation(Box::new(conversation(Message::prompt("u1".into(), "hello"))));
     let text = String::from_utf8(sealed(&line, false)).unwrap();
     let start = r#"{"type":"user","uuid":"u1","parentUuid":"p","sessionId":"5f1c0000-0000-4000-8000-000000000001","timestamp":"2026-09-21T14:13:20.007Z","cwd":"/home/\"dev\"/app","version":"0.1.0","gitBranch":"main","isSidechain":false,"userType":"external","message":{"role":"user","content":[{"type":"text","text":"hello"}]},"seq":41,"prev":""#;
     assert!(text.starts_with(start), "{text}");
@@ -285,7 +290,7 @@ fn conversation_line_has_the_fields_that_readers_look_for_in_order() {
 fn line_breaks_in_foreign_json_do_not_end_the_line() {
     let block =
         Block::from_wire("{\"type\":\"tool_use\",\"id\":\"t\",\n\"name\":\"X\",\"input\":{\r\n}}");
-    let mut line = said(Message::answer("a".into(), "m", vec![block.unwrap()]));
+    let mut line = conversation(Message::answer("a".into(), "m", vec![block.unwrap()]));
     line.tool_result =
         Some(ToolResultFields { structured: Some("no\njson".into()), source: "a".into() });
     let bytes = sealed(&Line::Conversation(Box::new(line)), false);

@@ -76,7 +76,7 @@ impl Nodes {
     pub(super) fn add_said(
         &mut self,
         line: u64,
-        said: &ConversationLine,
+        entry_line: &ConversationLine,
         message: Arc<Message>,
         lost_link: bool,
         report: &mut Vec<Report>,
@@ -85,18 +85,18 @@ impl Nodes {
         if let Some(first) = self.by_id.get(&id) {
             let same = match &self.nodes[*first].what {
                 ChainLink::Message(first) => *first == message,
-                ChainLink::Boundary { .. } => said.boundary.is_some(),
+                ChainLink::Boundary { .. } => entry_line.boundary.is_some(),
                 ChainLink::Other => false,
             };
             let kind = if same { ReportKind::DuplicateId } else { ReportKind::DuplicateIdConflict };
             report.push(Report::at(kind, line));
             return;
         }
-        let what = match &said.boundary {
+        let what = match &entry_line.boundary {
             Some(boundary) => ChainLink::Boundary { preserved: boundary.preserved.clone() },
             None => ChainLink::Message(message),
         };
-        self.add(ChainNode { id, line, parent: said.parent.clone(), lost_link, what });
+        self.add(ChainNode { id, line, parent: entry_line.parent.clone(), lost_link, what });
     }
 
     pub(super) fn add_other(&mut self, id: EntryId, parent: Option<EntryId>) {
@@ -153,18 +153,18 @@ impl Nodes {
             taken.iter().copied().chain(leaf..self.nodes.len()).collect();
         let chosen = self.adopt_answers(chosen, &mut taken, report);
         let adopted = self.adopt_results(&chosen, &taken, report);
-        let mut behind: BTreeMap<usize, Vec<&Adopted>> = BTreeMap::new();
+        let mut after: BTreeMap<usize, Vec<&Adopted>> = BTreeMap::new();
         for it in &adopted {
-            behind.entry(it.behind).or_default().push(it);
+            after.entry(it.after).or_default().push(it);
         }
         let mut messages: Messages = Vec::new();
         for at in &chosen {
             messages.extend(self.nodes[*at].message().cloned());
-            messages.extend(behind.get(at).into_iter().flatten().map(|it| it.results()));
+            messages.extend(after.get(at).into_iter().flatten().map(|it| it.results()));
         }
         // What was noted after the newest message has nothing that names it yet.
-        let behind = self.nodes[leaf + 1..].iter().filter_map(ChainNode::message).cloned();
-        messages.extend(behind);
+        let after = self.nodes[leaf + 1..].iter().filter_map(ChainNode::message).cloned();
+        messages.extend(after);
         taken.extend(visited);
         taken.extend(adopted.iter().map(|it| it.at));
         self.report_forks(&taken, oldest, report);
@@ -310,10 +310,10 @@ impl Nodes {
             chosen.iter().filter_map(|at| Some((api_id(*at)?, *at))).collect();
         let mut pieces: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
         for at in 0..self.nodes.len() {
-            if let Some(behind) = api_id(at).and_then(|id| last.get(&id))
+            if let Some(after) = api_id(at).and_then(|id| last.get(&id))
                 && taken.insert(at)
             {
-                pieces.entry(*behind).or_default().push(at);
+                pieces.entry(*after).or_default().push(at);
                 report.push(Report::at(ReportKind::AdoptedAnswer, self.nodes[at].line));
             }
         }
@@ -360,11 +360,11 @@ impl Nodes {
                 calls.get(id).is_some_and(|of| stretch[*of] == stretch[at])
                     && !answered.contains(id)
             };
-            let Some(behind) = node.results().find(open).and_then(|id| calls.get(id)) else {
+            let Some(after) = node.results().find(open).and_then(|id| calls.get(id)) else {
                 continue;
             };
             answered.extend(node.results());
-            adopted.push(Adopted { at, behind: *behind, message: message.clone() });
+            adopted.push(Adopted { at, after: *after, message: message.clone() });
             report.push(Report::at(ReportKind::AdoptedResult, node.line));
         }
         adopted

@@ -19,9 +19,9 @@ fn end_of(file: &FileLines<'_>, load_as: LoadAs, until: &EntryId) -> Option<usiz
     let mut found = None;
     for line in file.iter() {
         match line.read.as_ref().map(|it| &it.entry) {
-            Some(Entry::Conversation { line: said, sidechain, .. }) => {
+            Some(Entry::Conversation { line: conversation, sidechain, .. }) => {
                 let is_ours = *sidechain == (load_as == LoadAs::Sidechain);
-                if is_ours && found.is_none() && said.message.id == *until {
+                if is_ours && found.is_none() && conversation.message.id == *until {
                     let end = line.offset + line.bytes.len() + usize::from(line.is_terminated);
                     found = Some(end);
                 }
@@ -52,8 +52,8 @@ mod tests {
         let bytes = random(seed).bytes();
         let all = load(&bytes, LoadAs::Session).recorded;
         // Each is a load of its own.
-        let said = all.iter().filter(|it| it.role != Role::System);
-        for message in said.step_by(1 + all.len() / 8) {
+        let conversation = all.iter().filter(|it| it.role != Role::System);
+        for message in conversation.step_by(1 + all.len() / 8) {
             let cut = load_until(&bytes, LoadAs::Session, &message.id).unwrap();
             assert_eq!(cut.last.as_ref(), Some(&message.id));
             let at = match message.kind {

@@ -83,20 +83,21 @@ impl Loader {
                     self.base = None;
                 }
             }
-            Entry::Conversation { line: said, sidechain, bad_blocks } => {
+            Entry::Conversation { line: conversation, sidechain, bad_blocks } => {
                 if *bad_blocks != 0 {
                     report.push(Report::counted(ReportKind::BadBlock, number, *bad_blocks));
                 }
                 if is_ours(*sidechain) {
-                    self.used.add_message(said);
-                    self.tasks.note(said);
-                    self.skills.note(said);
-                    let message = doubted(&said.message, seal);
+                    self.used.add_message(conversation);
+                    self.tasks.note(conversation);
+                    self.skills.note(conversation);
+                    let message = doubted(&conversation.message, seal);
                     // The writer links every line but the first and those after a compaction.
                     let is_altered = seal.is_some_and(|it| !it.intact);
-                    let lost_link = !read.is_linked || (is_altered && said.parent.is_none());
-                    let lost_link = lost_link && said.boundary.is_none();
-                    self.nodes.add_said(number, said, message, lost_link, report);
+                    let lost_link =
+                        !read.is_linked || (is_altered && conversation.parent.is_none());
+                    let lost_link = lost_link && conversation.boundary.is_none();
+                    self.nodes.add_said(number, conversation, message, lost_link, report);
                 }
             }
             Entry::Other { id, parent, sidechain, .. } => {

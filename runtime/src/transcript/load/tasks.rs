@@ -76,10 +76,10 @@ mod tests {
 
     fn call(tasks: &mut Tasks, id: &str, tool: &str, content: &str) {
         let input = json!({ "todos": list(content) }).to_string();
-        said(tasks, Block::tool_use(&id.into(), &tool.into(), &input), None);
+        take_block(tasks, Block::tool_use(&id.into(), &tool.into(), &input), None);
     }
 
-    fn said(tasks: &mut Tasks, block: Block, structured: Option<Value>) {
+    fn take_block(tasks: &mut Tasks, block: Block, structured: Option<Value>) {
         let message = Message::user("m".into(), MessageKind::Prompt, vec![block]);
         let mut line = ConversationLine::of(Timestamp::default(), None, message.into());
         line.tool_result = structured.map(|it| ToolResultFields {
@@ -99,22 +99,22 @@ mod tests {
         let mut tasks = Tasks::default();
         call(&mut tasks, "a", TOOL, "first");
         assert_eq!(contents(&tasks), [""; 0], "it is not answered");
-        said(&mut tasks, Block::tool_result(&"a".into(), "ok", false), None);
+        take_block(&mut tasks, Block::tool_result(&"a".into(), "ok", false), None);
         assert_eq!(contents(&tasks), ["first"]);
         call(&mut tasks, "b", TOOL, "failed");
-        said(&mut tasks, Block::tool_result(&"b".into(), "no", true), None);
+        take_block(&mut tasks, Block::tool_result(&"b".into(), "no", true), None);
         assert_eq!(contents(&tasks), ["first"]);
         call(&mut tasks, "c", TOOL, "asked for");
         let came = json!({ "oldTodos": list("first"), "newTodos": list("changed by a hook") });
-        said(&mut tasks, Block::tool_result(&"c".into(), "ok", false), Some(came.clone()));
+        take_block(&mut tasks, Block::tool_result(&"c".into(), "ok", false), Some(came.clone()));
         assert_eq!(contents(&tasks), ["changed by a hook"]);
         call(&mut tasks, "d", "mcp__x__TodoWrite", "of another tool");
-        said(
+        take_block(
             &mut tasks,
             Block::tool_result(&"d".into(), "ok", false),
             Some(json!({ "newTodos": [] })),
         );
-        said(&mut tasks, Block::tool_result(&"e".into(), "ok", false), Some(came));
+        take_block(&mut tasks, Block::tool_result(&"e".into(), "ok", false), Some(came));
         assert_eq!(contents(&tasks), ["changed by a hook"]);
     }
 }

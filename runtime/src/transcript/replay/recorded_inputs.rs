@@ -101,13 +101,13 @@ impl<'a> RecordedInputs<'a> {
             Effect::ReadSettings => self.settings(step)?,
             Effect::MergeSettings(order) => TurnInput::SettingsMerged(Box::new(order.derive())),
             Effect::ReadSources => {
-                let told = self.told("the sources", step, |it| match it {
+                let recorded = self.recorded("the sources", step, |it| match it {
                     RecordKind::TurnStep { detail: StepDetail::Context { texts, .. }, .. } => {
                         Some(texts)
                     }
                     _ => None,
                 })?;
-                TurnInput::SourcesRead(Box::new(self.json(told, "the sources", step)?))
+                TurnInput::SourcesRead(Box::new(self.json(recorded, "the sources", step)?))
             }
             Effect::LookAtSources(_) => TurnInput::SourcesSeen(self.seen(step)?),
             Effect::Shape(order) => self.shaped(&order),
@@ -141,7 +141,7 @@ impl<'a> RecordedInputs<'a> {
 
     fn settings(&self, step: Step) -> Result<TurnInput, ReplayError> {
         let what = "the settings";
-        let layers = self.told(what, step, |it| match it {
+        let layers = self.recorded(what, step, |it| match it {
             RecordKind::TurnStep { detail: StepDetail::Settings { layers, .. }, .. } => {
                 Some(layers)
             }
@@ -243,7 +243,7 @@ impl<'a> RecordedInputs<'a> {
 
     fn path(&self, call: ToolUseId, given: &str, turn: &Turn) -> Result<TurnInput, ReplayError> {
         let (what, step) = ("where a path leads", turn.step());
-        let (path, whole) = self.told(what, step, |it| match it {
+        let (path, whole) = self.recorded(what, step, |it| match it {
             RecordKind::Path { path, whole, .. } => Some((path, whole)),
             _ => None,
         })?;
@@ -260,7 +260,7 @@ impl<'a> RecordedInputs<'a> {
     }
 
     /// What the next record says.
-    fn told<T>(
+    fn recorded<T>(
         &self,
         what: &'static str,
         step: Step,

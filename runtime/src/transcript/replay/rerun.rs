@@ -23,7 +23,7 @@ use crate::{
 
 pub(super) struct Rerun<'a> {
     turn: Turn,
-    told: RecordedInputs<'a>,
+    inputs: RecordedInputs<'a>,
     asked: VecDeque<Effect>,
     report: Option<TurnReport>,
     appends: Vec<(Timestamp, Append)>,
@@ -49,11 +49,11 @@ impl<'a> Rerun<'a> {
         });
         setup.budget = RunBudget { used: used.unwrap_or(0), max: None };
         let layers = setup.memory.layers.as_ref().map(Repeated::digest);
-        let told = RecordedInputs::new(lines, stored, Arc::clone(&setup.facts), layers);
+        let inputs = RecordedInputs::new(lines, stored, Arc::clone(&setup.facts), layers);
         let asked = VecDeque::from([Effect::Next(Step::SettingsResolution)]);
         Self {
             turn: Turn::new(setup).without_bodies(),
-            told,
+            inputs,
             asked,
             report: None,
             appends: Vec::new(),
@@ -63,9 +63,9 @@ impl<'a> Rerun<'a> {
     /// Walks the turn as far as its lines go.
     pub(super) fn walk(mut self) -> Result<Walked, ReplayError> {
         // Where the lines end the turn ended; what it asked for then was not answered any more.
-        while !self.told.is_over() {
-            if let Some(mode) = self.told.mode() {
-                let at = self.told.at();
+        while !self.inputs.is_over() {
+            if let Some(mode) = self.inputs.mode() {
+                let at = self.inputs.at();
                 let effects = self.turn.handle(at, TurnInput::ModeChanged(mode));
                 self.carry_out(effects)?;
                 continue;
@@ -80,21 +80,21 @@ impl<'a> Rerun<'a> {
             });
             // Calls run side by side; which has ended is in the line that comes next.
             let is_due = |it: &Effect| match it {
-                Effect::ExecuteTool { call, .. } => self.told.is_about(&call.id),
+                Effect::ExecuteTool { call, .. } => self.inputs.is_about(&call.id),
                 _ => true,
             };
             let due = self.asked.iter().position(is_due);
             let Some(asked) = due.and_then(|it| self.asked.remove(it)) else { break };
             self.stop_if_asked(&asked);
-            let Some(input) = self.told.answer(asked, &self.turn)? else { continue };
-            let at = self.told.at();
+            let Some(input) = self.inputs.answer(asked, &self.turn)? else { continue };
+            let at = self.inputs.at();
             let effects = self.turn.handle(at, input);
             self.carry_out(effects)?;
         }
-        if self.told.is_over() || self.report.is_some() {
+        if self.inputs.is_over() || self.report.is_some() {
             return Ok(Walked { report: self.report, appends: self.appends });
         }
-        let found = self.told.rest().map(|it| (it.number, shown(&it.line())));
+        let found = self.inputs.rest().map(|it| (it.number, shown(&it.line())));
         let (line, found) = found.unwrap_or_default();
         let (step, expected) = (self.turn.step(), String::new());
         Err(ReplayError::Differs { line, step, expected, found })
@@ -127,10 +127,10 @@ impl<'a> Rerun<'a> {
 
     /// Holds lines against the file; they count as recorded.
     fn compare(&mut self, mut append: Append) -> Result<Vec<Effect>, ReplayError> {
-        let (recorded_at, mut written, mut n_written) = (self.told.at(), Vec::new(), 0);
+        let (recorded_at, mut written, mut n_written) = (self.inputs.at(), Vec::new(), 0);
         let mut has_withdrawn = false;
         for line in &append.lines {
-            if self.told.compare(line, self.turn.step())? {
+            if self.inputs.compare(line, self.turn.step())? {
                 n_written += 1;
                 let record = line.record().map(|it| &it.what);
                 has_withdrawn |= matches!(record, Some(RecordKind::PromptWithdrawn { .. }));
@@ -140,8 +140,8 @@ impl<'a> Rerun<'a> {
             }
         }
         append.lines.truncate(n_written);
-        append.said.retain(|said| {
-            let id = match said {
+        append.updates.retain(|updates| {
+            let id = match updates {
                 HistoryUpdate::Message(it) | HistoryUpdate::Compacted { summary: it, .. } => &it.id,
                 HistoryUpdate::Shown(part) => &part.entry,
                 HistoryUpdate::Withdrawn(_) => return has_withdrawn,
@@ -151,7 +151,7 @@ impl<'a> Rerun<'a> {
         let ticket = append.ticket;
         self.appends.push((recorded_at, append));
         // What comes of this bears the time of the next line, and not of those that are recorded.
-        let at = self.told.at();
+        let at = self.inputs.at();
         Ok(self.turn.handle(at, TurnInput::Recorded { ticket }))
     }
 
@@ -169,7 +169,7 @@ impl<'a> Rerun<'a> {
             }
             _ => return,
         };
-        let mark = self.told.ahead(n_before).is_some_and(|it| match it.line() {
+        let mark = self.inputs.ahead(n_before).is_some_and(|it| match it.line() {
             LineRef::Conversation(line) => line
                 .message
                 .blocks
@@ -179,7 +179,7 @@ impl<'a> Rerun<'a> {
         });
         if mark {
             // Only remembered; nothing comes of it yet.
-            let at = self.told.at();
+            let at = self.inputs.at();
             self.turn.handle(at, TurnInput::StopRequested);
         }
     }

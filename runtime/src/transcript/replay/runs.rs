@@ -42,7 +42,7 @@ impl Begun<'_> {
     /// The line that its prompt follows.
     pub(super) fn prompt_parent(&self) -> Option<&EntryId> {
         match self.prompt.line() {
-            LineRef::Conversation(said) => said.parent.as_ref(),
+            LineRef::Conversation(conversation) => conversation.parent.as_ref(),
             LineRef::Harness(_) => None,
         }
     }
@@ -54,8 +54,10 @@ impl<'a> RecordedRuns<'a> {
         let (mut all, mut by_place, mut last) = (Vec::new(), BTreeMap::new(), None);
         for (place, line) in lines.iter().enumerate() {
             match line.line() {
-                LineRef::Conversation(said) if said.message.kind == MessageKind::Prompt => {
-                    last = Some((line, &said.message));
+                LineRef::Conversation(conversation)
+                    if conversation.message.kind == MessageKind::Prompt =>
+                {
+                    last = Some((line, &conversation.message));
                 }
                 LineRef::Conversation(_) => {}
                 LineRef::Harness(record) => {

@@ -136,8 +136,8 @@ impl Session {
     }
 
     fn take_in(&mut self, line: &SealedLine<'_>) {
-        if let LineRef::Conversation(said) = line.line() {
-            let update = HistoryUpdate::Message(Arc::clone(&said.message));
+        if let LineRef::Conversation(entry_line) = line.line() {
+            let update = HistoryUpdate::Message(Arc::clone(&entry_line.message));
             self.machine.conversation_mut().apply(update);
         }
     }
@@ -248,8 +248,8 @@ impl Session {
         record: &Record,
         system: Option<Arc<str>>,
     ) -> Result<(), ReplayError> {
-        let LineRef::Conversation(said) = prompt.line() else { return Ok(()) };
-        let made = Line::Conversation(Box::new(said.clone()));
+        let LineRef::Conversation(entry_line) = prompt.line() else { return Ok(()) };
+        let made = Line::Conversation(Box::new(entry_line.clone()));
         if let Some((expected, found)) = prompt.difference(&made, self.facts()) {
             return Err(ReplayError::WrongPrompt { line: prompt.number, expected, found });
         }

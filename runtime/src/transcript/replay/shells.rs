@@ -38,8 +38,8 @@ pub(super) fn ended_shells(lines: &[SealedLine<'_>], from: usize, run: &RunId) -
 
 fn reported<'a>(line: &'a SealedLine<'_>) -> Option<&'a Message> {
     match line.line() {
-        LineRef::Conversation(said) if said.message.kind == MessageKind::Meta => {
-            Some(&said.message)
+        LineRef::Conversation(conversation) if conversation.message.kind == MessageKind::Meta => {
+            Some(&conversation.message)
         }
         _ => None,
     }

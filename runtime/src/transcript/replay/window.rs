@@ -37,7 +37,11 @@ impl<'a> TurnLines<'a> {
         let mut end = first;
         for (place, line) in all.iter().enumerate().skip(first) {
             match line.line() {
-                LineRef::Conversation(said) if said.message.kind == MessageKind::Prompt => break,
+                LineRef::Conversation(conversation_line)
+                    if conversation_line.message.kind == MessageKind::Prompt =>
+                {
+                    break;
+                }
                 LineRef::Conversation(_) => lines.push(line),
                 LineRef::Harness(other) => match &other.what {
                     RecordKind::RunStart { .. }
@@ -71,14 +75,15 @@ impl<'a> TurnLines<'a> {
 
     /// The lines that the turn itself wrote. A record at their end is left out when what it was
     /// written together with, and says, is lost.
-    pub(super) fn told(&self, closing: Option<usize>) -> &[&'a SealedLine<'a>] {
-        let mut told = self.lines.get(..closing.unwrap_or(self.lines.len())).unwrap_or_default();
-        while let Some((last, rest)) = told.split_last()
+    pub(super) fn recorded(&self, closing: Option<usize>) -> &[&'a SealedLine<'a>] {
+        let mut recorded =
+            self.lines.get(..closing.unwrap_or(self.lines.len())).unwrap_or_default();
+        while let Some((last, rest)) = recorded.split_last()
             && is_torn(last)
         {
-            told = rest;
+            recorded = rest;
         }
-        told
+        recorded
     }
 
     /// When and why the turn was ended from outside.
@@ -98,11 +103,14 @@ impl<'a> TurnLines<'a> {
         let first_id = |line: &ConversationLine| {
             line.message.id == stream.entry_id(line.at, "entry", u64::from(turn) << 32 | 1)
         };
-        let is_first = |line: &&'a SealedLine<'a>| said(line).is_some_and(first_id);
+        let is_first = |line: &&'a SealedLine<'a>| conversation_line(line).is_some_and(first_id);
         // Without its name: the one that resumed the session closed it with another key. All lines
         // of a closing have one clock reading.
         let first = self.lines.iter().position(is_first).or_else(|| {
-            let found = self.lines.iter().position(|it| it.at() == last.at() && said(it).is_some());
+            let found = self
+                .lines
+                .iter()
+                .position(|it| it.at() == last.at() && conversation_line(it).is_some());
             found.filter(|it| self.lines[*it..].iter().all(|line| line.at() == last.at()))
         });
         let Some(first) = first else { return Some(self.lines.len() - 1) };
@@ -152,7 +160,8 @@ impl<'a> TurnLines<'a> {
             in_doubt: *in_doubt,
         };
         let closing = close(open, last.at(), end_of(reason));
-        let is_ours = |line: &Line| match (line, lines.iter().find_map(|it| said(it))) {
+        let is_ours = |line: &Line| match (line, lines.iter().find_map(|it| conversation_line(it)))
+        {
             (Line::Conversation(made), Some(found)) => Some(made.message.id == found.message.id),
             _ => None,
         };
@@ -176,7 +185,7 @@ impl<'a> TurnLines<'a> {
                 }
             }
         }
-        for line in lines.iter().filter_map(|it| said(it)) {
+        for line in lines.iter().filter_map(|it| conversation_line(it)) {
             conversation.apply(crate::turn::effect::HistoryUpdate::Message(line.message.clone()));
         }
         Ok(())
@@ -204,7 +213,7 @@ pub(super) fn settled(lines: &[&SealedLine<'_>]) -> BTreeMap<ToolUseId, ToolOutc
         else {
             return None;
         };
-        let line = said(pair[1])?;
+        let line = conversation_line(pair[1])?;
         let (_, text, _) = line.message.blocks.first().and_then(Block::as_tool_result)?;
         let structured = line.tool_result.as_ref()?.structured.as_ref().map(|it| it.to_string());
         let outcome = ToolOutcome {
@@ -238,7 +247,7 @@ pub(super) fn record<'a>(line: &SealedLine<'a>) -> Option<&'a Record> {
     }
 }
 
-pub(super) fn said<'a>(line: &SealedLine<'a>) -> Option<&'a ConversationLine> {
+pub(super) fn conversation_line<'a>(line: &SealedLine<'a>) -> Option<&'a ConversationLine> {
     match line.line() {
         LineRef::Conversation(line) => Some(line),
         LineRef::Harness(_) => None,

@@ -23,7 +23,7 @@ fn frame() -> LineFrame {
     }
 }
 
-fn said(text: &str) -> Line {
+fn conversation(text: &str) -> Line {
     Line::Conversation(Box::new(ConversationLine {
         at: Timestamp(7),
         parent: None,
@@ -63,7 +63,8 @@ fn seals(bytes: &[u8]) -> Vec<Seal> {
 #[test]
 fn lines_are_linked_and_the_one_at_which_a_turn_rests_bears_the_hash() {
     let before = Head { seq: 4, hash: Digest::of(b"before") };
-    let (bytes, (head, open)) = write(&[said("a"), said("b"), alert(0)], before, None);
+    let (bytes, (head, open)) =
+        write(&[conversation("a"), conversation("b"), alert(0)], before, None);
     let seals = seals(&bytes);
     assert_eq!(seals.iter().map(|it| it.seq).collect::<Vec<_>>(), [5, 6, 7]);
     assert!(seals.iter().all(|it| it.intact));
@@ -79,7 +80,15 @@ fn lines_are_linked_and_the_one_at_which_a_turn_rests_bears_the_hash() {
 #[test]
 fn how_lines_are_parted_into_writes_leaves_no_trace() {
     let long = "x".repeat(3000);
-    let lines = [said("a"), alert(1), alert(0), said(&long), said(&long), said("b"), alert(2)];
+    let lines = [
+        conversation("a"),
+        alert(1),
+        alert(0),
+        conversation(&long),
+        conversation(&long),
+        conversation("b"),
+        alert(2),
+    ];
     let (whole, end) = write(&lines, Head::default(), None);
     assert_eq!(seals(&whole).iter().filter(|it| it.hash().is_some()).count(), 2);
     for cut in 0..=lines.len() {
@@ -98,7 +107,8 @@ fn how_lines_are_parted_into_writes_leaves_no_trace() {
 // REQ: SES-9
 #[test]
 fn changed_byte_breaks_the_check_sum() {
-    let (bytes, _) = write(&[said("hello"), said("you"), alert(0)], Head::default(), None);
+    let (bytes, _) =
+        write(&[conversation("hello"), conversation("you"), alert(0)], Head::default(), None);
     for line in bytes.split_inclusive(|it| *it == b'\n') {
         let line = line.strip_suffix(b"\n").unwrap();
         for at in 0..line.len() {

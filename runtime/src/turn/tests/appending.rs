@@ -30,10 +30,10 @@ fn file(path: &str, text: &str) -> InstructionFile {
     InstructionFile { scope: Scope::Project, path: path.into(), text: text.into() }
 }
 
-pub(super) fn read_of(path: &str, said: String) -> ToolOutcome {
+pub(super) fn read_of(path: &str, file_content: String) -> ToolOutcome {
     let seen = FileSeen { mtime_ns: 0, size: 0, digest: Digest::default(), partial: false };
     let notes = vec![ToolNote::FileSeen { path: path.into(), seen }];
-    ToolOutcome { notes, ..ToolOutcome::ok(said) }
+    ToolOutcome { notes, ..ToolOutcome::ok(file_content) }
 }
 
 /// A session with a rule for Rust files, and instructions at the top and in `src`.
@@ -57,8 +57,8 @@ fn go(play: &mut Play, run: &str, n_turns: usize, tool: &str, path: &str, n_char
         let id = format!("{run}{i}");
         let path = path.replace('#', &i.to_string());
         play.world.answers.push_back(calls(&[&format!("{id}:{tool}:{path}")]));
-        let said = format!("{i} {}", "word ".repeat(n_chars / 5));
-        play.world.outcomes.insert(id, read_of(&path, said));
+        let file_content = format!("{i} {}", "word ".repeat(n_chars / 5));
+        play.world.outcomes.insert(id, read_of(&path, file_content));
     }
     play.world.answers.push_back(text("done"));
     play.run(run);
@@ -122,7 +122,7 @@ fn prefix_of_sixty_turns_stays_but_where_a_summary_or_a_model_takes_its_place() 
         n_summaries += after - before;
         let goes_on = content(later).starts_with(&content(earlier));
         assert_eq!(goes_on, !switched && before == after, "{before} {after}\n{earlier}\n{later}");
-        // What stands in front of the conversation is never written again.
+        // What is in front of the conversation is never written again.
         let context = |it: &str| {
             let begin = it.find("FROM THE START").unwrap();
             it[it.find(r#""messages":["#).unwrap()..begin].to_owned()
@@ -265,10 +265,11 @@ fn list_of_tasks_is_shown_again_when_its_turn_is_snipped_and_only_then() {
     let shown = "Your list of tasks, as of";
     let (mut first, mut again) = (0, 0);
     for (body, _) in turns(&play).into_iter().skip(1) {
-        let (called, told) = (body.matches("MEND THE BRIDGE").count(), body.matches(shown).count());
+        let (called, shown_count) =
+            (body.matches("MEND THE BRIDGE").count(), body.matches(shown).count());
         assert!(called <= 1, "it is shown once: {body}");
-        first += called - told;
-        again += told;
+        first += called - shown_count;
+        again += shown_count;
     }
     assert!(0 < first && 0 < again, "{first} {again}");
     let last = turns(&play).pop().unwrap().0;
@@ -294,9 +295,9 @@ fn list_of_tasks_outlives_its_process() {
 }
 
 /// A call that loads a skill with this text.
-fn loads_skill(play: &mut Play, skill: &str, told: &str) {
+fn loads_skill(play: &mut Play, skill: &str, shown_count: &str) {
     play.world.answers.push_back(calls(&[&format!("s{skill}:Skill:{skill}")]));
-    play.world.outcomes.insert(format!("s{skill}"), ToolOutcome::ok(told));
+    play.world.outcomes.insert(format!("s{skill}"), ToolOutcome::ok(shown_count));
 }
 
 // REQ: SHP-7, SES-3

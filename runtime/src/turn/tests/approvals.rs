@@ -255,8 +255,8 @@ fn classifier_decides_in_the_mode_auto_and_its_call_is_recorded_and_counted() {
         // What is known of models in these tests names no fast one.
         assert_eq!(model.as_deref(), Some("m"));
         assert!(0 < *tokens && *tokens <= play.used.output_tokens);
-        let said = reason(&play, 0);
-        assert!(said.contains(if is_allowed { "it builds" } else { "it destroys" }), "{said}");
+        let denial = reason(&play, 0);
+        assert!(denial.contains(if is_allowed { "it builds" } else { "it destroys" }), "{denial}");
         play.check_replay();
     }
 }

@@ -47,7 +47,7 @@ fn summary_that_was_asked_for_takes_the_place_of_all_that_was_said() {
 #[test]
 fn run_that_cannot_sum_up_says_why_and_changes_nothing() {
     let blocked = hook("PreCompact", "", &[r#"0 {"decision":"block","reason":"not now"}"#]);
-    for (settings, answers, said) in [
+    for (settings, answers, expected) in [
         (json!({}), Vec::new(), "nothing to sum up"),
         (json!({}), vec![text("first")], "no summary"),
         (blocked, vec![text("first")], "not now"),
@@ -62,11 +62,11 @@ fn run_that_cannot_sum_up_says_why_and_changes_nothing() {
         play.compacts = Some(String::new());
         play.run("/compact");
         let (end, why) = play.ends.last().unwrap();
-        assert_eq!(*end, RunEnd::Compacted, "{said}");
-        assert!(why.as_ref().is_some_and(|it| it.contains(said)), "{why:?}, not {said}");
+        assert_eq!(*end, RunEnd::Compacted, "{expected}");
+        assert!(why.as_ref().is_some_and(|it| it.contains(expected)), "{why:?}, not {expected}");
         let after = play.conversation.history.to_messages();
-        assert_eq!(after[..before.len()], before[..], "{said}");
-        assert!(play.messages().all(|it| it.boundary.is_none()), "{said}");
+        assert_eq!(after[..before.len()], before[..], "{expected}");
+        assert!(play.messages().all(|it| it.boundary.is_none()), "{expected}");
         play.check_replay();
     }
 }

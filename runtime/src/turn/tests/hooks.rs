@@ -196,12 +196,12 @@ fn refused_prompt_is_answered_by_no_model_and_is_gone_from_the_conversation() {
     assert!(play.conversation.history.is_empty());
     play.world.layers = [vec![]].into();
     play.run("other");
-    let said: Vec<_> = play.conversation.history.iter().map(|it| it.text()).collect();
-    assert_eq!(said, ["other", "done"]);
+    let texts_shown: Vec<_> = play.conversation.history.iter().map(|it| it.text()).collect();
+    assert_eq!(texts_shown, ["other", "done"]);
     check(&play);
     let loaded = load(&play.bytes(), LoadAs::Session);
-    let said: Vec<_> = loaded.recorded.iter().map(|it| it.text()).collect();
-    assert_eq!(said, ["other", "done"]);
+    let texts_shown: Vec<_> = loaded.recorded.iter().map(|it| it.text()).collect();
+    assert_eq!(texts_shown, ["other", "done"]);
 }
 
 // REQ: HKS-4

@@ -63,9 +63,9 @@ fn long_instructions_neither_end_a_run_nor_make_it_sum_up_every_round() {
         play.check_replay();
         // What the model is told of them stays the same from the first request to the last.
         let body = |it: usize| String::from_utf8(play.requests[it].request.body.to_vec()).unwrap();
-        let told = |body: &str| body.matches("Keep lines short.").count();
-        assert_eq!(told(&body(0)), told(&body(play.requests.len() - 1)), "{about}");
-        assert!(1_000 < told(&body(0)), "{about}");
+        let n_shown = |body: &str| body.matches("Keep lines short.").count();
+        assert_eq!(n_shown(&body(0)), n_shown(&body(play.requests.len() - 1)), "{about}");
+        assert!(1_000 < n_shown(&body(0)), "{about}");
     }
     // By the rules of before, the first of them was summed up at every round, and ended.
     let before = instructed(SHAPES_CONVERSATION - 1, 32_000, 100_000, json!({}));

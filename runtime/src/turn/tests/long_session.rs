@@ -180,9 +180,9 @@ impl LongSessionEnd {
         notes.extend(self.facts.todos(turn).map(ToolNote::Todos));
         // In the middle, which a cut leaves out.
         let half = filler.len() / 2;
-        let said =
+        let all_answers =
             format!("{}{}\n{}", &filler[..half], self.facts.in_result(turn), &filler[half..]);
-        ToolOutcome { notes, ..ToolOutcome::ok(said) }
+        ToolOutcome { notes, ..ToolOutcome::ok(all_answers) }
     }
 
     fn table(&self, setting: &Setting) -> String {

@@ -127,12 +127,12 @@ proptest! {
         max_output in prop_oneof![Just(1_000u64), Just(8_000), Just(32_000)],
         rounds in prop::collection::vec(sizes(), 0..4),
         prompts in prop::collection::vec(prop_oneof![2 => 1..2_000usize, 1 => 1..400_000usize], 1..3),
-        said in prop_oneof![2 => 0..500usize, 1 => 0..60_000usize],
+        answer_size in prop_oneof![2 => 0..500usize, 1 => 0..60_000usize],
         compacts in any::<bool>(),
         is_resumed in any::<bool>(),
     ) {
         let mut world = bringing(ContextWindow { tokens, bytes_per_token }, max_output, &rounds);
-        world.answers.push_back(text_of(said));
+        world.answers.push_back(text_of(answer_size));
         if !compacts {
             let text = world.layers[0][0].text.replacen(
                 r#""contextWindow""#, r#""shapers":{"autoCompact":false},"contextWindow""#, 1);

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use super::{
     in_flight::InFlight,
-    trace::{again, alert, judged, step_after, told, word},
+    trace::{again, alert, judged, shown_event, step_after, word},
     world::{World, run_handler},
 };
 use crate::{
@@ -207,7 +207,7 @@ impl Play {
             let echo = self.world.echo.then(|| again(&next)).flatten();
             let mut effects = turn.handle(self.at(), next);
             // Standing at every step keeps lines and steps in the order in which they came about.
-            if self.world.stands || echo.is_some() {
+            if self.world.prefix_stays || echo.is_some() {
                 effects.extend(turn.flush());
             }
             if let Some(echo) = echo {
@@ -277,7 +277,7 @@ impl Play {
             }
             Effect::Publish(event) => {
                 self.alerts.extend(alert(&event));
-                self.log.extend(told(&event));
+                self.log.extend(shown_event(&event));
                 return None;
             }
             Effect::Finish(report) => return Some(*report),
@@ -312,18 +312,18 @@ impl Play {
         let records = append.lines.iter().filter_map(Line::record);
         records.for_each(|it| self.conversation.memory.overrides.note(&it.what));
         self.lines.extend(append.lines);
-        append.said.into_iter().for_each(|it| self.conversation.apply(it));
+        append.updates.into_iter().for_each(|it| self.conversation.apply(it));
         if append.is_awaited {
             due.waiting.push(TurnInput::Recorded { ticket: append.ticket });
         }
     }
 
     fn check_results(&self, n_before: usize) {
-        let said = |line: &Line| match line {
+        let updates = |line: &Line| match line {
             Line::Conversation(line) => line.message.blocks.clone(),
             Line::Harness(_) => Vec::new(),
         };
-        let blocks: Vec<Block> = self.lines[n_before..].iter().flat_map(said).collect();
+        let blocks: Vec<Block> = self.lines[n_before..].iter().flat_map(updates).collect();
         let uses: Vec<_> = blocks.iter().filter_map(Block::as_tool_use).map(|it| it.0).collect();
         let results = blocks.iter().filter_map(Block::as_tool_result).map(|it| it.0);
         assert_eq!(uses, results.collect::<Vec<_>>(), "one result per tool use, in order");

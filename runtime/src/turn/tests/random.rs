@@ -241,7 +241,7 @@ fn random_world(seed: u64) -> World {
     }
     world.shuffle = draws.one_in(2).then(|| EntropyStream::from_seed(seed).child("order"));
     world.echo = draws.one_in(2);
-    world.stands = draws.one_in(2);
+    world.prefix_stays = draws.one_in(2);
     world.stop_at = draws.one_in(4).then(|| draws.below(120));
     world.interrupt_at = draws.one_in(4).then(|| draws.below(120));
     world.kill_at = draws.one_in(4).then(|| draws.below(120));

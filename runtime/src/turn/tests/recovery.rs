@@ -61,8 +61,12 @@ fn cut_answer_is_asked_for_again_with_more_room_and_then_taken_as_it_is() {
     );
     let play = check(vec![cut(), cut()], "withdrawn max_output_escalation answer mark");
     assert_eq!(play.ends[0].0, RunEnd::Error);
-    let said = play.messages().find(|it| it.answer.is_some()).unwrap();
-    assert_eq!(said.message.blocks, [Block::text("half")], "an unfinished message runs nothing");
+    let answer_message = play.messages().find(|it| it.answer.is_some()).unwrap();
+    assert_eq!(
+        answer_message.message.blocks,
+        [Block::text("half")],
+        "an unfinished message runs nothing"
+    );
 }
 
 // REQ: MDL-7
@@ -204,8 +208,8 @@ fn reactive_compaction_is_recorded_with_its_cause_and_the_request_gets_smaller()
 fn paused_answer_is_continued_and_joined() {
     let pause = |text: &str| answer("pause_turn", vec![Block::text(text)]);
     let play = check(vec![pause("one"), pause("two"), text("three")], "answer");
-    let said = play.messages().find(|it| it.answer.is_some()).unwrap();
-    assert_eq!(said.message.text(), "one\ntwo\nthree");
+    let answer_message = play.messages().find(|it| it.answer.is_some()).unwrap();
+    assert_eq!(answer_message.message.text(), "one\ntwo\nthree");
     let last = String::from_utf8(play.requests[2].request.body.to_vec()).unwrap();
     assert!(last.contains("one") && last.contains("two"));
 }

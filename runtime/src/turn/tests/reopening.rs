@@ -63,6 +63,6 @@ impl Play {
         };
         let closing = close(open, self.at(), end);
         self.lines.extend(closing.append.lines);
-        closing.append.said.into_iter().for_each(|it| self.conversation.apply(it));
+        closing.append.updates.into_iter().for_each(|it| self.conversation.apply(it));
     }
 }

@@ -156,6 +156,6 @@ pub(crate) fn failure(class: FailureClass) -> Result<ModelAnswer, ModelFailure> 
 
 /// The answer with the token of a question for the classifier.
 pub(crate) fn with_token(answer: ModelAnswer, token: &str) -> ModelAnswer {
-    let said: String = answer.blocks.iter().filter_map(Block::as_text).collect();
-    ModelAnswer { blocks: vec![Block::text(&said.replace("TOKEN", token))], ..answer }
+    let answer_text: String = answer.blocks.iter().filter_map(Block::as_text).collect();
+    ModelAnswer { blocks: vec![Block::text(&answer_text.replace("TOKEN", token))], ..answer }
 }

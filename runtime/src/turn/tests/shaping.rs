@@ -105,11 +105,11 @@ fn summary_takes_the_place_of_what_is_old() {
     let log = play.log();
     assert!(log.contains("4 summary auto_compact 5"), "{log}");
     let boundary = play.messages().position(|it| it.boundary.is_some()).unwrap();
-    let said: Vec<_> = play.messages().collect();
-    let summary = said[boundary + 1];
+    let all_messages: Vec<_> = play.messages().collect();
+    let summary = all_messages[boundary + 1];
     assert_eq!(summary.message.kind, MessageKind::CompactSummary);
-    assert_eq!(summary.parent.as_ref(), Some(&said[boundary].message.id));
-    assert_eq!(said[boundary].boundary.as_ref().unwrap().trigger, "auto");
+    assert_eq!(summary.parent.as_ref(), Some(&all_messages[boundary].message.id));
+    assert_eq!(all_messages[boundary].boundary.as_ref().unwrap().trigger, "auto");
     // The request goes on with the harness's context, the summary and the newest messages.
     let at = play.requests.iter().position(|it| it.purpose == Purpose::Compaction).unwrap();
     let body = |i: usize| String::from_utf8(play.requests[i].request.body.to_vec()).unwrap();
@@ -229,10 +229,10 @@ fn setting_without_effect_is_told_and_changes_no_line() {
             play.records().filter(|it| matches!(it.what, RecordKind::ShapersPassed { .. }));
         (records.map(|it| it.what.clone()).collect::<Vec<_>>(), play.alerts.join(" "))
     };
-    let (without, told) = lines(json!({}));
-    assert!(!told.contains("cachedMicrocompact"), "{told}");
-    let (with, told) = lines(shapers(json!({ "cachedMicrocompact": true })));
-    assert!(told.contains("`ennead.shapers.cachedMicrocompact` has no effect"), "{told}");
+    let (without, with_it) = lines(json!({}));
+    assert!(!with_it.contains("cachedMicrocompact"), "{with_it}");
+    let (with, with_it) = lines(shapers(json!({ "cachedMicrocompact": true })));
+    assert!(with_it.contains("`ennead.shapers.cachedMicrocompact` has no effect"), "{with_it}");
     assert_eq!(with, without);
 }
 

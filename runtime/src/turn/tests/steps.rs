@@ -59,8 +59,8 @@ fn a_failure_leaves_steps_6_to_8_idle_and_step_9_reads_the_error() {
         World::new(vec![failure(FailureClass::Auth)]),
         "1 2 3 4 5 mark withdrawn surface 9 error",
     );
-    let said = play.ends[0].1.clone().unwrap();
-    assert_eq!(said, "auth: provider said auth");
+    let end = play.ends[0].1.clone().unwrap();
+    assert_eq!(end, "auth: provider said auth");
 }
 
 // REQ: TRN-1

@@ -80,7 +80,7 @@ pub(super) fn again(input: &TurnInput) -> Option<TurnInput> {
 }
 
 /// A word for an event, if it has one.
-pub(super) fn told(event: &Event) -> Option<String> {
+pub(super) fn shown_event(event: &Event) -> Option<String> {
     match event {
         Event::StepStarted { step, .. } => Some(step.number().to_string()),
         Event::RecoveryTaken { remedy, .. } => Some((*remedy).into()),

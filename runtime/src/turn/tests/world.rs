@@ -80,7 +80,7 @@ pub(crate) struct World {
     /// Every input comes twice.
     pub(crate) echo: bool,
     /// The turn is made to wait after each input, as at a breakpoint; else it collects.
-    pub(crate) stands: bool,
+    pub(crate) prefix_stays: bool,
     /// Whether the play keeps what was sent.
     pub(crate) keeps_requests: bool,
     /// The input, counted over everything, before which somebody asks for a stop.
@@ -124,7 +124,7 @@ impl World {
             mode_during: None,
             verdicts: VecDeque::new(),
             echo: false,
-            stands: true,
+            prefix_stays: true,
             keeps_requests: true,
             stop_at: None,
             interrupt_at: None,
@@ -195,8 +195,9 @@ impl World {
             (None, Purpose::Classification) => {
                 let body = String::from_utf8_lossy(&order.request.body).into_owned();
                 let token = body.split(r#"token\":\""#).nth(1).and_then(|it| it.get(..32));
-                let said = self.verdicts.pop_front().unwrap_or_else(|| script::text("nothing"));
-                said.map(|answer| script::with_token(answer, token.unwrap_or_default()))
+                let next_verdict =
+                    self.verdicts.pop_front().unwrap_or_else(|| script::text("nothing"));
+                next_verdict.map(|answer| script::with_token(answer, token.unwrap_or_default()))
             }
             (None, Purpose::Compaction) => {
                 self.summaries.pop_front().unwrap_or_else(|| script::text("so far"))

@@ -49,16 +49,16 @@ fn every_control_request_has_one_answer_whatever_it_holds() {
     assert_eq!((ended.code, &*ended.stderr), (Some(0), ""), "{ended:?}");
     let lines = lines(&ended);
     let answers = of_type(&lines, "control_response");
-    let told: Vec<_> = answers.iter().map(|it| &it["response"]).collect();
+    let responses: Vec<_> = answers.iter().map(|it| &it["response"]).collect();
     for (n, request) in odd.iter().enumerate() {
         assert_eq!(
-            (&told[n]["request_id"], &told[n]["subtype"]),
+            (&responses[n]["request_id"], &responses[n]["subtype"]),
             (&n.to_string().into(), &"error".into()),
             "{request}"
         );
-        assert!(told[n]["error"].as_str().is_some_and(|it| !it.is_empty()), "{request}");
+        assert!(responses[n]["error"].as_str().is_some_and(|it| !it.is_empty()), "{request}");
     }
-    let last: Vec<_> = told[odd.len()..].iter().map(|it| &it["subtype"]).collect();
+    let last: Vec<_> = responses[odd.len()..].iter().map(|it| &it["subtype"]).collect();
     assert_eq!(last, ["success", "error"], "a session is introduced once");
     assert_eq!(of_type(&lines, "result")[0]["result"], "m: one");
 }

@@ -140,8 +140,8 @@ fn a_repository_cannot_hand_a_key_to_its_own_server() {
     let found = fs::read_to_string(place.work().join("env-server")).unwrap();
     assert!(found.contains("B=xnothing") && found.contains("C=plain"), "{found}");
     assert!(!found.contains(KEY), "{found}");
-    let told = "`ennead.serverEnv` does not count here";
-    assert_eq!(ended.stderr.matches(told).count(), 1, "{}", ended.stderr);
+    let expected = "`ennead.serverEnv` does not count here";
+    assert_eq!(ended.stderr.matches(expected).count(), 1, "{}", ended.stderr);
 }
 
 // REQ: MDL-6

@@ -90,13 +90,13 @@ fn hook_of_a_repository_that_is_not_trusted_denies_and_adds_context_and_changes_
     let change = answer(
         json!({"permissionDecision": "allow", "updatedInput": {"command": "touch changed"}}),
     );
-    for (said, done, expected) in [
+    for (output, done, expected) in [
         (deny, false, "D-no"),
         (context, true, "C-context"),
         (change, false, "wants to change the input"),
     ] {
         let place = CommandDirs::new();
-        let hook = json!({"type": "command", "command": format!("echo '{said}'")});
+        let hook = json!({"type": "command", "command": format!("echo '{output}'")});
         let settings = json!({"hooks": {"PreToolUse": [{"hooks": [hook]}]}});
         place.file(".claude/settings.json", &settings.to_string());
         let model = Bytes::running("touch done");
@@ -104,7 +104,7 @@ fn hook_of_a_repository_that_is_not_trusted_denies_and_adds_context_and_changes_
         let ended = model.run(&place, &flags);
         assert_eq!(ended.code, Some(0), "{ended:?}");
         let has = |name: &str| place.work().join(name).exists();
-        assert_eq!((has("done"), has("changed")), (done, false), "{said}: {ended:?}");
-        assert!(model.requests().concat().contains(expected), "{said}: {:?}", model.requests());
+        assert_eq!((has("done"), has("changed")), (done, false), "{output}: {ended:?}");
+        assert!(model.requests().concat().contains(expected), "{output}: {:?}", model.requests());
     }
 }

@@ -60,8 +60,8 @@ pub(crate) enum GitError {
     #[error("git cannot be run: {0}")]
     NoGit(#[source] io::Error),
     /// `code` is missing if a signal ended it.
-    #[error("git {command}: {said}")]
-    Failed { command: String, code: Option<i32>, said: String },
+    #[error("git {command}: {printed}")]
+    Failed { command: String, code: Option<i32>, printed: String },
     #[error("git {command}: it says more than is read")]
     TooMuchSaid { command: String },
     #[error("git {command}: it was ended after {} seconds", limit.as_secs())]
@@ -178,11 +178,11 @@ async fn finish(
     limit: Duration,
 ) -> Result<String, GitError> {
     let Started { mut tree, stdout: output, stderr: errors, .. } = started;
-    let (mut said, mut complained) = (Vec::new(), Vec::new());
+    let (mut printed, mut complained) = (Vec::new(), Vec::new());
     let reading = async {
         let output = async {
             if let Some(it) = output {
-                let _as_far_as_it_goes = it.take(MAX_SAID).read_to_end(&mut said).await;
+                let _as_far_as_it_goes = it.take(MAX_SAID).read_to_end(&mut printed).await;
             }
         };
         let errors = async {
@@ -223,12 +223,12 @@ async fn finish(
     drop(reading);
     let status = status.map_err(GitError::NoGit)?;
     if !status.success() {
-        let said = String::from_utf8_lossy(&complained).trim().to_owned();
-        return Err(GitError::Failed { command, code: status.code(), said });
+        let printed = String::from_utf8_lossy(&complained).trim().to_owned();
+        return Err(GitError::Failed { command, code: status.code(), printed });
     }
-    if said.len() as u64 == MAX_SAID {
+    if printed.len() as u64 == MAX_SAID {
         return Err(GitError::TooMuchSaid { command });
     }
-    let said = said.strip_suffix(b"\n").unwrap_or(&said);
-    Ok(String::from_utf8_lossy(said).into_owned())
+    let printed = printed.strip_suffix(b"\n").unwrap_or(&printed);
+    Ok(String::from_utf8_lossy(printed).into_owned())
 }

@@ -12,9 +12,9 @@ mod kept;
 
 /// What git says, without the end of the line.
 fn git<const N: usize>(directory: &Path, arguments: [&str; N]) -> String {
-    let said = Command::new("git").arg("-C").arg(directory).args(arguments).output().unwrap();
-    assert!(said.status.success(), "{arguments:?}: {said:?}");
-    String::from_utf8(said.stdout).unwrap().trim_end().to_owned()
+    let printed = Command::new("git").arg("-C").arg(directory).args(arguments).output().unwrap();
+    assert!(printed.status.success(), "{arguments:?}: {printed:?}");
+    String::from_utf8(printed.stdout).unwrap().trim_end().to_owned()
 }
 
 /// A workspace with one commit, and a directory in it.

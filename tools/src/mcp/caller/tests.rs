@@ -26,7 +26,7 @@ async fn server_in(
     tools: &[Value],
     then: &str,
 ) -> (Connection, Vec<Listed>, oneshot::Receiver<()>) {
-    let said = |id: u8, result: Value| {
+    let response = |id: u8, result: Value| {
         format!(r#"read -r line; echo '{{"jsonrpc":"2.0","id":{id},"result":{result}}}';"#)
     };
     let greeting = serde_json::json!({
@@ -35,7 +35,7 @@ async fn server_in(
         "serverInfo": {"name": "s", "version": "1"},
     });
     let tools = serde_json::json!({ "tools": tools });
-    let script = format!("{}read -r ready;{}{then}", said(0, greeting), said(1, tools));
+    let script = format!("{}read -r ready;{}{then}", response(0, greeting), response(1, tools));
     let config = ServerConfig::stdio("s", "sh", &["-c", &script]);
     let launch = ServerLaunch {
         config,
@@ -154,9 +154,9 @@ async fn progress_is_reported_and_begins_the_limit_on_silence_anew() {
         answer = &mut call => assert_eq!(answer, Some(Err(silent))),
         why = connection.ended() => panic!("{why}"),
     }
-    let told = reports.0.lock().unwrap().clone();
-    let told: Vec<_> = told.iter().map(|it| (it.percent, &*it.text)).collect();
-    assert_eq!(told, [(Some(25), "1 of 4"), (Some(50), "2 of 4")]);
+    let reported = reports.0.lock().unwrap().clone();
+    let reported: Vec<_> = reported.iter().map(|it| (it.percent, &*it.text)).collect();
+    assert_eq!(reported, [(Some(25), "1 of 4"), (Some(50), "2 of 4")]);
 }
 
 // REQ: TOL-11
@@ -205,10 +205,10 @@ async fn answer_that_cannot_be_read_fails_its_call_and_the_server_goes_on() {
         let then = format!("read -r call; {bad}; read -r call; echo; {good}; exec sleep 100000");
         let (mut connection, _gone) = server(&then).await;
         let answer = call(&mut connection).await;
-        let Err(CallError::Refused(told)) = &answer else { panic!("{answer:?}") };
+        let Err(CallError::Refused(reported)) = &answer else { panic!("{answer:?}") };
         assert!(
-            told.contains("`s` gave an answer that cannot be read") && told.contains(why),
-            "{told}"
+            reported.contains("`s` gave an answer that cannot be read") && reported.contains(why),
+            "{reported}"
         );
         let answer = call(&mut connection).await.unwrap();
         assert_eq!(answer.outcome().text, "good");

@@ -51,8 +51,8 @@ fn messages_come_in_order_whether_they_are_short_or_long() {
     let ids: Vec<_> = found.iter().map(|it| it["id"].clone()).collect();
     assert_eq!(ids, [json("1"), json("2"), Value::Null, json("2"), json("\"x\"")], "{found:?}");
     assert_eq!((&found[0], &found[2]), (&json(ANSWER), &json(notice)));
-    let said = found[1]["result"]["content"][0]["text"].as_str();
-    assert_eq!(said.map(str::len), Some(3 * IN_PLACE), "{found:?}");
+    let shown = found[1]["result"]["content"][0]["text"].as_str();
+    assert_eq!(shown.map(str::len), Some(3 * IN_PLACE), "{found:?}");
 }
 
 // REQ: TOL-11

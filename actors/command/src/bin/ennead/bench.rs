@@ -170,13 +170,16 @@ fn interrupts(figures: &Figures) -> String {
         ] {
             let (median, max) = (ms(latency.median), ms(latency.max));
             let what = format!("{waits} waits: {what}");
-            line(&mut text, format_args!("{what:<42}{median:>12}{max:>12}  {}", said(&latency)));
+            line(
+                &mut text,
+                format_args!("{what:<42}{median:>12}{max:>12}  {}", in_words(&latency)),
+            );
         }
     }
     text
 }
 
-fn said(latency: &Latency) -> &'static str {
+fn in_words(latency: &Latency) -> &'static str {
     if latency.is_in_time() { "OK" } else { "over 10 ms" }
 }
 

@@ -61,10 +61,10 @@ pub(crate) async fn run(args: Print) -> Result<Exit, Failure> {
     let format = args.output_format;
     if let Err(error) = ennead.check(&options).await {
         ennead.shutdown().await;
-        return Err(show::told(format, Failure::of(exit_of(&error), &error)));
+        return Err(show::shown(format, Failure::of(exit_of(&error), &error)));
     }
     if let Some(base) = &server.base {
-        endpoint::try_connection(base, variables.base).map_err(|it| show::told(format, it))?;
+        endpoint::try_connection(base, variables.base).map_err(|it| show::shown(format, it))?;
     }
     // Servers of the session may take their time.
     let opened = tokio::select! {
@@ -80,7 +80,7 @@ pub(crate) async fn run(args: Print) -> Result<Exit, Failure> {
         Err(error) => {
             // Servers may have been started for it.
             ennead.shutdown().await;
-            return Err(show::told(format, Failure::of(exit_of(&error), &error)));
+            return Err(show::shown(format, Failure::of(exit_of(&error), &error)));
         }
     };
     if let Some(why) = server.why_simulated {
@@ -213,15 +213,18 @@ fn end(
     let Some(failure) = record.failure.as_ref().filter(|it| it.is_no_service()) else {
         return Err(Failure::new(Exit::RunFailed, why(outcome)));
     };
-    let said = failure.message.as_deref().unwrap_or("no answer");
+    let last_words = failure.message.as_deref().unwrap_or("no answer");
     let what = match failure.class.as_str() {
         "auth" => {
-            format!("the model server does not accept the key ({said}); check {}", variables.key)
+            format!(
+                "the model server does not accept the key ({last_words}); check {}",
+                variables.key
+            )
         }
         // It was reached; its answer, or the lack of one, names its address.
-        "network" => format!("the model server failed ({said})"),
-        "timeout" => format!("the model server does not answer ({said})"),
-        _ => format!("the model server cannot be reached ({said}); check {}", variables.base),
+        "network" => format!("the model server failed ({last_words})"),
+        "timeout" => format!("the model server does not answer ({last_words})"),
+        _ => format!("the model server cannot be reached ({last_words}); check {}", variables.base),
     };
     Err(Failure::new(Exit::NoModel, what))
 }

@@ -80,16 +80,17 @@ impl Prompter {
         screen: &mut Screen,
     ) {
         let Some(question) = &self.shown else { return };
-        let said = match &line {
+        let line_typed = match &line {
             Some(line) => typed(line, question),
             None => Some(ennead_command::ask::Typed::No),
         };
-        let Some(said) = said else {
+        let Some(line_typed) = line_typed else {
             screen.ask(&question_text(question));
             return self.lines.want();
         };
         // Somebody else may have answered, or the run has ended.
-        let _answered = session.answer(&question.key(), SURFACE, answer(said, question)).await;
+        let _answered =
+            session.answer(&question.key(), SURFACE, answer(line_typed, question)).await;
         self.waiting.retain(|it| it.id != question.id);
         self.shown = None;
     }

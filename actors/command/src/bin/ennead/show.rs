@@ -60,7 +60,7 @@ pub(crate) fn json(value: &Value) -> Result<(), Failure> {
 }
 
 /// Puts the reason of a run that could not begin where a program reads its result.
-pub(crate) fn told(format: OutputFormat, failure: Failure) -> Failure {
+pub(crate) fn shown(format: OutputFormat, failure: Failure) -> Failure {
     if format == OutputFormat::Json {
         let object = json!({
             "type": "result",

@@ -69,8 +69,9 @@ pub(crate) async fn run(mut args: Print) -> Result<Exit, Failure> {
         None => (options, None),
         Some(schema) => {
             let asked = Structured::asked_for(schema, options);
-            let (told, options) = asked.map_err(|error| Failure::of(Exit::BadInput, &error))?;
-            (options, Some(told))
+            let (asked_shape, options) =
+                asked.map_err(|error| Failure::of(Exit::BadInput, &error))?;
+            (options, Some(asked_shape))
         }
     };
     let (plugins, mut problems) = Plugins::read(&protocol.plugin_dir);

@@ -45,7 +45,7 @@ fn of_agent(event: Event) -> Event {
 }
 
 /// A backlog that holds this many kept events, numbered from 1.
-fn behind(n: usize) -> (Backlog, u64) {
+fn filled(n: usize) -> (Backlog, u64) {
     let mut backlog = Backlog::default();
     for n in 1..=n {
         backlog.push(n as u64, &kept(n)).unwrap();
@@ -60,7 +60,7 @@ fn read(backlog: &mut Backlog) -> Vec<Numbered> {
 /// What is read after `n` kept events, of the events given.
 #[track_caller]
 fn check(n: usize, events: &[Event], expected: &[(u64, u64, u64, Event)]) {
-    let (mut backlog, before) = behind(n);
+    let (mut backlog, before) = filled(n);
     for (seq, event) in (before + 1..).zip(events) {
         backlog.push(seq, event).unwrap();
     }
@@ -120,7 +120,7 @@ fn joined_text_is_bounded_and_stays_the_beginning_of_its_message() {
         &[(1, 2, 2, text(&half.repeat(2))), (3, 5, 3, completed("whole")), (6, 6, 1, text("new"))],
     );
     // Also when the listener has caught up in between.
-    let (mut backlog, seq) = behind(JOIN_FROM);
+    let (mut backlog, seq) = filled(JOIN_FROM);
     backlog.push(seq + 1, &text(&half.repeat(2))).unwrap();
     backlog.push(seq + 2, &text("y")).unwrap();
     read(&mut backlog);
@@ -200,7 +200,7 @@ proptest! {
         ahead in 0..CAPACITY,
         todo in proptest::collection::vec((any_event(), 0..4_usize), 0..1500),
     ) {
-        let (mut backlog, mut seq) = behind(ahead);
+        let (mut backlog, mut seq) = filled(ahead);
         let (mut got, mut expected) = (Vec::new(), Vec::new());
         for n in 1..=ahead {
             expected.push(kept(n));

@@ -43,7 +43,7 @@ fn check_grown(
     format: WireFormat,
     (carried, chain): (&mut CarriedView, &mut PrefixChain),
     messages: &[Arc<Message>],
-    told: &mut Vec<ViewNote>,
+    all_notes: &mut Vec<ViewNote>,
     from: usize,
 ) {
     let target = ViewTarget { format, ..ViewTarget::default() };
@@ -54,8 +54,8 @@ fn check_grown(
         for note in &grown.rest.notes {
             assert!(whole.notes.contains(note), "{note}");
         }
-        told.append(&mut grown.rest.notes);
-        assert!(whole.notes.iter().all(|it| told.contains(it)), "{:?}", whole.notes);
+        all_notes.append(&mut grown.rest.notes);
+        assert!(whole.notes.iter().all(|it| all_notes.contains(it)), "{:?}", whole.notes);
         if n % 3 == 0 {
             grown.rest.end_with_user();
             whole.end_with_user();
@@ -107,12 +107,12 @@ fn message_behind_what_is_settled_is_joined_with_it_when_it_is_another_one() {
     for place in 1..messages.len() {
         let (mut carried, mut chain) = (CarriedView::default(), PrefixChain::default());
         let mut messages = messages.clone();
-        let mut told = Vec::new();
+        let mut all_notes = Vec::new();
         let format = FORMATS[place % 3];
-        check_grown(format, (&mut carried, &mut chain), &messages, &mut told, 0);
+        check_grown(format, (&mut carried, &mut chain), &messages, &mut all_notes, 0);
         messages[place] = user(&[text("in its place")]);
         let n = messages.len();
-        check_grown(format, (&mut carried, &mut chain), &messages, &mut told, n);
+        check_grown(format, (&mut carried, &mut chain), &messages, &mut all_notes, n);
     }
 }
 
@@ -132,16 +132,16 @@ proptest! {
             messages.splice(at..at, exchange(i));
         }
         let (mut carried, mut chain) = (CarriedView::default(), PrefixChain::default());
-        let mut told = Vec::new();
-        check_grown(format, (&mut carried, &mut chain), &messages, &mut told, 0);
+        let mut all_notes = Vec::new();
+        check_grown(format, (&mut carried, &mut chain), &messages, &mut all_notes, 0);
         // A shaper cleared something, then dropped what is old.
         if let Some(place) = messages.get_mut(changed) {
             *place = change;
         }
         let n = messages.len();
-        check_grown(format, (&mut carried, &mut chain), &messages, &mut told, n);
+        check_grown(format, (&mut carried, &mut chain), &messages, &mut all_notes, n);
         messages.drain(..dropped.min(n));
         let n = messages.len();
-        check_grown(format, (&mut carried, &mut chain), &messages, &mut told, n);
+        check_grown(format, (&mut carried, &mut chain), &messages, &mut all_notes, n);
     }
 }

@@ -143,19 +143,23 @@ fn command_is_judged_from_the_directory_that_it_starts_in() {
 // REQ: PRM-8
 #[test]
 fn denial_names_a_rule_that_would_allow_it() {
-    let told =
+    let outcome_of =
         |command: &str| outcome(&bash(), &setup(Mode::Default, Handler::None, &[]), &run(command));
     assert!(
-        told("ls && cargo test -q").contains("Bash(cargo test *)"),
+        outcome_of("ls && cargo test -q").contains("Bash(cargo test *)"),
         "{}",
-        told("ls && cargo test -q")
+        outcome_of("ls && cargo test -q")
     );
     // Where no rule with a text can name it, the whole tool is named.
     for unnamed in ["X=$(ls); echo $X", "a=(1 2); echo a", "function f() { ls; }; f x"] {
-        assert!(told(unnamed).contains("only Bash, for every command, would"), "{}", told(unnamed));
+        assert!(
+            outcome_of(unnamed).contains("only Bash, for every command, would"),
+            "{}",
+            outcome_of(unnamed)
+        );
     }
-    assert!(told("ls > out").contains("write out"));
-    assert!(told("$x y").contains("cannot be judged: the name of a program"));
-    let long = told(&format!("make {}", "x".repeat(5000)));
+    assert!(outcome_of("ls > out").contains("write out"));
+    assert!(outcome_of("$x y").contains("cannot be judged: the name of a program"));
+    let long = outcome_of(&format!("make {}", "x".repeat(5000)));
     assert!(long.len() < 1000, "{long}");
 }

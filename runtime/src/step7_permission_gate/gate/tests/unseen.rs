@@ -197,9 +197,10 @@ fn rule_that_names_the_program_covers_what_nobody_sees() {
     ] {
         check(Mode::Default, &["deny user Bash(rm *)", rule], &bash(), &run(command), "allow");
     }
-    let told = outcome(&bash(), &setup(Mode::Default, Handler::None, ALL_BUT_RM), &run("git lg"));
+    let decided =
+        outcome(&bash(), &setup(Mode::Default, Handler::None, ALL_BUT_RM), &run("git lg"));
     assert!(
-        told.contains("it runs what cannot be seen") && told.contains("Bash(git lg)"),
-        "{told}"
+        decided.contains("it runs what cannot be seen") && decided.contains("Bash(git lg)"),
+        "{decided}"
     );
 }

@@ -11,7 +11,7 @@ use crate::{
 pub(super) struct Adopted {
     pub(super) at: usize,
     /// The node of the calls.
-    pub(super) behind: usize,
+    pub(super) after: usize,
     pub(super) message: Arc<Message>,
 }
 

@@ -12,7 +12,7 @@ use crate::{
 impl RecordedInputs<'_> {
     /// The decision of the policy.
     pub(super) fn policy(&self, asked: &Question, step: Step) -> Result<TurnInput, ReplayError> {
-        let verdict = self.told("what a policy said", step, |it| match it {
+        let verdict = self.recorded("what a policy said", step, |it| match it {
             RecordKind::Passed { by: AnsweredBy::Policy, .. } => Some(PolicyVerdict::Pass),
             RecordKind::Approval { by: Some(AnsweredBy::Policy), allowed, reason, .. } => {
                 let reason = reason.clone();
@@ -34,7 +34,7 @@ impl RecordedInputs<'_> {
         asked: &Question,
         step: Step,
     ) -> Result<TurnInput, ReplayError> {
-        let (mut given, input) = self.told("the answer about a call", step, |it| match it {
+        let (mut given, input) = self.recorded("the answer about a call", step, |it| match it {
             RecordKind::Approval {
                 allowed, reason, by, surface, input, rules, interrupt, ..
             } => {

@@ -13,7 +13,7 @@ use crate::{
     tool::{ToolCall, ToolErrorKind, ToolNote, ToolOutcome},
     transcript::{
         entry::{RecordKind, StepDetail},
-        replay::window::said,
+        replay::window::conversation_line,
     },
     turn::{Turn, TurnInput},
 };
@@ -127,8 +127,9 @@ impl<'a> RecordedInputs<'a> {
             notes.and_then(|it| serde_json::from_str(&it).ok()).unwrap_or_default();
         let event = event_after(error);
         let added = self.added(event, asked, turn)?;
-        let fields = lines.get(i + 1).and_then(|it| said(it)?.tool_result.as_ref());
-        let answered = lines.get(i + 1).and_then(|it| said(it)?.message.blocks.first());
+        let fields = lines.get(i + 1).and_then(|it| conversation_line(it)?.tool_result.as_ref());
+        let answered =
+            lines.get(i + 1).and_then(|it| conversation_line(it)?.message.blocks.first());
         let media = answered.map(Block::media_in_result).unwrap_or_default();
         let media = media.into_iter().map(PromptBlock::recorded).collect();
         let outcome = ToolOutcome {
@@ -163,6 +164,6 @@ impl<'a> RecordedInputs<'a> {
 }
 
 fn result_text<'a>(line: &super::SealedLine<'a>) -> Option<&'a str> {
-    let block = said(line)?.message.blocks.first().and_then(Block::as_tool_result);
+    let block = conversation_line(line)?.message.blocks.first().and_then(Block::as_tool_result);
     block.map(|(_, text, _)| text)
 }

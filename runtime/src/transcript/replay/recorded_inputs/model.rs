@@ -9,7 +9,7 @@ use crate::{
     step5_model_call::{FailureClass, ModelAnswer, ModelFailure, StopReason},
     transcript::{
         entry::{DiscardedAnswer, RecordKind},
-        replay::window::said,
+        replay::window::conversation_line,
     },
     turn::{
         TurnInput,
@@ -25,7 +25,7 @@ impl RecordedInputs<'_> {
         step: Step,
     ) -> Result<TurnInput, ReplayError> {
         let what = "what the model answered";
-        let told = self.told(what, step, |it| match it {
+        let recorded = self.recorded(what, step, |it| match it {
             RecordKind::ModelAttempt {
                 outcome,
                 message,
@@ -58,7 +58,7 @@ impl RecordedInputs<'_> {
             _ => None,
         })?;
         let (failure, (usage, is_in_doubt), (first_token_ms, duration_ms, parked_ms), unsaid) =
-            told;
+            recorded;
         if order.purpose == Purpose::Turn {
             let asked = Some((order.provider, order.model.clone()));
             // Another model does not go on with what one has begun.
@@ -99,7 +99,9 @@ impl RecordedInputs<'_> {
         let number = self.ahead(0).map_or(0, |it| it.number);
         let untold = || ReplayError::Untold { line: number, step, what: "what the model answered" };
         let line = match order.purpose {
-            Purpose::Turn => self.ahead(1).and_then(said).filter(|it| it.answer.is_some()),
+            Purpose::Turn => {
+                self.ahead(1).and_then(conversation_line).filter(|it| it.answer.is_some())
+            }
             Purpose::Compaction | Purpose::Classification => None,
         };
         let fields = line.and_then(|it| it.answer.as_ref());

@@ -49,12 +49,13 @@ impl Session {
             Some((_, RunEnd::Crashed)) => !is_last,
             _ => true,
         };
-        let told = window.told(closing);
+        let recorded = window.recorded(closing);
         let started = self.started(window)?;
-        if !told.is_empty() {
+        if !recorded.is_empty() {
             self.nothing_unexplained(lines)?;
         }
-        let report = if told.is_empty() { None } else { self.walk(&started, told, stored)? };
+        let report =
+            if recorded.is_empty() { None } else { self.walk(&started, recorded, stored)? };
         self.note_kept_shells(window, lines)?;
         let Some((key, _)) = started else {
             return self.finish_unfollowed(window, closing, report);
@@ -112,14 +113,14 @@ impl Session {
     fn walk(
         &mut self,
         started: &Option<(u64, Box<TurnSetup>)>,
-        told: &[&SealedLine<'_>],
+        recorded: &[&SealedLine<'_>],
         stored: StoredTexts<'_>,
     ) -> Result<Option<TurnReport>, ReplayError> {
-        let models = catalogue(told, stored)?.map(Arc::new);
+        let models = catalogue(recorded, stored)?.map(Arc::new);
         if let Some(models) = &models {
             self.machine.conversation_mut().memory.catalogue = Arc::clone(models);
         }
-        if let Some(tools) = joined(told, stored)? {
+        if let Some(tools) = joined(recorded, stored)? {
             self.machine.conversation_mut().join_tools(tools);
         }
         let budget = RunBudget { used: 0, max: None };
@@ -134,16 +135,16 @@ impl Session {
         let conversation = self.machine.conversation_mut();
         setup.facts = Arc::clone(&conversation.facts);
         setup.memory.joined.clone_from(&conversation.memory.joined);
-        let Walked { report, appends } = Rerun::new(setup, told, stored).walk()?;
+        let Walked { report, appends } = Rerun::new(setup, recorded, stored).walk()?;
         for (at, append) in appends {
             let Some((key, _)) = started else {
                 let memory = &mut self.machine.conversation_mut().memory;
                 let records = append.lines.iter().filter_map(Line::record);
                 records.for_each(|it| memory.overrides.note(&it.what));
-                append.said.into_iter().for_each(|it| self.machine.conversation_mut().apply(it));
+                append.updates.into_iter().for_each(|it| self.machine.conversation_mut().apply(it));
                 continue;
             };
-            if append.said.iter().any(HistoryUpdate::is_stop_request) {
+            if append.updates.iter().any(HistoryUpdate::is_stop_request) {
                 self.feed(at, SessionInput::Stop);
             }
             if let Some(decisions) = &mut self.decisions {

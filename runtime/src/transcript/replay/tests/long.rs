@@ -52,7 +52,7 @@ pub(super) fn turns(world: impl FnOnce(Answers) -> World, n_turns: usize, n_char
         let text = format!("{i} {}", "a line of text\n".repeat(n_chars / 15));
         world.outcomes.insert(format!("c{i}"), ToolOutcome::ok(text));
     }
-    world.stands = false;
+    world.prefix_stays = false;
     world.keeps_requests = false;
     play(world)
 }
@@ -66,7 +66,7 @@ pub(super) fn resumes(n: usize) -> Play {
 fn resumed_each(n: usize, each: usize) -> Play {
     let answers = (0..n).flat_map(|i| [calls(&[&format!("c{i}:Read:f{i}.rs")]), text("done")]);
     let mut world = uncompacted(answers.collect());
-    world.stands = false;
+    world.prefix_stays = false;
     world.keeps_requests = false;
     let mut play = Play::new(world);
     for i in 0..n {

@@ -333,8 +333,8 @@ fn output_that_was_cut_is_told_by_its_record_and_walked_again() {
     });
     assert_eq!(recorded, Some(cut));
     let shown = trace::render(&play.bytes()).unwrap();
-    let told = "shown are 2000 of 30000 characters, all are in /t/s/tool-results/a.txt";
-    assert!(shown.contains(told), "{shown}");
+    let whole_text = "shown are 2000 of 30000 characters, all are in /t/s/tool-results/a.txt";
+    assert!(shown.contains(whole_text), "{shown}");
 }
 
 proptest! {
