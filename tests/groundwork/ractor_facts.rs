@@ -300,7 +300,7 @@ fn fact_9_names_and_groups_are_shared_by_the_whole_process() {
 }
 
 #[tokio::test]
-async fn fact_10_a_message_brings_no_span_and_the_actor_has_its_own() {
+async fn fact_10_a_message_brings_no_span() {
     let _guard = tracing::subscriber::set_default(tracing_subscriber::registry());
     let log = Log::new();
     let (actor, _) = log.probe().await;
@@ -314,5 +314,6 @@ async fn fact_10_a_message_brings_no_span_and_the_actor_has_its_own() {
             }))
             .unwrap();
     });
-    assert_eq!(reported.await, Ok(Some("Actor")));
+    // The span of ractor itself may be there; that of the sender is not.
+    assert_ne!(reported.await.expect("the message was handled"), Some("turn"));
 }

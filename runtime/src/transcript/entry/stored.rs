@@ -44,7 +44,7 @@ impl Repeated {
     }
 
     /// As it is in a record, given whether an earlier record of the run holds it.
-    pub fn to_record(&self, is_known: bool) -> Stored {
+    pub(crate) fn to_record(&self, is_known: bool) -> Stored {
         if is_known { Stored::Again(self.digest) } else { self.stored.clone() }
     }
 }
