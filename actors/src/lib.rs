@@ -56,7 +56,22 @@
 //! * [`settings`]: what a session reads from files.
 //! * [`transcript`]: where transcripts are kept, looking at them, and checking them.
 //! * [`testing`]: clocks and stops that a test controls, and the answers of the simulated model.
+//! * `serve`: the server that hosts sessions over HTTP, with the feature of that name.
 //! * [`data`]: the types of fields and results, which are read more often than named.
+//!
+//! # Features
+//!
+//! Each can be left out with `default-features = false`; without any, 117 crates are compiled.
+//!
+//! | Feature | Adds | Default |
+//! |---|---|---|
+//! | `http` | the transport that reaches model servers; without it [`Options::transport`] must be given, or models be in process | yes |
+//! | `mcp` | servers of the Model Context Protocol | yes |
+//! | `sandbox` | the sandbox of commands, on Linux; without it a command that is to be confined is not run | yes |
+//! | `schema` | checks of tool inputs against their schemas; without it they are parsed only | yes |
+//! | `search` | the tools Glob and Grep | yes |
+//! | `simulated` | the simulated model ([`Ennead::simulated`]) | yes |
+//! | `serve` | the server | no |
 //!
 //! The rules (nine steps, permissions, recovery, transcripts) are pure functions in the package
 //! `ennead-runtime`; what tools do to the world is in `ennead-tools`; this package is everything that

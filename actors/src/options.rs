@@ -127,7 +127,7 @@ pub struct Options {
     pub mcp: Option<McpLimits>,
     /// What is read of the process and the machine. Defaults to everything.
     pub environment: Environment,
-    /// Makes turns stand still at steps.
+    /// Stops turns at steps.
     pub(crate) breakpoints: Option<Arc<dyn Breakpoints>>,
     /// Hooks that this process hangs from, outermost first; `None`: as the environment says. Sessions do
     /// not run them again.
@@ -241,8 +241,7 @@ impl Options {
         Self { transcript_store, ..self }
     }
 
-    /// Makes turns stand still at steps.
-    #[cfg(feature = "simulated")]
+    /// Stops turns at steps.
     #[must_use]
     pub fn breakpoints(self, breakpoints: Arc<dyn Breakpoints>) -> Self {
         Self { breakpoints: Some(breakpoints), ..self }

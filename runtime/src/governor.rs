@@ -2,8 +2,8 @@
 //!
 //! Every call asks before it is sent and says how it ended. In between are a window of calls, the
 //! provider's own limits, one circuit breaker, one budget for retries, and turns between tenants.
-//! Time comes with every input, so the same inputs always have the same outputs. Alone, because it
-//! is the only rule that looks at all sessions together; no turn decides by it. What a turn learns of
+//! Time comes with every input, so the same inputs always have the same outputs. It is the only rule
+//! that looks at all sessions together; no turn decides by it. What a turn learns of
 //! it is a failure like any other, which is recorded.
 
 pub mod breaker;

@@ -120,9 +120,9 @@ impl StopReason {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum InvalidInput {
-    /// It is no JSON.
+    /// The input is not JSON.
     InvalidJson,
-    /// It is JSON, but no object.
+    /// The input is JSON, but not an object.
     NotAnObject,
 }
 

@@ -301,10 +301,9 @@ impl Turn {
         self.journal.record(self.now, what);
     }
 
-    /// Lines first: what an effect of the same input needs recorded is on its way before it, and
-    /// so is what listeners receive, except the end of the turn, whose lines go with it. While the turn goes on by itself, both are collected; they go
-    /// out as soon as it waits for anybody. Files may be as they were, so the one that looks at
-    /// them lets the turn wait if it must.
+    /// Returns the effects, lines first: a line is appended before the effect that depends on it, and
+    /// events follow their lines, except the end of the turn, whose lines go with it. While the turn goes
+    /// on by itself, lines and events are collected; they go out as soon as it waits for anybody.
     fn drain(&mut self) -> Vec<Effect> {
         match self.onward.take() {
             Some(onward) if self.barrier.is_none() => vec![onward],

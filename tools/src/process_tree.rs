@@ -1,6 +1,6 @@
 //! The processes that something started, with all that they started in turn.
 //!
-//! Alone here is the promise that nothing of it outlives the one that owns it: however that ends,
+//! It keeps the promise that nothing of it outlives the one that owns it: however that ends,
 //! also by dropping it, a thread ends the whole tree, and only then lets go of the owner's `hold`.
 
 #[cfg(target_os = "linux")]

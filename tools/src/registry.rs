@@ -1,7 +1,7 @@
 //! The tools that come with ennead.
 //!
-//! Alone here is their order: it is the order in which the model is offered them, so it is fixed,
-//! or the prefix of every request would change.
+//! Their order is fixed: the model is offered them in it, and with another one the prefix of every
+//! request would change.
 
 use std::sync::{Arc, LazyLock};
 

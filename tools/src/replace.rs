@@ -1,6 +1,6 @@
 //! Puts new content in the place of a file, at once or not at all.
 //!
-//! Alone here is the point of no return: until the rename nothing has changed, after it the
+//! The rename is the point of no return: until then nothing has changed, after it the
 //! outcome is settled, whatever becomes of the call.
 
 use std::{fs::Permissions, path::Path};

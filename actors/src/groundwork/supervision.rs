@@ -114,15 +114,15 @@ impl Actor for Leaf {
 }
 
 /// Why an actor ends that has sent its parent its result.
-const REPLIED: &str = "told";
+const REPLIED: &str = "replied";
 
 /// Ends an actor that has just sent its parent its result.
 pub(crate) fn stop_after_reply<M: ractor::Message>(actor: &ActorRef<M>) {
     actor.stop(Some(REPLIED.into()));
 }
 
-/// The actor that an event is about, if it is the end of one that may still owe an answer. What it
-/// told before it ended is in the mailbox by then, though not handled yet.
+/// Returns the actor that ended, unless it ended as one that has sent its result. A message that it
+/// sent before it ended is in the mailbox by then, though not handled yet.
 pub(crate) fn ended_without_reply(event: &SupervisionEvent) -> Option<ActorId> {
     match event {
         SupervisionEvent::ActorTerminated(.., Some(why)) if why == REPLIED => None,

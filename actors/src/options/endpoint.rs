@@ -30,7 +30,7 @@ pub struct Endpoint {
 }
 
 impl Endpoint {
-    /// A server of the Messages API at this base address (`https://api.anthropic.com`), with an API key if it wants
+    /// Returns a server of the Messages API at this base address (`https://api.anthropic.com`), with an API key if it wants
     /// one.
     pub fn messages(base: &str, api_key: Option<&str>) -> Self {
         let mut headers = vec![
@@ -49,14 +49,14 @@ impl Endpoint {
         }
     }
 
-    /// A server of Chat Completions, with an API key if it wants one. The base address holds the
+    /// Returns a server of Chat Completions, with an API key if it wants one. The base address holds the
     /// version, as is the custom (`https://api.openai.com/v1`, `http://localhost:11434/v1`); where
     /// there is no path at all, `/v1` is added.
     pub fn openai_chat(base: &str, api_key: Option<&str>) -> Self {
         Self::openai("openai-chat", WireFormat::OpenAiChat, base, api_key)
     }
 
-    /// A server of the Responses API; the address as in [`Endpoint::openai_chat`].
+    /// Returns a server of the Responses API; the address as in [`Endpoint::openai_chat`].
     pub fn openai_responses(base: &str, api_key: Option<&str>) -> Self {
         Self::openai("openai-responses", WireFormat::OpenAiResponses, base, api_key)
     }
@@ -75,7 +75,7 @@ impl Endpoint {
         }
     }
 
-    /// A model that is code of this process, as a provider of this name. No transport is asked.
+    /// Returns a model that is code of this process, as a provider of this name. No transport is asked.
     pub fn in_process(provider: &str, model: Arc<dyn InProcessModel>) -> Self {
         Self {
             provider: provider.into(),
@@ -99,7 +99,7 @@ impl Endpoint {
         Self { headers: self.headers.iter().cloned().chain([one]).collect(), ..self }
     }
 
-    /// For sessions of `Options::simulated`, where the address is not used. With another
+    /// Returns the endpoint for sessions of `Options::simulated`, where the address is not used. With another
     /// transport this host does not resolve.
     #[cfg(feature = "simulated")]
     pub fn simulated() -> Self {

@@ -1,5 +1,7 @@
 //! Why an option cannot be taken as it is given.
 
+use std::fmt;
+
 use ennead_runtime::{hook::BadMatcher, step7_permission_gate::rule::BadRule};
 
 /// Why an option is refused where it is given, or why the environment names no endpoint; those messages name
@@ -15,7 +17,7 @@ use ennead_runtime::{hook::BadMatcher, step7_permission_gate::rule::BadRule};
 /// assert!(matches!(error, OptionError::NotSet { provider: "anthropic", .. }));
 /// assert!(error.to_string().contains("ANTHROPIC_API_KEY"));
 /// ```
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum OptionError {
     /// The permission rule cannot be read.
@@ -65,4 +67,11 @@ pub enum OptionError {
         /// Name of the variable to correct.
         variable: &'static str,
     },
+}
+
+impl fmt::Debug for OptionError {
+    // `main` shows an error by its `Debug`, and what is to be set is in the message.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "OptionError: {self}")
+    }
 }

@@ -30,7 +30,7 @@ pub struct McpLimits {
 }
 
 impl McpLimits {
-    /// As these variables of the environment say. One that is no number above 0 says nothing.
+    /// Reads the limits from variables of the environment. A variable that is not a number above 0 is ignored.
     pub fn from_variables(variable: impl Fn(&str) -> Option<String>) -> Self {
         let number = |name: &str| variable(name)?.trim().parse::<u32>().ok().filter(|it| 0 < *it);
         let time = |name: &str, usual| {

@@ -60,40 +60,40 @@ pub struct SessionOptions {
     /// MCP servers whose tools the session has. Sessions in one directory with the same
     /// configuration share a server.
     pub mcp_servers: Vec<ServerConfig>,
-    /// Whether the servers that `.mcp.json` of the working directory names are used, too; they are
-    /// not. With [`Trust::Untrusted`] the file is left alone all the same.
+    /// Whether the servers that `.mcp.json` of the working directory names are used, too. Defaults to
+    /// false. With [`Trust::Untrusted`] the file is left alone all the same.
     pub reads_mcp_json: bool,
     /// Answers questions; `None`: what would be asked is denied.
     pub approver: Option<Arc<dyn Approver>>,
     /// Decides about calls before a question is asked. `None` asks at once.
     pub policy: Option<Arc<dyn PermissionPolicy>>,
     /// Whether questions may be answered through [`SessionHandle::answer`](crate::SessionHandle::answer)
-    /// and [`Ennead::answer`](crate::Ennead::answer); they may not, and what would be asked is denied
-    /// where there is no approver.
+    /// and [`Ennead::answer`](crate::Ennead::answer). Defaults to false: what would be
+    /// asked is denied where there is no approver.
     pub answers_by_handle: bool,
-    /// Whether the session may be put into the mode `bypassPermissions` while it runs; only if it
-    /// started in it.
+    /// Whether the session may be put into the mode `bypassPermissions` while it runs. Defaults to
+    /// false, unless it started in it.
     pub may_bypass: bool,
     /// How far the workspace's own files are trusted. Defaults to not at all.
     /// [`Environment::recorded_trust`](crate::Environment::recorded_trust) looks up the user's decision about a directory.
     pub trust: Trust,
-    /// Whose settings and instruction files are read next to those of the organisation; all.
+    /// Whose settings and instruction files are read next to those of the organisation. Defaults to all.
     pub setting_sources: SettingSources,
-    /// Whether settings files are read; they are.
+    /// Whether settings files are read. Defaults to true.
     pub reads_settings: bool,
-    /// Whether instruction files, git and memory are read; they are.
+    /// Whether instruction files, git and memory are read. Defaults to true.
     pub reads_sources: bool,
-    /// Whether answers are streamed; they are.
+    /// Whether answers are streamed. Defaults to true.
     pub streams: bool,
     /// Replaces the built-in system prompt.
     pub system_prompt: Option<String>,
     /// Follows the system prompt, whichever that is.
     pub append_system_prompt: Option<String>,
     /// Whether a system prompt that replaces the built-in one is all that a model gets as one, with what is
-    /// appended: neither the working directory nor the names of tools follow it; they do.
+    /// appended, without the working directory and the names of tools. Defaults to false.
     pub bare_system_prompt: bool,
     /// Whether directories and the state of git go into the first message of the user and not into the
-    /// system prompt, which is then the same for all users; they do not.
+    /// system prompt, which is then the same for all users. Defaults to false.
     pub static_system_prompt: bool,
     /// The user's home; `None`: that of the process.
     pub home: Option<PathBuf>,

@@ -106,30 +106,30 @@ impl SessionHandle {
         self.run(RunRequest::new(text)).await
     }
 
-    /// Its events from now on.
+    /// Subscribes to the events of the session from now on.
     pub fn events(&self) -> Events {
         self.hub.subscribe()
     }
 
-    /// Its events from now on, and with them each message as it is handed to the transcript
+    /// Subscribes to its events from now on, and with them each message as it is handed to the transcript
     /// ([`Event::MessageRecorded`](crate::Event::MessageRecorded)), those of sub-agents included. With
     /// `streamed` also the events of answers as a server of the Messages API streams them.
     pub fn conversation(&self, streamed: bool) -> Events {
         self.hub.subscribe_to(Wants { messages: true, stream: streamed })
     }
 
-    /// What it says from now on, made ready for one place. Several channels, each with its own
-    /// policy, hear the same run.
+    /// Opens a channel: the messages of the session from now on, made ready for one place. Several
+    /// channels, each with its own policy, receive the same run.
     pub fn channel(&self, policy: ChannelPolicy) -> Channel {
         Channel::new(self.events(), policy)
     }
 
-    /// The defaults of channels, as the last turn found them.
+    /// Returns the defaults of channels, as the last turn found them.
     pub fn output(&self) -> Arc<OutputSettings> {
         self.hub.output()
     }
 
-    /// Its MCP servers and how far they are, the caller's own before those of the project. One that may
+    /// Returns its MCP servers and how far they are, the caller's own before those of the project. One that may
     /// not start is not there. [`Event::McpServer`](crate::Event::McpServer) reports changes.
     pub fn mcp_servers(&self) -> Vec<McpServerStatus> {
         self.servers.all()
@@ -164,7 +164,7 @@ impl SessionHandle {
         let _gone = self.actor.cast(SessionMsg::StopAgent(ToolUseId::new(call)));
     }
 
-    /// Its questions about calls that wait for an answer, those of its sub-agents included, oldest first.
+    /// Returns its questions about calls that wait for an answer, those of its sub-agents included, oldest first.
     pub fn approvals(&self) -> Vec<Question> {
         self.approvals.list(Some(&self.session))
     }
@@ -196,13 +196,13 @@ impl SessionHandle {
         changed.await.unwrap_or(Err(ModeError::Ended))
     }
 
-    /// Whether its actor lives.
+    /// Returns whether its actor lives.
     #[cfg(feature = "serve")]
     pub(crate) fn is_alive(&self) -> bool {
         self.actor.get_status() < ractor::ActorStatus::Draining
     }
 
-    /// The state of the session.
+    /// Returns the state of the session.
     ///
     /// # Errors
     ///

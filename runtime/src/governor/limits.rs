@@ -1,4 +1,4 @@
-//! The numbers of a governor, each with its source. Apart, because they are what an embedder sets.
+//! The numbers of a governor that an embedder may set, each with its source.
 
 use std::num::NonZeroU32;
 

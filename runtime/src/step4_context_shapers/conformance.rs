@@ -1,6 +1,6 @@
 //! Runs one case of `tests/cases/shapers.jsonl` through the shapers.
 //!
-//! Apart, because cases are a format of their own. The numbers of the case are parameters of the
+//! Cases are a format of their own. The numbers of the case are parameters of the
 //! product's code; nothing is taken from `expected`.
 
 pub(crate) mod invariants;

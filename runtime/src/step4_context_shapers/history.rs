@@ -1,6 +1,6 @@
 //! The shape of a history: where it can be cut, what is newest, what is never dropped.
 //!
-//! Apart, because three stages cut and must agree on it. Calls are matched by id only.
+//! Three stages cut, and agree by this. Calls are matched by id only.
 
 use std::{collections::BTreeMap, sync::Arc};
 

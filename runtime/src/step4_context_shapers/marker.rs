@@ -1,6 +1,6 @@
 //! Cuts a text and says so in its place.
 //!
-//! Apart, so that all stages leave the same mark: how much is missing of how much, and where the
+//! All stages leave the same mark: how much is missing of how much, and where the
 //! whole is. Cuts fall between characters.
 
 use std::fmt::Display;

@@ -1,7 +1,7 @@
 //! What the two formats of OpenAI have in common: how a stream is driven, how the arguments of a
 //! call come together, how an error reads, and the pieces that requests are made of.
 //!
-//! Alone so that the formats hold only what differs: their events and the shape of their messages.
+//! The formats themselves hold only what differs: their events and the shape of their messages.
 
 pub(super) mod call;
 pub(super) mod encode;

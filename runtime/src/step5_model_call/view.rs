@@ -1,6 +1,6 @@
 //! The view compiler: the messages of a conversation as a provider will accept them.
 //!
-//! Alone, and the only one: pairing of calls and results, the order of roles and what may not be
+//! The only one: pairing of calls and results, the order of roles and what may not be
 //! sent are decided here and nowhere else, so a request that would be refused cannot be built
 //! (SHP-12). What is stored is never changed; what is left out or made up is named in the notes.
 

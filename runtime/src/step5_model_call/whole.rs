@@ -1,7 +1,7 @@
 //! Reads an answer that came in one piece.
 //!
-//! Beside the stream reader because the fallback for broken streams asks without streaming, and
-//! both must give the same answer.
+//! The fallback for broken streams asks without streaming, and gets the same answer as the stream
+//! reader would give.
 
 use http::{HeaderMap, header::CONTENT_TYPE};
 use serde::Deserialize;

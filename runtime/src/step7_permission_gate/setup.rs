@@ -135,7 +135,7 @@ impl GateSetup {
         Self { has_policy, ..self }
     }
 
-    /// With another's answer besides, if there is one: what is not allowed there is not allowed here.
+    /// Adds the setup of a parent agent: what that one does not allow is not allowed here.
     #[must_use]
     pub fn within(self, parent: Option<Arc<GateSetup>>) -> Self {
         Self { parent, ..self }

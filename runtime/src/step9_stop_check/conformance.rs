@@ -1,6 +1,6 @@
 //! Runs one case of `tests/cases/stop_check.jsonl` through the stop check.
 //!
-//! Apart, because cases are a format of their own: they know the role `tool` and plain texts as
+//! Cases are a format of their own: they know the role `tool` and plain texts as
 //! content. Nothing is taken from `expected`.
 
 use std::sync::Arc;

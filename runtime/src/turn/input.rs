@@ -146,6 +146,6 @@ pub struct Answered {
     pub first_token_ms: Option<u64>,
     /// Milliseconds from the request to the end of the answer.
     pub duration_ms: u64,
-    /// Milliseconds that it was parked before it was sent, which are not in the others; `None`: it was not.
+    /// Milliseconds that the call waited for its share before it was sent, not counted in the others; `None` if it did not wait.
     pub parked_ms: Option<NonZeroU32>,
 }

@@ -1,7 +1,7 @@
 //! Carries out what the ledger decides about a failed model call.
 //!
-//! Beside asking and accepting, because it is the other half of step 5: what is taken back, what is
-//! tried next, and how a turn ends for which nothing is left.
+//! The other half of step 5, after asking and accepting: what is taken back, what is tried next, and
+//! how a turn ends for which nothing is left.
 
 use std::sync::Arc;
 

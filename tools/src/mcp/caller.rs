@@ -1,7 +1,7 @@
 //! Calls of tools over a connection, and the three ends that one may have: an answer, silence, or
 //! a caller that has given up.
 //!
-//! Alone, because no end may depend on the server: one that reads nothing any more cannot be notified of
+//! No end may depend on the server: one that reads nothing any more cannot be notified of
 //! the end of a call either. Then the connection is broken, and that ends the process.
 
 use std::{pin::pin, sync::Arc, time::Duration};

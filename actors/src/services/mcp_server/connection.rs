@@ -1,6 +1,6 @@
 //! The leaf below the actor of a server: makes a connection, and carries calls over it.
 //!
-//! Alone, because it is what waits: for the pause, the start, the answers and the end.
+//! It is what waits: for the pause, the start, the answers and the end.
 
 use std::{sync::Arc, time::Duration};
 

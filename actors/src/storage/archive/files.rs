@@ -1,5 +1,5 @@
 //! Files and directories that only their owner may enter, made so that they are whole or not there.
-//! Alone, since transcripts, locks and checkpoints all need it and none is about it.
+//! Transcripts, locks and checkpoints are written by these.
 
 use std::{
     fs::{self, DirBuilder, File, OpenOptions},

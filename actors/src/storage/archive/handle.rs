@@ -1,4 +1,4 @@
-//! The way to a writer. Alone, because it is all that a session knows of one.
+//! The way to a writer: all that a session knows of one.
 
 use ractor::ActorRef;
 

@@ -1,4 +1,4 @@
-//! Why lines are not recorded. Alone, since it is what everybody else knows of a disk that fails.
+//! Why lines are not recorded: all that others know of a disk that fails.
 
 use std::{
     io,

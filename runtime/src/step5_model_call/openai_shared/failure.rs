@@ -1,7 +1,7 @@
 //! Names what a server of either OpenAI format says went wrong.
 //!
-//! Beside the failures of the Messages API because the words are others, and because a hundred
-//! servers copy this format and each words its errors in its own way; what they mean is the same.
+//! The words are not those of the Messages API, and a hundred servers copy this format and word
+//! errors in their own way; what they mean is the same.
 
 use http::HeaderMap;
 use serde_json::Value;

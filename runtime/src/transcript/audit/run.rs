@@ -1,4 +1,4 @@
-//! A run while its story is checked. Alone, because how it may end is a question of its own.
+//! Checks one run: which records may end it, and what must come before.
 
 use std::sync::Arc;
 
