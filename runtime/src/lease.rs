@@ -16,17 +16,17 @@
 //! Time is what a clock that never goes back showed, read by the one that asks.
 
 mod limit_use;
+mod max_cost;
 mod refused;
 mod tree;
-mod worst;
 
 use std::{collections::BTreeSet, time::Duration};
 
 pub(crate) use self::limit_use::LimitUse;
 pub use self::{
+    max_cost::{MaxCost, Price},
     refused::LeaseRefused,
     tree::{Spent, Tree},
-    worst::{MaxCost, Price},
 };
 use crate::{ids::AgentId, step1_settings_resolution::AgentLimits};
 

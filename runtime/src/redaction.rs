@@ -182,9 +182,10 @@ impl Redactor {
     fn redacted<'a>(&self, text: &'a str, is_cut: bool) -> Cow<'a, str> {
         let bytes = text.as_bytes();
         // What the end cut off of a pattern is looked for as well where somebody cut the text.
-        let is_without = match is_cut {
-            true => self.patterns.prefilter.next(bytes, 0) == bytes.len(),
-            false => !self.patterns.sieve.holds_any(bytes),
+        let is_without = if is_cut {
+            self.patterns.prefilter.next(bytes, 0) == bytes.len()
+        } else {
+            !self.patterns.sieve.holds_any(bytes)
         };
         if is_without {
             return Cow::Borrowed(text);

@@ -301,6 +301,14 @@ impl Turn {
         self.journal.record(self.now, what);
     }
 
+    /// Ends the run with this turn; the first reason counts.
+    fn end_with(&mut self, end: RunEnd, why: Option<String>) {
+        if self.end.is_none() {
+            self.end = Some(end);
+            self.error = why;
+        }
+    }
+
     /// Returns the effects, lines first: a line is appended before the effect that depends on it, and
     /// events follow their lines, except the end of the turn, whose lines go with it. While the turn goes
     /// on by itself, lines and events are collected; they go out as soon as it waits for anybody.

@@ -202,9 +202,12 @@ async fn session_that_is_closed_ends_its_commands_and_the_next_one_says_what_bec
 async fn commands_of_a_sub_agent_end_with_it() {
     let place = TestDirs::new();
     fifo(&place.path("workspace/alive"));
+    fifo(&place.path("workspace/begun"));
     let model = model(|asked| match (asked.is_agent(), asked.n_answers()) {
         (false, 0) => call("a", "Agent", json!({"description": "d", "prompt": "p"})),
-        (true, 0) => background("b", HELD),
+        (true, 0) => background("b", &HELD.replacen("&9;", "&9; echo begun > begun;", 1)),
+        // The agent ends when its command is under way, and not before.
+        (true, 1) => call("c", "Bash", json!({"command": "read line < begun"})),
         _ => text("done"),
     });
     let ennead = place.start(&model).await;

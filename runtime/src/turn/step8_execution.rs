@@ -308,13 +308,6 @@ impl Turn {
         self.record_step(detail);
         self.next(Step::StopCheck);
     }
-
-    pub(super) fn end_with(&mut self, end: RunEnd, why: Option<String>) {
-        if self.end.is_none() {
-            self.end = Some(end);
-            self.error = why;
-        }
-    }
 }
 
 /// Of what was answered, not of whom: the id of the call is left out.

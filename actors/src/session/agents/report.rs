@@ -13,6 +13,7 @@ use ennead_runtime::{
     step1_settings_resolution::{AgentLimits, LayerText},
     tokens::Usage,
 };
+use ennead_tools::locked::Locked as _;
 use ractor::ActorRef;
 use tokio::sync::oneshot;
 
@@ -106,13 +107,13 @@ struct StopOnDrop(Mutex<Option<(ActorRef<SessionMsg>, ToolUseId)>>);
 
 impl StopOnDrop {
     fn disarm(&self) {
-        self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner).take();
+        self.0.locked().take();
     }
 }
 
 impl Drop for StopOnDrop {
     fn drop(&mut self) {
-        let armed = self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner).take();
+        let armed = self.0.locked().take();
         if let Some((session, call)) = armed {
             let _gone = session.cast(SessionMsg::StopAgent(call));
         }
