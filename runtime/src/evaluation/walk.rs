@@ -133,7 +133,7 @@ impl RecordingWalk<'_> {
         self.pay(&asked, self.setup.counting.tokens(Estimate::of(Size::of(&text))).0);
         self.setup.spent_micro_usd = 0;
         let id = EntryId::new(format!("summary-{}", self.n_summaries));
-        apply_summary(&self.context, request, &text, id)
+        apply_summary(&self.context, &self.setup, request, &text, id)
     }
 
     /// What of a request the provider's cache holds: the beginning that equals that of the request before.

@@ -69,7 +69,8 @@ pub fn shape(
     for stage in Stage::ALL {
         let result = match run_stage(stage, &shaped.context, setup) {
             StageResult::NeedsSummary(request) => {
-                let (result, n_calls) = sum_up(&shaped.context, *request, id, &mut summarise);
+                let (result, n_calls) =
+                    sum_up(&shaped.context, setup, *request, id, &mut summarise);
                 shaped.n_model_calls += n_calls;
                 result
             }
@@ -93,6 +94,7 @@ pub fn shape(
 
 fn sum_up(
     context: &ShapedContext,
+    setup: &ShaperSetup,
     mut request: SummaryRequest,
     id: &EntryId,
     summarise: &mut impl FnMut(&SummaryRequest) -> Summarised,
@@ -102,7 +104,7 @@ fn sum_up(
         n_calls += 1;
         let why = match summarise(&request) {
             Summarised::Text(text) => {
-                return (apply_summary(context, &request, &text, id.clone()), n_calls);
+                return (apply_summary(context, setup, &request, &text, id.clone()), n_calls);
             }
             Summarised::Failed { why } => why,
             Summarised::TooLong => match shrink(&request) {

@@ -11,10 +11,12 @@ use std::collections::BTreeSet;
 use super::{
     ShapedContext, ShaperSetup, Sharing, StageResult, history, marker,
     pressure::{Trigger, is_at_aim, under_pressure},
+    proven_smaller,
     superseded::superseded,
 };
 use crate::{
     block::{Block, BlockKind},
+    digest::Digest,
     ids::ToolUseId,
     tokens::{Estimate, Tokens},
 };
@@ -173,6 +175,30 @@ pub(super) fn run(
         Reason::Oldest => format!("cleared {n} old results, which spares a summary"),
     };
     StageResult::Changed { context: context.with(messages, setup.counting), stored, why }
+}
+
+/// What a dearer stage left, without the old results that have to go as well, and their texts: where it is
+/// still above the limit, the next shaping would clear them and change the prefix a second time.
+pub(super) fn relieved(
+    context: ShapedContext,
+    setup: &ShaperSetup,
+) -> (ShapedContext, Vec<(Digest, String)>) {
+    // A remedy's limit makes its stage due; it is not one to be held.
+    let setup = ShaperSetup { trigger_override: None, ..setup.clone() };
+    if !setup.clears || under_pressure(&context, &setup) != Some(Trigger::Tokens) {
+        return (context, Vec::new());
+    }
+    let result =
+        due(&context, &setup).map(|it| proven_smaller(&context, run(&context, &setup, &it)));
+    match result {
+        Ok(StageResult::Changed { context, stored, .. }) => (context, stored),
+        _ => (context, Vec::new()),
+    }
+}
+
+/// How a stage says that it cleared results as well; empty for none.
+pub(super) fn also_cleared(n: usize) -> String {
+    if n == 0 { String::new() } else { format!("; cleared {n} old results in what was left") }
 }
 
 fn is_clearable(context: &ShapedContext, at: usize, block: &Block, setup: &ShaperSetup) -> bool {

@@ -8,6 +8,7 @@
 use super::{
     ShapedContext, ShaperSetup, StageResult, history, marker,
     pressure::{is_at_aim, token_limit, under_pressure},
+    shaper3_microcompact,
 };
 use crate::{
     block::{Block, BlockKind},
@@ -62,8 +63,12 @@ pub(super) fn run(context: &ShapedContext, setup: &ShaperSetup) -> StageResult {
         tokens = tokens.saturating_sub(freed);
         n_collapsed += u64::from(freed != Tokens(0));
     }
-    let why = format!("collapsed {n_collapsed} old messages");
-    StageResult::Changed { context: context.with(messages, setup.counting), stored, why }
+    let collapsed = context.with(messages, setup.counting);
+    let (context, cleared) = shaper3_microcompact::relieved(collapsed, setup);
+    let also = shaper3_microcompact::also_cleared(cleared.len());
+    let why = format!("collapsed {n_collapsed} old messages{also}");
+    stored.extend(cleared);
+    StageResult::Changed { context, stored, why }
 }
 
 /// The messages that may be collapsed, oldest first: not the newest ones, not what the list opens

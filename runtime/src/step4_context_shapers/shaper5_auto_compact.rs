@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use super::{
     ShapedContext, ShaperSetup, StageResult, Trigger, history, pressure::under_pressure,
-    proven_smaller,
+    proven_smaller, shaper3_microcompact,
 };
 use crate::{
     block::Block,
@@ -117,9 +117,12 @@ pub(crate) fn request(
 }
 
 /// Puts a summary in the place of what it represents. `id` names the summary's line. The context
-/// must be the one that the request was made from.
+/// must be the one that the request was made from. Where what it leaves is still above the limit,
+/// old results in there are cleared at once: the next shaping would do it, and change the prefix
+/// of the request a second time.
 pub(crate) fn apply_summary(
     context: &ShapedContext,
+    setup: &ShaperSetup,
     request: &SummaryRequest,
     summary: &str,
     id: EntryId,
@@ -146,10 +149,11 @@ pub(crate) fn apply_summary(
         return unchanged("the summary is not shorter than what it stands for");
     }
     let messages: Messages = std::iter::once(summary).chain(newest.iter().cloned()).collect();
-    let after = context.with(messages, counting);
+    let (after, stored) = shaper3_microcompact::relieved(context.with(messages, counting), setup);
     let freed = context.tokens.saturating_sub(after.tokens);
-    let why = format!("summed up {} messages, freed {} tokens", old.len(), freed.0);
-    let changed = StageResult::Changed { context: after, stored: Vec::new(), why };
+    let also = shaper3_microcompact::also_cleared(stored.len());
+    let why = format!("summed up {} messages, freed {} tokens{also}", old.len(), freed.0);
+    let changed = StageResult::Changed { context: after, stored, why };
     if request.is_asked { changed } else { proven_smaller(context, changed) }
 }
 

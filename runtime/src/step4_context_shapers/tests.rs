@@ -1,5 +1,6 @@
 //! Shapers: the corpus, each stage, properties.
 
+mod after_summary;
 mod cases;
 mod properties;
 mod stages;

@@ -130,7 +130,7 @@ impl ShapeOrder {
     pub fn run(&self) -> StageResult {
         match (&self.summary, &self.due) {
             (Some((request, summary, id)), _) => {
-                apply_summary(&self.context, request, summary, id.clone())
+                apply_summary(&self.context, &self.setup, request, summary, id.clone())
             }
             (None, Some(due)) => run_due(self.stage, &self.context, &self.setup, due),
             (None, None) => run_stage(self.stage, &self.context, &self.setup),

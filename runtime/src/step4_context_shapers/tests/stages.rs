@@ -12,7 +12,7 @@ use crate::{
     step4_context_shapers::*,
 };
 
-fn setup(change: impl FnOnce(&mut ShaperSettings)) -> ShaperSetup {
+pub(super) fn setup(change: impl FnOnce(&mut ShaperSettings)) -> ShaperSetup {
     let mut settings = ShaperSettings::default();
     change(&mut settings);
     ShaperSetup {
@@ -34,21 +34,21 @@ fn setup(change: impl FnOnce(&mut ShaperSettings)) -> ShaperSetup {
     }
 }
 
-fn prompt(i: usize, chars: usize) -> Arc<Message> {
+pub(super) fn prompt(i: usize, chars: usize) -> Arc<Message> {
     Arc::new(Message::prompt(EntryId::new(format!("m{i}")), &"p".repeat(chars)))
 }
 
-fn answer(i: usize, chars: usize) -> Arc<Message> {
+pub(super) fn answer(i: usize, chars: usize) -> Arc<Message> {
     let blocks = vec![Block::text(&"a".repeat(chars))];
     Arc::new(Message::answer(EntryId::new(format!("m{i}")), "api", blocks))
 }
 
-fn call(i: usize, id: &str) -> Arc<Message> {
+pub(super) fn call(i: usize, id: &str) -> Arc<Message> {
     let blocks = vec![Block::tool_use(&id.into(), &"Bash".into(), "{}")];
     Arc::new(Message::answer(EntryId::new(format!("m{i}")), &format!("api{i}"), blocks))
 }
 
-fn results(i: usize, of: &[(&str, usize)]) -> Arc<Message> {
+pub(super) fn results(i: usize, of: &[(&str, usize)]) -> Arc<Message> {
     let result =
         |(id, n): &(&str, usize)| Block::tool_result(&(*id).into(), &"r".repeat(*n), false);
     let blocks = of.iter().map(result).collect();
@@ -277,19 +277,19 @@ fn response_that_stands_in_several_messages_is_not_torn() {
 
 #[test]
 fn stale_summary_is_not_applied() {
-    let context = ShapedContext::estimated(talk(20, 400));
-    let request = shaper5_auto_compact::request(&context, &setup(|_| {}), Some("names")).unwrap();
+    let (context, setup) = (ShapedContext::estimated(talk(20, 400)), setup(|_| {}));
+    let request = shaper5_auto_compact::request(&context, &setup, Some("names")).unwrap();
     assert!(request.messages.last().unwrap().text().contains("names"));
     let mut later = context.clone();
     later.messages.push(prompt(20, 4));
     let id = EntryId::from("s");
-    let on_later = apply_summary(&later, &request, "short", id.clone());
+    let on_later = apply_summary(&later, &setup, &request, "short", id.clone());
     assert!(matches!(on_later, StageResult::Unchanged { .. }));
     assert!(matches!(
-        apply_summary(&context, &request, " ", id.clone()),
+        apply_summary(&context, &setup, &request, " ", id.clone()),
         StageResult::Unchanged { .. }
     ));
-    let (after, _) = changed(apply_summary(&context, &request, "short", id));
+    let (after, _) = changed(apply_summary(&context, &setup, &request, "short", id));
     assert_eq!(ids(&after.messages), "s m16 m17 m18 m19");
     assert_eq!(request.preserved, Some(("m16".into(), "m19".into())));
 }
@@ -297,8 +297,8 @@ fn stale_summary_is_not_applied() {
 // REQ: SHP-7
 #[test]
 fn request_that_is_too_long_loses_its_oldest_part_three_times_at_most() {
-    let context = ShapedContext::estimated(long_run(40, 400));
-    let mut request = shaper5_auto_compact::request(&context, &setup(|_| {}), None).unwrap();
+    let (context, setup) = (ShapedContext::estimated(long_run(40, 400)), setup(|_| {}));
+    let mut request = shaper5_auto_compact::request(&context, &setup, None).unwrap();
     for _ in 0..3 {
         let smaller = shrink(&request).unwrap();
         assert!(tokens_of(&smaller.messages).0 * 4 < tokens_of(&request.messages).0 * 3);
@@ -308,7 +308,7 @@ fn request_that_is_too_long_loses_its_oldest_part_three_times_at_most() {
         request = smaller;
     }
     assert_eq!(shrink(&request), None);
-    let applied = apply_summary(&context, &request, "short", "s".into());
+    let applied = apply_summary(&context, &setup, &request, "short", "s".into());
     assert!(matches!(applied, StageResult::Changed { .. }));
 }
 
