@@ -249,11 +249,8 @@ impl GateSetup {
         let own = Digest::of(json::to_string(&own).unwrap_or_default().as_bytes());
         // What was allowed because it is confined is not allowed without that.
         let sandbox = &self.settings.sandbox;
-        let own = if sandbox.enabled {
-            own.chain(Digest::of(format!("{sandbox:?}").as_bytes()))
-        } else {
-            own
-        };
+        let own =
+            if sandbox.enabled { own.chain(Digest::of(sandbox.decides().as_bytes())) } else { own };
         self.parent.as_ref().map_or(own, |it| own.chain(it.epoch()))
     }
 

@@ -32,6 +32,7 @@ mod plan_file;
 mod properties;
 mod protected_writes;
 mod rare_ways;
+mod sandboxed;
 mod unseen;
 
 const FILE: &str = "file_path";
