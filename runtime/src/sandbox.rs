@@ -109,6 +109,8 @@ pub struct Sandbox {
     pub policy: SandboxPolicy,
     /// Patterns of commands that are not confined.
     excluded: Vec<String>,
+    /// Whether a call may ask for its command to run outside.
+    allow_unsandboxed: bool,
 }
 
 #[doc(hidden)]
@@ -146,12 +148,15 @@ impl Sandbox {
             home: settings.home.as_ref().map(at),
             tmpdir: settings.tmpdir.as_ref().map(at),
         };
-        Some(Self { policy, excluded: settings.excluded.clone() })
+        let (excluded, allow_unsandboxed) = (settings.excluded.clone(), settings.allow_unsandboxed);
+        Some(Self { policy, excluded, allow_unsandboxed })
     }
 
-    /// What confines this command; `None`: it is excluded.
-    pub fn policy_for(&self, command: &str) -> Option<&SandboxPolicy> {
-        (!is_excluded(&self.excluded, command)).then_some(&self.policy)
+    /// What confines this command; `None`: it is excluded, or `leaves`, its call's wish to run it outside the
+    /// sandbox, holds.
+    pub fn policy_for(&self, command: &str, leaves: bool) -> Option<&SandboxPolicy> {
+        let is_free = leaves && self.allow_unsandboxed || is_excluded(&self.excluded, command);
+        (!is_free).then_some(&self.policy)
     }
 }
 
@@ -224,6 +229,19 @@ mod tests {
         assert_eq!(policy.tmpdir.as_deref(), Some("/home/u/tmp"));
         assert_eq!(policy.network, SandboxNetwork::Off);
         assert_eq!(Sandbox::of(&SandboxSettings::default(), &[], PLACES), None);
+    }
+
+    // REQ: TOL-10
+    #[test]
+    fn call_leaves_the_sandbox_only_where_settings_let_it() {
+        let mut settings = SandboxSettings { enabled: true, ..SandboxSettings::default() };
+        let confines = |settings: &SandboxSettings, leaves| {
+            let sandbox = Sandbox::of(settings, &[], PLACES).unwrap();
+            sandbox.policy_for("make", leaves).is_some()
+        };
+        assert!(confines(&settings, false) && !confines(&settings, true));
+        settings.allow_unsandboxed = false;
+        assert!(confines(&settings, false) && confines(&settings, true));
     }
 
     // REQ: TOL-10

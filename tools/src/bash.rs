@@ -66,6 +66,10 @@ pub(crate) struct BashInput {
     /// Whether it goes on in the background; then there is no time limit. BashOutput shows what it
     /// prints, KillShell ends it.
     run_in_background: Option<bool>,
+    /// Whether it is to run outside the sandbox, where there is one. Only for a command that failed
+    /// because of the sandbox; it may need permission.
+    #[serde(rename = "dangerouslyDisableSandbox")]
+    leaves_sandbox: Option<bool>,
 }
 
 impl BuiltIn for Bash {
@@ -159,6 +163,7 @@ async fn run(call: BuiltInCall<BashInput>, context: ToolContext) -> Worked<ToolO
     let order = process::Order {
         id: &call.id,
         command: &call.input.command,
+        leaves_sandbox: call.input.leaves_sandbox == Some(true),
         cwd: &start.path,
         cwd_file: &cwd_file,
         max_chars: usize::saturating(max_chars),

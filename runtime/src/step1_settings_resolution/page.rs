@@ -154,6 +154,7 @@ fn defaults() -> Value {
             "required": it.sandbox.required,
             "autoAllow": it.sandbox.auto_allow,
             "network": it.sandbox.network,
+            "allowUnsandboxedCommands": it.sandbox.allow_unsandboxed,
         },
         "worktree": {"baseRef": "fresh"},
         "autoMemoryEnabled": it.instructions.has_memory,

@@ -61,6 +61,9 @@ pub struct SandboxSettings {
     pub tmpdir: Option<String>,
     /// Keys that are set and ask for something that is not supported, in the order of the names.
     pub unsupported: Vec<String>,
+    /// Whether a call may ask for its command to run outside the sandbox. It is the last field: see
+    /// [`SandboxSettings::decides`].
+    pub allow_unsandboxed: bool,
 }
 
 impl Default for SandboxSettings {
@@ -78,6 +81,7 @@ impl Default for SandboxSettings {
             home: None,
             tmpdir: None,
             unsupported: Vec::new(),
+            allow_unsandboxed: true,
         }
     }
 }
@@ -112,6 +116,16 @@ pub(super) fn sandbox(layers: &[SettingsLayer], warnings: &mut Vec<String>) -> S
 }
 
 impl SandboxSettings {
+    /// All that decisions depend on, as text, for digests. Those of recorded questions are of a time
+    /// when there was no last field, so its default is left out.
+    pub(crate) fn decides(&self) -> String {
+        let text = format!("{self:?}");
+        match text.strip_suffix(", allow_unsandboxed: true }") {
+            Some(before) => format!("{before} }}"),
+            None => text,
+        }
+    }
+
     fn take(&mut self, section: &Map<String, Value>, warnings: &mut Vec<String>) {
         for (key, value) in section {
             let fits = match key.as_str() {
@@ -136,6 +150,7 @@ impl SandboxSettings {
                     self.excluded.extend(known);
                     fits
                 }
+                "allowUnsandboxedCommands" => read_switch(value, &mut self.allow_unsandboxed),
                 "home" => read_path(value, &mut self.home),
                 "tmpdir" => read_path(value, &mut self.tmpdir),
                 _ => {
@@ -349,15 +364,26 @@ mod tests {
     fn key_without_effect_is_told() {
         let found = of(
             Scope::User,
-            &json!({"enable": true, "allowUnsandboxedCommands": true, "home": "/h"}),
+            &json!({"enable": true, "enableWeakerNestedSandbox": true, "home": "/h"}),
         );
         assert!(!found.settings.sandbox.enabled);
-        let all_warnings = found.warnings.join("; ");
-        assert!(all_warnings.contains("`sandbox.enable` is no setting"), "{all_warnings}");
-        assert!(
-            all_warnings.contains("`sandbox.allowUnsandboxedCommands` is no setting"),
-            "{all_warnings}"
-        );
+        let told = found.warnings.join("; ");
+        assert!(told.contains("`sandbox.enable` is no setting"), "{told}");
+        assert!(told.contains("`sandbox.enableWeakerNestedSandbox` is no setting"), "{told}");
+    }
+
+    // REQ: TOL-10, PRM-9
+    #[test]
+    fn digest_of_recorded_questions_holds_where_calls_may_ask_to_leave_the_sandbox() {
+        let mut settings = SandboxSettings { enabled: true, ..SandboxSettings::default() };
+        let decides = settings.decides();
+        let recorded = "SandboxSettings { enabled: true, required: false, auto_allow: true, \
+            network: Off, hosts: HostRules { allowed: [], denied: [] }, excluded: [], \
+            allow_write: [], allow_read: [], deny_read: [], home: None, tmpdir: None, \
+            unsupported: [] }";
+        assert_eq!(decides, recorded);
+        settings.allow_unsandboxed = false;
+        assert_ne!(settings.decides(), decides);
     }
 
     #[test]

@@ -32,6 +32,13 @@ reply = [
 ]
 
 [[rule]]
+name = "runs a command outside the sandbox"
+when.prompt.regex = '^outside: '
+when.answers = 0
+let.parts = "prompt|capture('outside: (.*)')"
+reply = [{ tool = "Bash", input = { command = "{{ parts[1] }}", dangerouslyDisableSandbox = true } }]
+
+[[rule]]
 name = "shows what it printed"
 reply = [{ text = "{{ new_results|join }}" }]
 "#;

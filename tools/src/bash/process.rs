@@ -38,6 +38,8 @@ const PIPE_BYTES: u64 = 1 << 20;
 pub(super) struct Order<'a> {
     pub(super) id: &'a ToolUseId,
     pub(super) command: &'a str,
+    /// Whether it is to run outside the sandbox, where settings let it.
+    pub(super) leaves_sandbox: bool,
     pub(super) cwd: &'a Path,
     /// Where the shell says at its end in which directory it is.
     pub(super) cwd_file: &'a Path,
@@ -175,7 +177,8 @@ fn mark(order: &Order<'_>, context: &ToolContext) -> String {
 /// What confines the command: the policy of the session, and the file in which the shell says where it
 /// ended.
 fn confinement(order: &Order<'_>, context: &ToolContext) -> Option<Arc<SandboxPolicy>> {
-    let mut policy = context.sandbox.as_ref()?.policy_for(order.command)?.clone();
+    let policy = context.sandbox.as_ref()?;
+    let mut policy = policy.policy_for(order.command, order.leaves_sandbox)?.clone();
     policy.write.extend(order.cwd_file.to_str().map(str::to_owned));
     Some(Arc::new(policy))
 }

@@ -106,6 +106,7 @@ fn a_temporary_directory_with_odd_characters_is_no_hindrance() {
     let order = Order {
         id: &"t".into(),
         command: "set -o noclobber; cd /usr; false",
+        leaves_sandbox: false,
         cwd: &world.root,
         cwd_file: &cwd_file,
         max_chars: 100,

@@ -28,9 +28,11 @@ mod everyday;
 mod hostile;
 mod led_elsewhere;
 mod linked;
+mod plan_file;
 mod properties;
 mod protected_writes;
 mod rare_ways;
+mod sandboxed;
 mod unseen;
 
 const FILE: &str = "file_path";

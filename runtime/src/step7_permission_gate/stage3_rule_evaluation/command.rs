@@ -21,6 +21,9 @@ use crate::{
 /// Bytes of a part that a reason shows.
 const SHOWN: usize = 160;
 
+/// The field with which a call asks for its command to run outside the sandbox.
+const LEAVES: &str = "dangerouslyDisableSandbox";
+
 /// Why a rule for the whole tool does not cover a part where others deny or ask about commands.
 const UNSEEN: &str = "it runs what cannot be seen, and rules deny or ask about commands";
 
@@ -100,7 +103,10 @@ pub(super) fn evaluate(
         }
         _ => {
             let wants_rule = coverage.lacks_one();
-            let reason = uncovered.words(coverage);
+            let mut reason = uncovered.words(coverage);
+            if leaves_sandbox(facts, setup) {
+                reason.insert_str(0, "it asks to run outside the sandbox, and ");
+            }
             RuleOutcome { wants_rule, ..plain(RuleVerdict::Ask, &reason) }
         }
     }
@@ -114,8 +120,16 @@ fn is_confined(facts: &CallFacts<'_>, command: &ShellCommand, setup: &GateSetup)
     sandbox.enabled
         && sandbox.auto_allow
         && facts.tool == "Bash"
+        && !leaves_sandbox(facts, setup)
         && !is_excluded(&sandbox.excluded, command.raw())
         && !(is_ruled && command.is_unseen())
+}
+
+/// Whether the command runs outside the sandbox because the call asks for that.
+fn leaves_sandbox(facts: &CallFacts<'_>, setup: &GateSetup) -> bool {
+    let sandbox = &setup.settings().sandbox;
+    let asks = || facts.input.get(LEAVES).and_then(serde_json::Value::as_bool) == Some(true);
+    sandbox.enabled && sandbox.allow_unsandboxed && asks()
 }
 
 /// Why the parts do not show what the command does.

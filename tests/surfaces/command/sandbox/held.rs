@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::json;
 
-use super::{Cell, can_confine, text};
+use super::{Cell, Ended, can_confine, text};
 use crate::support::mcp_server::{entry, n_starts};
 
 // REQ: TOL-10
@@ -70,6 +70,33 @@ fn confined_commands_run_unasked_and_excluded_ones_do_not() {
     let ended =
         cell.run(&touch, &["--settings", &settings, "--permission-mode", "bypassPermissions"]);
     assert!(free.exists(), "{ended:?}");
+}
+
+// REQ: TOL-10
+#[test]
+fn command_leaves_the_sandbox_only_where_rules_and_settings_let_it() {
+    if !can_confine("commands that ask to leave the sandbox") {
+        return;
+    }
+    let cell = Cell::new();
+    let left = |more: serde_json::Value, flags: &[&str]| {
+        let new = cell.dir("outside/new");
+        let settings = cell.settings(&more);
+        let prompt = format!("outside: touch {}", text(&new));
+        let all = [&["--settings", &settings], flags].concat();
+        let ended: Ended = cell.command(&prompt, &all).output().unwrap().into();
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+        (fs::remove_file(&new).is_ok(), ended.stdout)
+    };
+    let (is_made, said) = left(json!({}), &[]);
+    assert!(!is_made && said.contains("it asks to run outside the sandbox"), "{said}");
+    assert!(left(json!({}), &["--allowedTools", "Bash(touch *)"]).0);
+    let closed = json!({"allowUnsandboxedCommands": false});
+    for flags in [&[][..], &["--allowedTools", "Bash(touch *)"]] {
+        let (is_made, said) = left(closed.clone(), flags);
+        assert!(!is_made && said.contains("Permission denied"), "{said}");
+        assert!(!said.contains("asks to run outside"), "{said}");
+    }
 }
 
 // REQ: TOL-10
