@@ -7,8 +7,9 @@ use crate::{
     digest::Digest,
     ids::RunId,
     message::Message,
-    step9_stop_check::{EndReason, StopDecision},
-    transcript::entry::{StepDetail, Stored},
+    step::Step,
+    step9_stop_check::{EndReason, RunBudget, StopDecision, StopState},
+    transcript::entry::{Record, RecordKind, StepDetail, Stored},
 };
 
 /// A run that has no end yet.
@@ -81,6 +82,100 @@ impl RunCheck {
         Ok(())
     }
 
+    /// Takes a record of the run between its start and its end.
+    pub(super) fn record(
+        &mut self,
+        record: &Record,
+        stop: &StopState,
+        evidence: &Evidence<'_>,
+    ) -> Result<(), ViolationKind> {
+        if let RecordKind::TurnStep { number: 1, .. } = record.what
+            && self.turn.is_none()
+        {
+            self.begin_turn()?;
+        }
+        let Some(turn) = &mut self.turn else { return self.record_between_turns(record) };
+        if record.turn != self.turns {
+            return Err(ViolationKind::WrongTurn);
+        }
+        match &record.what {
+            RecordKind::TurnStep { number, step, detail } => {
+                turn.step(*number, *step, detail)?;
+                self.after_step(*number, detail, stop, evidence)
+            }
+            RecordKind::TurnEnd { reason, at_step, .. } => {
+                turn.end(*at_step)?;
+                self.last = Last::Early(reason.clone());
+                self.turn = None;
+                Ok(())
+            }
+            RecordKind::ModelAttempt { usage, .. } => {
+                self.used = self.used.saturating_add(usage.total().0);
+                turn.record(&record.what, evidence)
+            }
+            other => turn.record(other, evidence),
+        }
+    }
+
+    fn begin_turn(&mut self) -> Result<(), ViolationKind> {
+        if !matches!(self.last, Last::NoTurn | Last::GoOn) {
+            return Err(ViolationKind::OutOfPlace);
+        }
+        self.turns += 1;
+        self.turn = Some(TurnCheck::carrying(self.carried.as_deref()));
+        Ok(())
+    }
+
+    fn record_between_turns(&mut self, record: &Record) -> Result<(), ViolationKind> {
+        match &record.what {
+            RecordKind::TurnEnd { reason, at_step, .. } => {
+                // It ended before its first step was on record.
+                if at_step.is_some_and(|it| it != Step::SettingsResolution) {
+                    let found = at_step.map_or(0, Step::number);
+                    return Err(ViolationKind::WrongStep { expected: 1, found });
+                }
+                if record.turn == self.turns + 1 {
+                    self.turns += 1;
+                }
+                self.last = Last::Early(reason.clone());
+                Ok(())
+            }
+            RecordKind::TurnStep { number, .. } => {
+                Err(ViolationKind::WrongStep { expected: 1, found: *number })
+            }
+            // Steps 1 to 3 may leave records before that of step 1.
+            RecordKind::Hook { .. } | RecordKind::Path { .. } | RecordKind::Links { .. } => Ok(()),
+            _ => Err(ViolationKind::OutOfPlace),
+        }
+    }
+
+    /// Holds a step of the turn under way against the run; the ninth ends the turn.
+    fn after_step(
+        &mut self,
+        number: u8,
+        detail: &StepDetail,
+        stop: &StopState,
+        evidence: &Evidence<'_>,
+    ) -> Result<(), ViolationKind> {
+        // What sub-agents used comes on top.
+        if let StepDetail::State { used: recorded, .. } = detail
+            && (*recorded < self.used || self.used < *recorded && !self.has_called)
+        {
+            let (recorded, counted) = (*recorded, self.used);
+            return Err(ViolationKind::WrongCount { of: "tokens used", recorded, counted });
+        }
+        if number == 7 {
+            self.carried = None;
+        }
+        self.seen.check(detail, evidence)?;
+        if number == 9 {
+            let decision = stop.decision(RunBudget { used: self.used, max: self.max_tokens });
+            self.last = stopped(detail, decision)?;
+            self.turn = None;
+        }
+        Ok(())
+    }
+
     /// Whether a run may end like this.
     pub(super) fn end(&self, reason: &str, turns: u32) -> Result<(), ViolationKind> {
         if self.turn.is_some() {
@@ -106,7 +201,7 @@ impl RunCheck {
 }
 
 /// How a turn ended by its ninth step, if that says what the stop check says.
-pub(super) fn stop(detail: &StepDetail, computed: StopDecision) -> Result<Last, ViolationKind> {
+fn stopped(detail: &StepDetail, computed: StopDecision) -> Result<Last, ViolationKind> {
     let StepDetail::Stop { done, reason } = detail else { return Err(ViolationKind::WrongDetail) };
     let code = computed.reason.map(EndReason::code);
     if *done != computed.done || reason.as_deref() != code {

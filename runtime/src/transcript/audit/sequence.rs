@@ -10,18 +10,16 @@ use super::{
     calls::text,
     chain::Sealed,
     forked::Before,
-    run::{Last, RunCheck, SeenSources, stop},
-    turn::TurnCheck,
+    run::{Last, RunCheck, SeenSources},
 };
 use crate::{
     block::Block,
     digest::Digest,
     ids::{EntryId, ToolUseId},
     message::{Message, MessageKind, Role},
-    step::Step,
-    step9_stop_check::{RunBudget, StopState},
+    step9_stop_check::StopState,
     transcript::{
-        entry::{ConversationLine, Record, RecordKind, StepDetail},
+        entry::{ConversationLine, Record, RecordKind},
         read::Entry,
     },
 };
@@ -41,6 +39,7 @@ struct SequenceChecker<'a> {
     /// A boundary whose summary has not come yet.
     summary_due: bool,
     runs: u64,
+    /// Those of the runs that have ended.
     turns: u64,
     calls: u64,
 }
@@ -112,15 +111,10 @@ impl SequenceChecker<'_> {
         }
         let turn = self.run.as_mut().and_then(|run| run.turn.as_mut());
         if let Some(boundary) = &line.boundary {
-            if let Some(turn) = turn
-                && boundary.trigger == "reactive"
-            {
-                turn.boundaries += 1;
-                if turn.boundaries == 2 {
-                    return Err(ViolationKind::SecondCompaction);
-                }
-            }
-            return Ok(());
+            return match turn {
+                Some(turn) if boundary.trigger == "reactive" => turn.compact(),
+                _ => Ok(()),
+            };
         }
         if !self.has_said && message.kind != MessageKind::Prompt {
             return Err(ViolationKind::NoPrompt);
@@ -132,15 +126,7 @@ impl SequenceChecker<'_> {
                 }
                 turn.answered = true;
                 turn.calls.ask(message);
-                self.last_answer = Some(Arc::clone(message));
-                if let Some(run) = &mut self.run {
-                    run.carried = None;
-                }
-                let n_calls = message.tool_uses().count() as u64;
-                self.calls += n_calls;
-                if let Some(run) = &mut self.run {
-                    run.has_called |= n_calls != 0;
-                }
+                self.answered(message);
             }
             (Role::Assistant, ..) => return Err(ViolationKind::OutOfPlace),
             (_, MessageKind::ToolResults, Some(turn)) => {
@@ -148,19 +134,33 @@ impl SequenceChecker<'_> {
                     turn.calls.answer(id, is_error)?;
                 }
             }
-            _ => {
-                // Outside a turn nothing is open that a result could answer, but for what another
-                // program left open.
-                for (call, ..) in message.blocks.iter().filter_map(Block::as_tool_result) {
-                    if !self.open_before.remove(call) {
-                        return Err(ViolationKind::UnknownCall { call: call.clone() });
-                    }
-                }
-            }
+            _ => self.answer_open_before(message)?,
         }
         self.stop.note(message);
         self.has_said = true;
         Ok(())
+    }
+
+    /// Outside a turn nothing is open that a result could answer, but for what another program left
+    /// open.
+    fn answer_open_before(&mut self, message: &Message) -> Result<(), ViolationKind> {
+        for (call, ..) in message.blocks.iter().filter_map(Block::as_tool_result) {
+            if !self.open_before.remove(call) {
+                return Err(ViolationKind::UnknownCall { call: call.clone() });
+            }
+        }
+        Ok(())
+    }
+
+    /// The model has answered in the turn under way.
+    fn answered(&mut self, answer: &Arc<Message>) {
+        self.last_answer = Some(Arc::clone(answer));
+        let n_calls = answer.tool_uses().count() as u64;
+        self.calls += n_calls;
+        if let Some(run) = &mut self.run {
+            run.carried = None;
+            run.has_called |= n_calls != 0;
+        }
     }
 
     fn record(&mut self, record: &Record, prev: Digest) -> Result<(), ViolationKind> {
@@ -184,99 +184,25 @@ impl SequenceChecker<'_> {
         if record.run != run.id {
             return Err(ViolationKind::WrongTurn);
         }
-        if let RecordKind::RunResumed { setup, .. } = &record.what {
-            text(setup, self.evidence)?;
-            return run.resumed(self.last_answer.clone());
-        }
-        if let RecordKind::RunEnd { reason, turns, head, .. } = &record.what {
-            if record.turn != 0 {
-                return Err(ViolationKind::WrongTurn);
-            }
-            run.end(reason, *turns)?;
-            if *head != Some(prev) {
-                return Err(ViolationKind::WrongHead);
-            }
-            self.run = None;
-            return Ok(());
-        }
-        if let RecordKind::TurnStep { number: 1, .. } = record.what
-            && run.turn.is_none()
-        {
-            if !matches!(run.last, Last::NoTurn | Last::GoOn) {
-                return Err(ViolationKind::OutOfPlace);
-            }
-            run.turns += 1;
-            run.turn = Some(TurnCheck::carrying(run.carried.as_deref()));
-            self.turns += 1;
-        }
-        let (turns, used) = (run.turns, &mut run.used);
-        let Some(turn) = &mut run.turn else {
-            return match &record.what {
-                RecordKind::TurnEnd { reason, at_step, .. } => {
-                    // It ended before its first step was on record.
-                    if at_step.is_some_and(|it| it != Step::SettingsResolution) {
-                        let found = at_step.map_or(0, Step::number);
-                        return Err(ViolationKind::WrongStep { expected: 1, found });
-                    }
-                    if record.turn == run.turns + 1 {
-                        run.turns += 1;
-                        self.turns += 1;
-                    }
-                    run.last = Last::Early(reason.clone());
-                    Ok(())
-                }
-                RecordKind::TurnStep { number, .. } => {
-                    Err(ViolationKind::WrongStep { expected: 1, found: *number })
-                }
-                // Steps 1 to 3 may leave records before that of step 1.
-                RecordKind::Hook { .. } | RecordKind::Path { .. } | RecordKind::Links { .. } => {
-                    Ok(())
-                }
-                _ => Err(ViolationKind::OutOfPlace),
-            };
-        };
-        if record.turn != turns {
-            return Err(ViolationKind::WrongTurn);
-        }
         match &record.what {
-            RecordKind::TurnStep { number, step, detail } => {
-                turn.step(*number, *step, detail)?;
-                // What sub-agents used comes on top.
-                if let StepDetail::State { used: recorded, .. } = detail
-                    && (*recorded < *used || *used < *recorded && !run.has_called)
-                {
-                    let (recorded, counted) = (*recorded, *used);
-                    return Err(ViolationKind::WrongCount { of: "tokens used", recorded, counted });
-                }
-                if *number == 7 {
-                    run.carried = None;
-                }
-                run.seen.check(detail, self.evidence)?;
-                if *number == 9 {
-                    let budget = RunBudget { used: *used, max: run.max_tokens };
-                    let decision = self.stop.decision(budget);
-                    run.last = stop(detail, decision)?;
-                    run.turn = None;
-                }
+            RecordKind::RunResumed { setup, .. } => {
+                text(setup, self.evidence)?;
+                run.resumed(self.last_answer.clone())
             }
-            RecordKind::TurnEnd { reason, at_step, .. } => {
-                if let Some(call) = turn.calls.first_open() {
-                    return Err(ViolationKind::NoResult { call: call.clone() });
+            RecordKind::RunEnd { reason, turns, head, .. } => {
+                if record.turn != 0 {
+                    return Err(ViolationKind::WrongTurn);
                 }
-                let at = at_step.map_or(turn.step, Step::number);
-                if at != turn.step && at != turn.step + 1 {
-                    return Err(ViolationKind::WrongStep { expected: turn.step + 1, found: at });
+                run.end(reason, *turns)?;
+                if *head != Some(prev) {
+                    return Err(ViolationKind::WrongHead);
                 }
-                run.last = Last::Early(reason.clone());
-                run.turn = None;
+                self.turns += u64::from(run.turns);
+                self.run = None;
+                Ok(())
             }
-            RecordKind::ModelAttempt { usage, .. } => {
-                *used = used.saturating_add(usage.total().0);
-                turn.record(&record.what, self.evidence)?;
-            }
-            other => turn.record(other, self.evidence)?,
+            _ => run.record(record, &self.stop, self.evidence),
         }
-        Ok(())
     }
 
     fn start(

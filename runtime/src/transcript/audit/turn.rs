@@ -20,7 +20,7 @@ pub(super) struct TurnCheck {
     attempts: u32,
     compactions: u32,
     classifications: u32,
-    pub(super) boundaries: u32,
+    boundaries: u32,
     fired: u32,
     shaper: (Option<u32>, usize),
     pub(super) answered: bool,
@@ -96,6 +96,23 @@ impl TurnCheck {
         Ok(())
     }
 
+    /// Whether the turn may end before its ninth step, at this one.
+    pub(super) fn end(&self, at_step: Option<Step>) -> Result<(), ViolationKind> {
+        self.all_answered()?;
+        let at = at_step.map_or(self.step, Step::number);
+        if at == self.step || at == self.step + 1 {
+            Ok(())
+        } else {
+            Err(ViolationKind::WrongStep { expected: self.step + 1, found: at })
+        }
+    }
+
+    /// Counts a compaction after an answer that the provider refused for its length.
+    pub(super) fn compact(&mut self) -> Result<(), ViolationKind> {
+        self.boundaries += 1;
+        if self.boundaries == 2 { Err(ViolationKind::SecondCompaction) } else { Ok(()) }
+    }
+
     fn all_answered(&self) -> Result<(), ViolationKind> {
         match self.calls.first_open() {
             Some(call) => Err(ViolationKind::NoResult { call: call.clone() }),
@@ -117,6 +134,36 @@ impl TurnCheck {
         Ok(())
     }
 
+    /// Counts a call of the model: the first of a turn has no cause.
+    fn attempt(
+        &mut self,
+        attempt: u32,
+        purpose: &str,
+        has_no_cause: bool,
+    ) -> Result<(), ViolationKind> {
+        let n = match purpose {
+            "turn" => &mut self.attempts,
+            "classification" => &mut self.classifications,
+            _ => &mut self.compactions,
+        };
+        *n += 1;
+        let n = *n;
+        let is_in_place = match purpose {
+            "classification" => self.step == 6,
+            _ => matches!(self.step, 3 | 4),
+        };
+        if !is_in_place {
+            return Err(ViolationKind::OutOfPlace);
+        }
+        // Counted within its purpose, or over all calls of the turn.
+        let of_all = self.attempts + self.compactions + self.classifications;
+        let counts = attempt == n || attempt == of_all;
+        if !counts || (purpose == "turn" && (n == 1) != has_no_cause) {
+            return Err(ViolationKind::WrongAttempt);
+        }
+        Ok(())
+    }
+
     /// Takes a record between two steps.
     pub(super) fn record(
         &mut self,
@@ -134,26 +181,7 @@ impl TurnCheck {
                 self.stage(stage, *attempt)?;
             }
             RecordKind::ModelAttempt { attempt, purpose, cause, .. } => {
-                let n = match purpose.as_str() {
-                    "turn" => &mut self.attempts,
-                    "classification" => &mut self.classifications,
-                    _ => &mut self.compactions,
-                };
-                *n += 1;
-                let is_in_place = match purpose.as_str() {
-                    "classification" => self.step == 6,
-                    _ => matches!(self.step, 3 | 4),
-                };
-                if !is_in_place {
-                    return Err(ViolationKind::OutOfPlace);
-                }
-                // Counted within its purpose, or over all calls of the turn.
-                let n = *n;
-                let counts = *attempt == n
-                    || *attempt == self.attempts + self.compactions + self.classifications;
-                if !counts || (purpose == "turn" && (n == 1) != cause.is_none()) {
-                    return Err(ViolationKind::WrongAttempt);
-                }
+                self.attempt(*attempt, purpose, cause.is_none())?;
             }
             RecordKind::Permission { call, tool, digest, input, decision, .. } => {
                 self.calls.decide(call, tool, *digest, input.as_ref(), decision, evidence)?;
