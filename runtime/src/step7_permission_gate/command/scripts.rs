@@ -1,62 +1,21 @@
 //! Texts that a part runs: scripts in scripts, shown to deny and ask rules only; and whether it runs
 //! code that is not in the text.
 
+mod nested;
+mod of_programs;
+mod of_shells;
+
 use super::{
     CommandPart,
     class::is_run,
-    escapes::{self, git_runs_unseen},
-    interpreters,
-    options::{has_letter, is_long},
+    escapes, interpreters,
     part::base,
     programs::{RUNS_TEXT, SHELLS},
-    shells::{self, ShellInput},
     starts::{MAX_STARTS, fed_at, is_wrapper, starts_unknown},
 };
 use crate::step7_permission_gate::shell::word::Word;
-
-/// One text that is run.
-#[derive(Debug)]
-pub(super) struct ScriptText {
-    pub(super) text: String,
-    /// The shell itself runs it, so it may move the shell.
-    pub(super) is_own: bool,
-    /// The shell itself may run it at any time later.
-    pub(super) is_later: bool,
-    /// In a directory that is not known.
-    pub(super) is_elsewhere: bool,
-}
-
-impl ScriptText {
-    /// A text that runs once, where the part runs.
-    fn here(text: String, is_own: bool) -> Self {
-        Self { text, is_own, is_later: false, is_elsewhere: false }
-    }
-}
-
-/// What a part runs besides the program that it names.
-#[derive(Debug, Default)]
-pub(super) struct NestedScripts {
-    pub(super) texts: Vec<ScriptText>,
-    /// There is more of it than is written here, or it cannot be read.
-    pub(super) is_unseen: bool,
-}
-
-impl NestedScripts {
-    fn text(&mut self, text: &str) {
-        self.texts.push(ScriptText::here(text.to_owned(), false));
-    }
-
-    /// What git runs, it runs at the top of a repository.
-    fn leave_from(&mut self, first: usize) {
-        self.texts.iter_mut().skip(first).for_each(|it| it.is_elsewhere = true);
-    }
-
-    /// A text that is a word, or the end of one.
-    fn word(&mut self, text: &str, word: &Word) {
-        self.text(text);
-        self.is_unseen |= !word.is_known();
-    }
-}
+use nested::values;
+pub(super) use nested::{NestedScripts, ScriptText};
 
 /// What a part runs.
 pub(super) fn runs(part: &CommandPart) -> NestedScripts {
@@ -127,6 +86,8 @@ fn of_variables(part: &CommandPart, found: &mut NestedScripts) {
     }
 }
 
+/// What one program of a part runs, by its name and arguments; the first of a part may be the shell's
+/// own.
 fn texts_of(
     name: &str,
     args: &[Word],
@@ -134,219 +95,33 @@ fn texts_of(
     is_first: bool,
     found: &mut NestedScripts,
 ) {
-    let from_input = |found: &mut NestedScripts, is_own: bool| {
-        let (texts, is_unseen) = shells::input(part);
-        found.texts.extend(texts.into_iter().map(|text| ScriptText::here(text, is_own)));
-        found.is_unseen |= is_unseen;
-    };
     match name {
-        _ if SHELLS.contains(name) => match shells::program(args) {
-            ShellInput::Text(script) => found.word(&script.text, script),
-            ShellInput::Input => from_input(found, false),
-            ShellInput::File => found.is_unseen = true,
-            ShellInput::Nothing => {}
-        },
-        "source" | "." => match args.first() {
-            Some(file) if shells::is_input(&file.text) => from_input(found, is_first),
-            _ => found.is_unseen = true,
-        },
-        "eval" => {
-            let is_end = args.first().is_some_and(|it| it.text == "--");
-            let text = joined(&args[usize::from(is_end)..]);
-            found.texts.push(ScriptText::here(text, is_first));
-            found.is_unseen |= !args.iter().all(Word::is_literal);
-        }
-        "trap" => {
-            let mut words = args.iter().skip_while(|it| it.text.starts_with('-'));
-            if let Some(action) = words.next() {
-                let text = action.text.clone();
-                // At its end a shell moves for nobody else.
-                let is_later = !words.all(|it| matches!(&*it.text, "EXIT" | "0"));
-                found.texts.push(ScriptText { text, is_own: false, is_later, is_elsewhere: true });
-                found.is_unseen |= !action.is_known();
-            }
-        }
-        "mapfile" | "readarray" => add_values(args, 'C', "--none", found),
-        "complete" | "compgen" => {
-            add_values(args, 'C', "--none", found);
-            // A list of words is expanded.
-            for words in values(args, 'W', "--none") {
-                found.text(&format!(": {words}"));
-            }
-        }
-        // What it runs was typed before, here or in another shell.
-        "fc" => found.is_unseen |= !args.iter().any(|it| has_letter(&it.text, 'l', "e")),
-        "capsh" => {
-            if let Some(at) = args.iter().position(|it| matches!(&*it.text, "--" | "==")) {
-                texts_of("bash", &args[at + 1..], part, false, found);
-            }
-        }
-        // The text is more words of the same call.
-        "env" => {
-            for text in values(args, 'S', "--split-string") {
-                found.text(&format!("env {text}"));
-                found.is_unseen |= !args.iter().all(Word::is_known);
-            }
-        }
+        _ if SHELLS.contains(name) => of_shells::shell(args, part, found),
+        "source" | "." => of_shells::source(args, part, is_first, found),
+        "eval" => of_shells::eval(args, is_first, found),
+        "trap" => of_shells::trap(args, found),
+        "mapfile" | "readarray" => found.add_values(args, 'C', "--none"),
+        "complete" | "compgen" => of_shells::completion(args, found),
+        "fc" => of_shells::history(args, found),
+        "enable" | "hash" | "bind" => of_shells::binding(args, found),
+        "jobs" => of_shells::jobs(args, found),
+        "alias" => of_shells::alias(args, found),
+        "capsh" => of_programs::capsh(args, part, found),
+        "env" => of_programs::env(args, found),
         "su" | "runuser" | "script" | "flock" | "sg" => {
-            add_values(args, 'c', "--command", found);
-            // Without an option what follows the group is the command.
-            if name == "sg" && args.len() > 1 {
-                found.text(&joined(&args[1..]));
-            }
-            // A shell that runs what another process writes to it.
-            found.is_unseen |= matches!(name, "su" | "runuser") && part.piped.is_some();
+            of_programs::as_another(name, args, part, found)
         }
-        "enable" | "hash" | "bind" => {
-            let sets = |it: &Word| it.text.starts_with('-') && it.text.contains(['f', 'p', 'x']);
-            found.is_unseen |= args.iter().any(sets);
-        }
-        "jobs" => {
-            if let Some(at) = args.iter().position(|it| it.text == "-x") {
-                found.text(&joined(&args[at + 1..]));
-            }
-        }
-        "alias" => {
-            for arg in args {
-                if let Some((_, text)) = arg.text.split_once('=') {
-                    found.word(text, arg);
-                }
-            }
-        }
-        "ssh" | "mosh" | "autossh" => {
-            for at in 1..args.len().min(MAX_STARTS) {
-                found.text(&joined(&args[at..args.len().min(at + MAX_STARTS)]));
-            }
-            // Without a command it is a shell that runs what another process writes to it.
-            found.is_unseen |= args.len() < 2 || !args.iter().all(Word::is_known);
-        }
+        "ssh" | "mosh" | "autossh" => of_programs::elsewhere(args, found),
         "watch" | "parallel" | "env_parallel" | "entr" | "hyperfine" | "watchexec"
         | "concurrently" | "nodemon" | "nix-shell" | "nix" | "npx" | "npm" | "ncat" | "nc"
-        | "snap" | "execlineb" => {
-            for arg in args.iter().take(MAX_STARTS) {
-                let value = arg.text.split_once('=').map_or("", |it| it.1);
-                for text in [arg.text.as_str(), value] {
-                    if text.contains([' ', ';', '|', '&', '\n', '$', '`']) {
-                        found.word(text, arg);
-                    }
-                }
-            }
-        }
-        "make" | "gmake" => of_make(args, found),
-        "awk" | "gawk" | "mawk" | "nawk" | "sed" => {
-            found.is_unseen |= match name {
-                "sed" => !escapes::runs_nothing(args),
-                _ => escapes::is_escape(name, args),
-            };
-        }
-        "git" => {
-            let first = found.texts.len();
-            of_git(args, found);
-            found.leave_from(first);
-            found.is_unseen |= git_runs_unseen(args);
-        }
-        _ if escapes::holds(name, args) => {
-            for (i, arg) in args.iter().enumerate().take(MAX_STARTS) {
-                let text = arg.text.as_str();
-                // The value may be the next word, and what follows the arguments of it.
-                if escapes::is_one(name, text) {
-                    found.text(&joined(&args[i + 1..args.len().min(i + 1 + MAX_STARTS)]));
-                }
-                let value = text.split_once("exec=").or(text.split_once('=')).map(|it| it.1);
-                let rest = text.strip_prefix('-').and_then(|it| it.get(1..));
-                for text in [Some(text), value, rest].into_iter().flatten() {
-                    if text.contains(' ') || Some(text) == value {
-                        found.word(text, arg);
-                    }
-                }
-            }
-        }
+        | "snap" | "execlineb" => of_programs::runner(args, found),
+        "make" | "gmake" => of_programs::make(args, found),
+        "sed" => found.is_unseen |= !escapes::runs_nothing(args),
+        "awk" | "gawk" | "mawk" | "nawk" => found.is_unseen |= escapes::is_escape(name, args),
+        "git" => of_programs::git(args, found),
+        _ if escapes::holds(name, args) => of_programs::escape(name, args, found),
         _ => {}
     }
-}
-
-fn joined(words: &[Word]) -> String {
-    let all: Vec<&str> = words.iter().map(|it| it.text.as_str()).collect();
-    all.join(" ")
-}
-
-/// Variables of `make` hold programs, and `-f -` is its input.
-fn of_make(args: &[Word], found: &mut NestedScripts) {
-    for (i, arg) in args.iter().enumerate() {
-        if let Some((name, value)) = arg.text.split_once('=').filter(|it| !it.0.starts_with('-')) {
-            found.is_unseen |= is_run(name);
-            if value.contains([' ', ';', '|', '&', '$', '`', '(', '\n']) {
-                found.word(value, arg);
-            }
-        }
-        let file = match arg.text.as_str() {
-            "-f" | "--file" | "--makefile" => args.get(i + 1),
-            text => text.starts_with("-f").then_some(arg),
-        };
-        found.is_unseen |= file.is_some_and(|it| {
-            !it.inner.is_empty() || shells::is_input(it.text.trim_start_matches("-f"))
-        });
-    }
-}
-
-fn of_git(args: &[Word], found: &mut NestedScripts) {
-    let escapes = escapes::git_escapes(args);
-    for arg in args {
-        // `-c alias.x='!rm'`, and what `--exec` and its like are given.
-        let text = arg.text.as_str();
-        if let Some((_, text)) = text.split_once("=!") {
-            found.word(text, arg);
-        }
-        // Next to an option that runs something, any text may be what it runs.
-        let value = text.split_once('=').filter(|it| it.0.starts_with("--")).map(|it| it.1);
-        let attached = text.strip_prefix('-').and_then(|it| it.get(1..)).unwrap_or(text);
-        for text in [value, Some(attached).filter(|it| it.contains(' '))] {
-            if let Some(text) = text.filter(|_| escapes) {
-                found.word(text, arg);
-            }
-        }
-    }
-    for at in 0..args.len().min(MAX_STARTS) {
-        let runs = match args[at].text.as_str() {
-            "foreach" | "-x" | "--exec" | "--tree-filter" | "--index-filter" => true,
-            "run" => at > 0 && args[at - 1].text == "bisect",
-            _ => false,
-        };
-        if runs {
-            let is_option = |it: &&Word| it.text.starts_with('-');
-            let n_options = args[at + 1..].iter().take_while(is_option).count();
-            found.text(&joined(&args[at + 1 + n_options..]));
-        }
-    }
-}
-
-fn add_values(args: &[Word], short: char, long: &str, found: &mut NestedScripts) {
-    for text in values(args, short, long) {
-        found.text(text);
-    }
-    // A value that is not known is not known to be none either.
-    found.is_unseen |= !values(args, short, long).is_empty() && !args.iter().all(Word::is_known);
-}
-
-/// The values of an option, wherever they are.
-fn values<'a>(args: &'a [Word], short: char, long: &str) -> Vec<&'a str> {
-    let mut found = Vec::new();
-    for (i, arg) in args.iter().enumerate() {
-        let text = arg.text.as_str();
-        let after = if is_long(text, long) {
-            Some(text.split_once('=').map_or("", |it| it.1))
-        } else if text.starts_with('-') && !text.starts_with("--") {
-            text.split_once(short).map(|it| it.1)
-        } else {
-            None
-        };
-        match after {
-            Some("") => found.extend(args.get(i + 1).map(|it| it.text.as_str())),
-            Some(after) => found.push(after),
-            None => {}
-        }
-    }
-    found
 }
 
 /// Whether a part runs a text, or a program in a way that a rule with a `*` cannot mean.
