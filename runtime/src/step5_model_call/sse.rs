@@ -145,66 +145,85 @@ impl SseParser {
             self.check_size(n_data + self.line.len() + head.len())?;
             if self.line.is_empty() {
                 let line = self.without_mark(head);
-                if line.is_empty() {
-                    if let FieldAt::InChunk(_) | FieldAt::Kept = data {
-                        let found = SseEvent {
-                            event: text(event.bytes(&self.event)),
-                            data: text(data.bytes(&self.data)),
-                        };
-                        if on_event(found).is_break() {
-                            (self.has_data, data, event) =
-                                (false, FieldAt::Nowhere, FieldAt::Nowhere);
-                            break;
-                        }
-                    }
-                    (data, event) = (FieldAt::Nowhere, FieldAt::Nowhere);
+                if !line.is_empty() {
+                    self.take_whole_line(line, &mut event, &mut data);
                     continue;
                 }
-                match field(line) {
-                    Some((Field::Event, value)) => event = FieldAt::InChunk(value),
-                    Some((Field::Data, value)) => match data {
-                        FieldAt::Nowhere => data = FieldAt::InChunk(value),
-                        FieldAt::InChunk(_) | FieldAt::Kept => {
-                            data.keep(&mut self.data);
-                            self.data.push(b'\n');
-                            self.data.extend_from_slice(value);
-                        }
-                    },
-                    None => {}
+                let (found_event, found_data) = (event, data);
+                (data, event) = (FieldAt::Nowhere, FieldAt::Nowhere);
+                if let FieldAt::InChunk(_) | FieldAt::Kept = found_data {
+                    let found = SseEvent {
+                        event: text(found_event.bytes(&self.event)),
+                        data: text(found_data.bytes(&self.data)),
+                    };
+                    if on_event(found).is_break() {
+                        break;
+                    }
                 }
             } else {
-                // The line began in an earlier chunk, so its value must be copied. It is not empty:
-                // at most it is a byte order mark, which is no field.
-                let mut line = std::mem::take(&mut self.line);
-                line.extend_from_slice(head);
-                let value = self.without_mark(&line);
-                if value.is_empty() {
-                    line.clear();
-                    self.line = line;
-                    continue;
-                }
-                match field(value) {
-                    Some((Field::Event, value)) => {
-                        self.event.clear();
-                        self.event.extend_from_slice(value);
-                        event = FieldAt::Kept;
-                    }
-                    Some((Field::Data, value)) => {
-                        if let FieldAt::Nowhere = data {
-                            self.data.clear();
-                            data = FieldAt::Kept;
-                        } else {
-                            data.keep(&mut self.data);
-                            self.data.push(b'\n');
-                        }
-                        self.data.extend_from_slice(value);
-                    }
-                    None => {}
-                }
-                line.clear();
-                self.line = line;
+                self.take_divided_line(head, &mut event, &mut data);
             }
         }
+        self.keep(event, data);
+        Ok(())
+    }
+
+    /// Reads a line that lies in the chunk.
+    #[inline]
+    fn take_whole_line<'c>(
+        &mut self,
+        line: &'c [u8],
+        event: &mut FieldAt<'c>,
+        data: &mut FieldAt<'c>,
+    ) {
+        match field(line) {
+            Some((Field::Event, value)) => *event = FieldAt::InChunk(value),
+            Some((Field::Data, value)) => match data {
+                FieldAt::Nowhere => *data = FieldAt::InChunk(value),
+                FieldAt::InChunk(_) | FieldAt::Kept => self.extend_data(value, data),
+            },
+            None => {}
+        }
+    }
+
+    /// Reads a line that began in an earlier chunk, so its value must be copied. It is not empty: at
+    /// most it is a byte order mark, which is no field.
+    #[inline]
+    fn take_divided_line(&mut self, end: &[u8], event: &mut FieldAt<'_>, data: &mut FieldAt<'_>) {
+        let mut line = std::mem::take(&mut self.line);
+        line.extend_from_slice(end);
+        match field(self.without_mark(&line)) {
+            Some((Field::Event, value)) => {
+                self.event.clear();
+                self.event.extend_from_slice(value);
+                *event = FieldAt::Kept;
+            }
+            Some((Field::Data, value)) => {
+                if let FieldAt::Nowhere = data {
+                    self.data.clear();
+                    self.data.extend_from_slice(value);
+                    *data = FieldAt::Kept;
+                } else {
+                    self.extend_data(value, data);
+                }
+            }
+            None => {}
+        }
+        line.clear();
+        self.line = line;
+    }
+
+    /// Joins a further line of data to those before it.
+    #[inline]
+    fn extend_data(&mut self, value: &[u8], data: &mut FieldAt<'_>) {
+        data.keep(&mut self.data);
+        self.data.push(b'\n');
+        self.data.extend_from_slice(value);
+    }
+
+    /// Keeps what a chunk leaves of the event that is being read.
+    #[inline]
+    fn keep(&mut self, mut event: FieldAt<'_>, mut data: FieldAt<'_>) {
         event.keep(&mut self.event);
         data.keep(&mut self.data);
         self.has_data = !matches!(data, FieldAt::Nowhere);
@@ -214,7 +233,6 @@ impl SseParser {
         if !self.has_data {
             self.data.clear();
         }
-        Ok(())
     }
 
     /// Reads events as nearly all are, from the start of one on, and gives what follows the last.
