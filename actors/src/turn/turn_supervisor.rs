@@ -5,7 +5,7 @@
 //! never waits inside a handler: whatever takes time is a child, so an interrupt is served at
 //! once, and stopping this actor stops everything that the turn has started.
 //!
-//! An effect is carried out in `turn_effects.rs`. A tool call takes its slot in `dispatch.rs`, is run by
+//! An effect is carried out in `turn_effects.rs`, and files are read by `reading.rs`. A tool call takes its slot in `dispatch.rs`, is run by
 //! `tool_dispatcher.rs`, and comes back as an input of the turn; what the session must write goes to it as a
 //! message.
 
@@ -13,7 +13,9 @@ mod awaited_children;
 mod dispatch;
 mod message;
 mod open_question;
+mod outcome;
 mod progress;
+mod reading;
 mod tool_context;
 mod tree_admission;
 mod turn_effects;
@@ -194,8 +196,7 @@ impl Actor for TurnSupervisor {
         let effects = VecDeque::from(match message {
             TurnMsg::InputsChecked(calls) => {
                 state.pending.retain(|(_, it)| !matches!(it, Pending::Inputs(_)));
-                Box::pin(state.start(&myself, turn_effects::ChildToStart::Dispatcher(calls)))
-                    .await?
+                Box::pin(state.start(&myself, outcome::ChildToStart::Dispatcher(calls))).await?
             }
             message => state.on_message(&myself, message)?,
         });

@@ -1,18 +1,27 @@
 //! From the calls of an answer to a dispatcher that runs them: their inputs are checked, and each takes a
 //! slot.
 
-use ennead_runtime::{step6_tool_dispatch::Admission, tool::ToolCall};
+use std::sync::Arc;
+
+use ennead_runtime::{
+    step6_tool_dispatch::Admission,
+    step7_permission_gate::Permit,
+    tool::{ToolCall, ToolSpec},
+    turn::TurnInput,
+};
 use ractor::{ActorProcessingErr, ActorRef};
 
 use super::{
     ActiveTurn, Pending, TurnMsg,
-    turn_effects::{ChildToStart, Outcome},
+    awaited_children::crashed,
+    outcome::{ChildToStart, Outcome},
 };
 use crate::{
-    groundwork::{directory::ActorKind, mailbox::Mailbox, supervision::spawn},
+    groundwork::{directory::ActorKind, mailbox::Mailbox, spans, supervision::spawn},
+    session::SessionMsg,
     turn::{
         gate_worker::{self, CheckedCall},
-        tool_dispatcher::{DispatcherMsg, ToolDispatcher, ToolDispatcherSetup},
+        tool_dispatcher::{DispatcherMsg, Execution, ToolDispatcher, ToolDispatcherSetup},
     },
 };
 use ennead_runtime::saturating::Saturating as _;
@@ -66,5 +75,33 @@ impl ActiveTurn {
         }
         self.dispatcher = Some(mailbox);
         Ok(admissions)
+    }
+
+    /// Sends a call that was allowed to its place with the dispatcher.
+    pub(super) fn execute_tool(
+        &mut self,
+        permit: Permit,
+        call: ToolCall,
+        spec: Arc<ToolSpec>,
+        must_check: bool,
+    ) -> Result<Outcome, ActorProcessingErr> {
+        let id = call.id.clone();
+        let Some((dispatcher, slot)) = self.dispatcher.as_ref().zip(self.slots.remove(&id)) else {
+            return Ok(Outcome::Reply(crashed(id)));
+        };
+        let tool = must_check.then(|| self.shared.tools.get(&call.name)).flatten();
+        if let Some(Err(why)) = tool.map(|it| it.check_input(&call.input)) {
+            return Ok(Outcome::Reply(TurnInput::InputRefused { call: id, why }));
+        }
+        let context = self.tool_context(&call);
+        let span = spans::tool(&self.step_span, &call);
+        let execution = Box::new(Execution::new(permit, call, spec, context, span));
+        let (settled, key) = (execution.settled(), self.key);
+        self.session.cast(SessionMsg::CallStarted { key, call: id.clone(), settled })?;
+        if dispatcher.send_with(slot, execution).is_err() {
+            return Ok(Outcome::Reply(crashed(id)));
+        }
+        self.running.push(id);
+        Ok(Outcome::Done)
     }
 }

@@ -8,7 +8,7 @@ use ennead_runtime::{
 };
 use ractor::ActorRef;
 
-use super::{ActiveTurn, Pending, TurnMsg, turn_effects::Outcome};
+use super::{ActiveTurn, Pending, TurnMsg, outcome::Outcome};
 use crate::{
     groundwork::directory::ActorKind,
     services::approval::{self, pending::SurfaceAnswer},

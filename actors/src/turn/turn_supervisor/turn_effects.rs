@@ -1,5 +1,6 @@
 //! Carries out the effects of a turn: each becomes a message or a child. Tool calls go on to `dispatch.rs`,
-//! questions to people to `open_question.rs`, and children that owe an answer into `awaited_children.rs`.
+//! questions to people to
+//! `open_question.rs`, what files hold to `reading.rs`, and children that owe an answer into `awaited_children.rs`.
 
 use std::{collections::VecDeque, sync::Arc, time::Duration};
 
@@ -10,50 +11,28 @@ use ennead_runtime::{
     turn::{
         Effect, TurnInput,
         effect::{HookFiring, ModelCallOrder, ShapeOrder, TurnReport},
-        input::SettingsRead,
     },
 };
-use futures::FutureExt;
 use ractor::{ActorProcessingErr, ActorRef};
 use tracing::Instrument;
 
 use super::{
-    ActiveTurn, Pending, TurnMsg, awaited_children::crashed, dispatch::check_inputs, tree_admission,
+    ActiveTurn, Pending, TurnMsg,
+    dispatch::check_inputs,
+    outcome::{ChildToStart, Outcome},
+    tree_admission,
 };
 use crate::{
     groundwork::{
         directory::ActorKind,
         spans,
-        supervision::{HandlerResult, Job, spawn_leaf, stop_after_reply},
+        supervision::{HandlerResult, spawn_leaf, stop_after_reply},
     },
     services::approval,
-    session::{HookToken, SessionMsg, context::SessionContext},
-    turn::{
-        gate_worker::{self, CheckedCall},
-        model_call, shaper_stage,
-        source_reader::{self, Look, SourceExclusions},
-        tool_dispatcher::Execution,
-    },
+    session::{HookToken, SessionMsg},
+    turn::{gate_worker, model_call, shaper_stage},
     world::real_paths::EYES,
 };
-
-/// What is left to do after an effect was carried out.
-pub(super) enum Outcome {
-    /// Nothing is left; a result comes as a message.
-    Done,
-    /// A child is to be started, and its start awaited.
-    Spawn(ChildToStart),
-    /// The turn receives this input at once.
-    Reply(TurnInput),
-}
-
-/// A child to be started.
-pub(super) enum ChildToStart {
-    /// A leaf that owes an answer.
-    Leaf(Job, Pending),
-    /// The dispatcher, for these calls, whose inputs were checked.
-    Dispatcher(Vec<CheckedCall>),
-}
 
 /// Carries out one effect. Never waits for the world.
 fn execute(
@@ -63,66 +42,13 @@ fn execute(
 ) -> Result<Outcome, ActorProcessingErr> {
     match effect {
         Effect::Next(step) => return state.next(myself, step),
-        Effect::ReadSettings => {
-            let SessionContext { world, place, .. } = &*state.shared;
-            let mut look = world.files.settings(place, state.fingerprints.as_ref());
-            // Files that are as they were need no reader: the answer is there.
-            if let Some(found) = (&mut look).now_or_never() {
-                return Ok(state.settings_found(found)?.map_or(Outcome::Done, Outcome::Reply));
-            }
-            state.flush(myself)?;
-            let turn = myself.clone();
-            let work = Box::pin(async move {
-                let _gone = turn.cast(TurnMsg::Settings(Box::new(look.await)));
-            });
-            return Ok(state.child(ActorKind::SourceReader, Pending::Settings, work));
-        }
-        Effect::MergeSettings(order) => {
-            state.flush(myself)?;
-            let turn = myself.clone();
-            let work = Box::pin(async move {
-                // Without an answer the leaf is gone, and the turn cannot run.
-                if let Some(made) = source_reader::in_force(*order).await {
-                    let read = TurnInput::SettingsMerged(Box::new(made));
-                    let _gone = turn.cast(TurnMsg::Input(read));
-                }
-            });
-            return Ok(state.child(ActorKind::SourceReader, Pending::Settings, work));
-        }
-        Effect::ReadSources => {
-            let left_out =
-                SourceExclusions { hidden: state.turn.hidden(), excludes: state.turn.excludes() };
-            let mut reading = source_reader::sources(Arc::clone(&state.shared), left_out);
-            // Where no file contributes, nothing waits.
-            if let Some(texts) = (&mut reading).now_or_never() {
-                return Ok(Outcome::Reply(TurnInput::SourcesRead(texts)));
-            }
-            state.flush(myself)?;
-            let work = Box::pin(async move { TurnInput::SourcesRead(reading.await) });
-            return Ok(state.leaf(myself, ActorKind::SourceReader, Pending::Sources, work));
-        }
-        Effect::LookAtSources(order) => {
-            let hidden = state.turn.hidden();
-            let mut looking = source_reader::look(Arc::clone(&state.shared), hidden, *order);
-            // Files that are as they were need no reader.
-            if let Some(look) = (&mut looking).now_or_never() {
-                return Ok(Outcome::Reply(TurnInput::SourcesSeen(look)));
-            }
-            state.flush(myself)?;
-            let work = Box::pin(async move { TurnInput::SourcesSeen(looking.await) });
-            return Ok(state.leaf(myself, ActorKind::SourceReader, Pending::Look, work));
-        }
+        Effect::ReadSettings => return state.read_settings(myself),
+        Effect::MergeSettings(order) => return state.merge_settings(*order, myself),
+        Effect::ReadSources => return state.read_sources(myself),
+        Effect::LookAtSources(order) => return state.look_at_sources(*order, myself),
         Effect::Shape(order) => return Ok(shape(*order, myself, state)),
         Effect::CallModel(order) => return Ok(call_model(*order, myself, state)),
-        Effect::Wait { attempt, ms } => {
-            let waiting = state.shared.world.timer.sleep(Duration::from_millis(ms));
-            let turn = myself.clone();
-            let _timer = ractor::concurrency::spawn(async move {
-                waiting.await;
-                // It is dropped when the turn is gone by then.
-                let _gone = turn.cast(TurnMsg::Input(TurnInput::TimerFired { attempt }));
-            });
-        }
+        Effect::Wait { attempt, ms } => wait(attempt, ms, myself, state),
         Effect::Dispatch(calls) => return check_inputs(calls, myself, state),
         Effect::RunHooks(firing) => run_hooks(*firing, myself, state)?,
         Effect::ResolvePath { call, given } => {
@@ -147,24 +73,7 @@ fn execute(
         }
         Effect::AskPermission(question) => return Ok(state.open_question(question, myself)),
         Effect::ExecuteTool { permit, call, spec, must_check } => {
-            let id = call.id.clone();
-            let Some((dispatcher, slot)) = state.dispatcher.as_ref().zip(state.slots.remove(&id))
-            else {
-                return Ok(Outcome::Reply(crashed(id)));
-            };
-            let tool = must_check.then(|| state.shared.tools.get(&call.name)).flatten();
-            if let Some(Err(why)) = tool.map(|it| it.check_input(&call.input)) {
-                return Ok(Outcome::Reply(TurnInput::InputRefused { call: id, why }));
-            }
-            let context = state.tool_context(&call);
-            let span = spans::tool(&state.step_span, &call);
-            let execution = Box::new(Execution::new(*permit, call, spec, context, span));
-            let (settled, key) = (execution.settled(), state.key);
-            state.session.cast(SessionMsg::CallStarted { key, call: id.clone(), settled })?;
-            if dispatcher.send_with(slot, execution).is_err() {
-                return Ok(Outcome::Reply(crashed(id)));
-            }
-            state.running.push(id);
+            return state.execute_tool(*permit, call, spec, must_check);
         }
         Effect::Append(append) => {
             state.session.cast(SessionMsg::Append { key: state.key, append })?;
@@ -189,6 +98,16 @@ fn finish(
     state.session.cast(SessionMsg::TurnDone { key: state.key, report, fingerprints })?;
     stop_after_reply(myself);
     Ok(())
+}
+
+fn wait(attempt: u32, ms: u64, myself: &ActorRef<TurnMsg>, state: &ActiveTurn) {
+    let waiting = state.shared.world.timer.sleep(Duration::from_millis(ms));
+    let turn = myself.clone();
+    let _timer = ractor::concurrency::spawn(async move {
+        waiting.await;
+        // It is dropped when the turn is gone by then.
+        let _gone = turn.cast(TurnMsg::Input(TurnInput::TimerFired { attempt }));
+    });
 }
 
 fn shape(order: ShapeOrder, myself: &ActorRef<TurnMsg>, state: &ActiveTurn) -> Outcome {
@@ -266,7 +185,7 @@ impl ActiveTurn {
     }
 
     /// A leaf that owes an answer and sends it as an input of the turn.
-    fn leaf(
+    pub(super) fn leaf(
         &self,
         myself: &ActorRef<TurnMsg>,
         kind: ActorKind,
@@ -342,42 +261,5 @@ impl ActiveTurn {
             return None;
         }
         Some(TurnInput::Run(step))
-    }
-
-    /// The settings files were looked at. Without settings a turn must not run: the session ends the
-    /// run.
-    pub(super) fn settings_found(
-        &mut self,
-        found: Look,
-    ) -> Result<Option<TurnInput>, ActorProcessingErr> {
-        match found {
-            Ok((read, seen)) => {
-                // What was wrong when the session was opened is not reported yet.
-                let before = self.fingerprints.replace(Arc::clone(&seen));
-                let before = before.filter(|_| self.first_layers.is_none());
-                let reported =
-                    before.iter().flat_map(|it| it.iter()).filter_map(|it| it.broken.as_ref());
-                let reported: Vec<_> = reported.collect();
-                for what in seen.iter().filter_map(|it| it.broken.as_ref()) {
-                    if !reported.contains(&what) {
-                        self.shared.hub.publish(Event::Alert { what: Arc::clone(what) });
-                    }
-                }
-                let first = self.first_layers.take();
-                let read = match (read, first) {
-                    (SettingsRead::Layers(layers), _) | (SettingsRead::Unchanged, Some(layers)) => {
-                        let chosen = self.chosen.clone();
-                        SettingsRead::Layers(layers.into_iter().chain(chosen).collect())
-                    }
-                    (SettingsRead::Unchanged, None) => SettingsRead::Unchanged,
-                };
-                Ok(Some(TurnInput::SettingsRead(read)))
-            }
-            Err(error) => {
-                let why = format!("cannot read the settings: {error}");
-                self.session.cast(SessionMsg::CannotRun { key: self.key, why })?;
-                Ok(None)
-            }
-        }
     }
 }
