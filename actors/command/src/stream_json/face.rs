@@ -4,22 +4,16 @@
 //! the session is being opened, and while the program does not read. The end of standard input is no
 //! interrupt: what was asked for is finished first.
 
+mod awaited;
 mod clear;
 mod opening;
 mod requests;
 mod runs;
 
-use std::{collections::VecDeque, io, sync::Arc, time::Duration};
+use std::{collections::VecDeque, io, sync::Arc};
 
-use ennead::{
-    Ennead, Event, Events, OpenError, RunError, RunOutcome, SessionHandle, SessionOptions,
-    permission::PermissionMode, tool::BoxFuture,
-};
-use serde_json::Value;
-use tokio::{
-    sync::{mpsc, oneshot},
-    time::sleep,
-};
+use ennead::{Ennead, Events, SessionHandle, SessionOptions, permission::PermissionMode};
+use tokio::sync::{mpsc, oneshot};
 
 use super::{
     callbacks::ShownCalls,
@@ -36,10 +30,8 @@ use super::{
     titles,
     translate::{EventFilter, Translator},
 };
-use crate::{exit::Exit, print::ModelRecord, signals::Signals};
-
-/// How long the last lines may take after a signal.
-const GRACE: Duration = Duration::from_secs(1);
+use crate::{exit::Exit, signals::Signals};
+use awaited::{Awaited, EndedRun, Happened, Opening, Running};
 
 /// What the command line chose.
 #[derive(Clone, Copy, Debug, Default)]
@@ -94,22 +86,6 @@ pub struct Setup {
     pub unread: oneshot::Receiver<io::Result<()>>,
 }
 
-/// What an opening gives back: the states of the program's MCP servers among it.
-type OpenedSession = (Arc<Ennead>, Result<SessionHandle, OpenError>, Vec<Value>);
-
-type Opening = BoxFuture<'static, OpenedSession>;
-
-/// A run that is over, and what its transcript says about its model calls.
-type EndedRun = (RunOutcome, ModelRecord);
-
-struct Running {
-    run: BoxFuture<'static, Result<EndedRun, RunError>>,
-    ended: Option<Result<EndedRun, RunError>>,
-    /// Lines were written for all events of the run.
-    has_shown_all: bool,
-    notes: RunNotes,
-}
-
 struct Face {
     ennead: Option<Arc<Ennead>>,
     options: Option<SessionOptions>,
@@ -149,82 +125,20 @@ struct Face {
     is_at_end: bool,
 }
 
-enum Happened {
-    Input(Option<Input>),
-    Opened(OpenedSession),
-    Event(Option<Event>),
-    RunEnded(Box<Result<EndedRun, RunError>>),
-    Mode(PermissionMode),
-    Signal(Exit),
-    NobodyReads,
-}
-
 /// Serves the program until it has closed its end and everything it asked for is done.
 pub async fn run(setup: Setup, signals: &mut Signals) -> Exit {
-    let Setup { ennead, session, facts, frame, options, .. } = setup;
-    let (mut input, mut unread) = (setup.input, setup.unread);
-    let host = Host::new(setup.output.clone());
-    let (wanted, mut modes) = mpsc::unbounded_channel();
-    let mut face = Face {
-        ennead: Some(Arc::new(ennead)),
-        options: Some(session),
-        opened_with: None,
-        clearing: None,
-        default_model: facts.model.clone(),
-        default_mode: facts.mode,
-        chosen_model: None,
-        chosen_mode: None,
-        modes: wanted,
-        facts,
-        face: options,
-        host_servers: setup.host_servers,
-        permission_tool: setup.permission_tool,
-        warnings: setup.warnings,
-        is_simulated: setup.is_simulated,
-        skills: setup.skills,
-        structured: setup.structured,
-        output: setup.output,
-        mirror: setup.mirror,
-        checkpoints: setup.checkpoints,
-        host,
-        shown_calls: ShownCalls::default(),
-        translator: Translator::new(frame, options.shown),
-        session: None,
-        events: None,
-        queue: VecDeque::new(),
-        running: None,
-        context: ContextSize::default(),
-        refused: None,
-        has_failed: false,
-        is_at_end: false,
-    };
+    let (modes, chosen) = mpsc::unbounded_channel();
+    let (mut face, mut awaited) = Face::new(setup, modes, chosen);
     let mut opening: Option<Opening> = None;
-    if let Some(prompt) = setup.prompt {
-        face.queue.extend(text_prompt(&prompt));
-        face.end_of_input();
-    }
     let mut ended_by = None;
-    let mut is_read = true;
     loop {
-        if opening.is_none() && !face.queue.is_empty() {
-            opening = face.open();
-        }
-        face.end_run();
-        if opening.is_none() {
-            opening = face.begin_run();
-        }
+        face.advance(&mut opening);
         if opening.is_none() && face.is_done() {
             break;
         }
-        let happened = tokio::select! {
-            exit = signals.next() => Happened::Signal(exit),
-            _ = &mut unread => Happened::NobodyReads,
-            event = next_event(&mut face.events) => Happened::Event(event),
-            Some(mode) = modes.recv() => Happened::Mode(mode),
-            ended = end_of(&mut face.running) => Happened::RunEnded(Box::new(ended)),
-            opened = opened(&mut opening) => Happened::Opened(opened),
-            line = input.recv(), if !face.is_at_end => Happened::Input(line),
-        };
+        let takes_input = !face.is_at_end;
+        let (events, running) = (&mut face.events, &mut face.running);
+        let happened = awaited.next(signals, events, running, &mut opening, takes_input).await;
         match happened {
             Happened::Input(None) => face.end_of_input(),
             Happened::Input(Some(line)) => {
@@ -241,12 +155,7 @@ pub async fn run(setup: Setup, signals: &mut Signals) -> Exit {
                 }
             }
             Happened::Event(event) => face.event(event),
-            Happened::RunEnded(ended) => {
-                if let Some(running) = &mut face.running {
-                    running.has_shown_all |= ended.is_err();
-                    running.ended = Some(*ended);
-                }
-            }
+            Happened::RunEnded(ended) => face.note_end(*ended),
             Happened::Mode(mode) => _ = face.choose_mode(mode).await,
             Happened::Signal(exit) => {
                 if ended_by.replace(exit).is_some() {
@@ -256,7 +165,6 @@ pub async fn run(setup: Setup, signals: &mut Signals) -> Exit {
             }
             // The rest has no reader any more.
             Happened::NobodyReads => {
-                is_read = false;
                 face.stop();
                 break;
             }
@@ -265,16 +173,7 @@ pub async fn run(setup: Setup, signals: &mut Signals) -> Exit {
     face.close(opening).await;
     // The lines that wait are written first; a program that never reads them ends us by a signal.
     face.output.end();
-    while is_read {
-        let is_last = ended_by.is_some();
-        tokio::select! {
-            biased;
-            _ = &mut unread => is_read = false,
-            exit = signals.next() => ended_by = Some(exit),
-            () = sleep(GRACE), if is_last => is_read = false,
-        }
-    }
-    match ended_by {
+    match awaited.end_of_output(signals, ended_by).await {
         Some(exit) => exit,
         None if face.has_failed => Exit::RunFailed,
         None => Exit::Success,
@@ -286,28 +185,67 @@ fn text_prompt(text: &str) -> Option<Prompt> {
     Some(Prompt { content, uuid: None, is_human: false, is_literal: false })
 }
 
-async fn next_event(events: &mut Option<Events>) -> Option<Event> {
-    match events {
-        Some(events) => events.next().await.map(|it| it.event),
-        None => std::future::pending().await,
-    }
-}
-
-async fn end_of(running: &mut Option<Running>) -> Result<EndedRun, RunError> {
-    match running {
-        Some(Running { run, ended: None, .. }) => run.await,
-        _ => std::future::pending().await,
-    }
-}
-
-async fn opened(opening: &mut Option<Opening>) -> OpenedSession {
-    match opening {
-        Some(opening) => opening.await,
-        None => std::future::pending().await,
-    }
-}
-
 impl Face {
+    /// What serves the program, and what it waits for besides the session.
+    fn new(
+        setup: Setup,
+        modes: mpsc::UnboundedSender<PermissionMode>,
+        chosen: mpsc::UnboundedReceiver<PermissionMode>,
+    ) -> (Self, Awaited) {
+        let host = Host::new(setup.output.clone());
+        let options = setup.options;
+        let mut face = Self {
+            ennead: Some(Arc::new(setup.ennead)),
+            options: Some(setup.session),
+            opened_with: None,
+            clearing: None,
+            default_model: setup.facts.model.clone(),
+            default_mode: setup.facts.mode,
+            chosen_model: None,
+            chosen_mode: None,
+            modes,
+            facts: setup.facts,
+            face: options,
+            host_servers: setup.host_servers,
+            permission_tool: setup.permission_tool,
+            warnings: setup.warnings,
+            is_simulated: setup.is_simulated,
+            skills: setup.skills,
+            structured: setup.structured,
+            output: setup.output,
+            mirror: setup.mirror,
+            checkpoints: setup.checkpoints,
+            host,
+            shown_calls: ShownCalls::default(),
+            translator: Translator::new(setup.frame, options.shown),
+            session: None,
+            events: None,
+            queue: VecDeque::new(),
+            running: None,
+            context: ContextSize::default(),
+            refused: None,
+            has_failed: false,
+            is_at_end: false,
+        };
+
+        if let Some(prompt) = setup.prompt {
+            face.queue.extend(text_prompt(&prompt));
+            face.end_of_input();
+        }
+        (face, Awaited::new(setup.input, chosen, setup.unread))
+    }
+
+    /// Begins what can begin: an opening, or the run of the next prompt.
+    fn advance(&mut self, opening: &mut Option<Opening>) {
+        if opening.is_none() && !self.queue.is_empty() {
+            *opening = self.open();
+        }
+        self.end_run();
+        if opening.is_none() {
+            *opening = self.begin_run();
+        }
+    }
+
     fn interrupt(&mut self) {
         if let (Some(session), true) = (&self.session, self.running.is_some()) {
             session.interrupt();

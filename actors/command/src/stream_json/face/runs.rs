@@ -56,6 +56,14 @@ impl Face {
         None
     }
 
+    /// Keeps how the run ended until all of its events are shown; without an outcome none follows.
+    pub(super) fn note_end(&mut self, ended: Result<EndedRun, RunError>) {
+        if let Some(running) = &mut self.running {
+            running.has_shown_all |= ended.is_err();
+            running.ended = Some(ended);
+        }
+    }
+
     /// Puts the text of a command in the place of a prompt that calls it.
     fn call_command(&mut self, prompt: &mut Prompt) {
         if prompt.is_literal {

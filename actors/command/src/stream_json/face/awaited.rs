@@ -1,0 +1,132 @@
+//! What the loop waits for, all at once.
+
+use std::{io, sync::Arc, time::Duration};
+
+use ennead::{
+    Ennead, Event, Events, OpenError, RunError, RunOutcome, SessionHandle,
+    permission::PermissionMode, tool::BoxFuture,
+};
+use serde_json::Value;
+use tokio::{
+    sync::{mpsc, oneshot},
+    time::sleep,
+};
+
+use crate::{
+    exit::Exit,
+    print::ModelRecord,
+    signals::Signals,
+    stream_json::{pipe::Input, results::RunNotes},
+};
+
+/// How long the last lines may take after a signal.
+const GRACE: Duration = Duration::from_secs(1);
+
+/// What an opening gives back: the states of the program's MCP servers among it.
+pub(super) type OpenedSession = (Arc<Ennead>, Result<SessionHandle, OpenError>, Vec<Value>);
+
+pub(super) type Opening = BoxFuture<'static, OpenedSession>;
+
+/// A run that is over, and what its transcript says about its model calls.
+pub(super) type EndedRun = (RunOutcome, ModelRecord);
+
+/// A run under way, or one whose last events are not shown yet.
+pub(super) struct Running {
+    pub(super) run: BoxFuture<'static, Result<EndedRun, RunError>>,
+    pub(super) ended: Option<Result<EndedRun, RunError>>,
+    /// Lines were written for all events of the run.
+    pub(super) has_shown_all: bool,
+    pub(super) notes: RunNotes,
+}
+
+/// What the loop goes on with.
+pub(super) enum Happened {
+    Input(Option<Input>),
+    Opened(OpenedSession),
+    Event(Option<Event>),
+    RunEnded(Box<Result<EndedRun, RunError>>),
+    Mode(PermissionMode),
+    Signal(Exit),
+    NobodyReads,
+}
+
+/// What the loop waits for besides the session.
+pub(super) struct Awaited {
+    input: mpsc::Receiver<Input>,
+    modes: mpsc::UnboundedReceiver<PermissionMode>,
+    unread: oneshot::Receiver<io::Result<()>>,
+    is_read: bool,
+}
+
+impl Awaited {
+    pub(super) fn new(
+        input: mpsc::Receiver<Input>,
+        modes: mpsc::UnboundedReceiver<PermissionMode>,
+        unread: oneshot::Receiver<io::Result<()>>,
+    ) -> Self {
+        Self { input, modes, unread, is_read: true }
+    }
+
+    /// What happens next, here or in the session.
+    pub(super) async fn next(
+        &mut self,
+        signals: &mut Signals,
+        events: &mut Option<Events>,
+        running: &mut Option<Running>,
+        opening: &mut Option<Opening>,
+        takes_input: bool,
+    ) -> Happened {
+        tokio::select! {
+            exit = signals.next() => Happened::Signal(exit),
+            _ = &mut self.unread => {
+                self.is_read = false;
+                Happened::NobodyReads
+            }
+            event = next_event(events) => Happened::Event(event),
+            Some(mode) = self.modes.recv() => Happened::Mode(mode),
+            ended = end_of(running) => Happened::RunEnded(Box::new(ended)),
+            opened = opened(opening) => Happened::Opened(opened),
+            line = self.input.recv(), if takes_input => Happened::Input(line),
+        }
+    }
+
+    /// Waits until the last lines are read, not for long after a signal. Returns the signal that ends
+    /// the program, if there is one.
+    pub(super) async fn end_of_output(
+        mut self,
+        signals: &mut Signals,
+        mut ended_by: Option<Exit>,
+    ) -> Option<Exit> {
+        while self.is_read {
+            let is_last = ended_by.is_some();
+            tokio::select! {
+                biased;
+                _ = &mut self.unread => self.is_read = false,
+                exit = signals.next() => ended_by = Some(exit),
+                () = sleep(GRACE), if is_last => self.is_read = false,
+            }
+        }
+        ended_by
+    }
+}
+
+async fn next_event(events: &mut Option<Events>) -> Option<Event> {
+    match events {
+        Some(events) => events.next().await.map(|it| it.event),
+        None => std::future::pending().await,
+    }
+}
+
+async fn end_of(running: &mut Option<Running>) -> Result<EndedRun, RunError> {
+    match running {
+        Some(Running { run, ended: None, .. }) => run.await,
+        _ => std::future::pending().await,
+    }
+}
+
+async fn opened(opening: &mut Option<Opening>) -> OpenedSession {
+    match opening {
+        Some(opening) => opening.await,
+        None => std::future::pending().await,
+    }
+}
