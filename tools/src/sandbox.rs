@@ -6,6 +6,7 @@
 
 #[cfg(all(target_os = "linux", feature = "sandbox"))]
 mod enforce;
+mod escapes;
 #[cfg(all(target_os = "linux", feature = "sandbox"))]
 mod files;
 #[cfg(all(target_os = "linux", feature = "sandbox"))]
@@ -40,6 +41,8 @@ pub(crate) use processes::{begin, separate};
 #[cfg(all(target_os = "linux", feature = "sandbox"))]
 pub(crate) use proxy::Proxy;
 
+pub use escapes::SandboxEscape;
+
 /// Why commands cannot be confined.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("commands cannot be confined: {0}")]
@@ -60,6 +63,8 @@ pub struct Kernel {
     pub lacks: Option<String>,
     /// What is reached of it, in the order in which it is put into force.
     pub levels: Vec<SandboxLevel>,
+    /// Ways out of the sandbox, and whether it prevents them here.
+    pub escapes: Vec<SandboxEscape>,
 }
 
 /// One part of the sandbox.

@@ -5,7 +5,7 @@ use std::{sync::OnceLock, thread};
 use super::{
     Kernel, SandboxLevel,
     enforce::{RIGHTS, confine},
-    network, processes, syscalls,
+    escapes, network, processes, syscalls,
 };
 use ennead_runtime::sandbox::{HostRules, SandboxNetwork, SandboxPolicy};
 use landlock::{
@@ -53,7 +53,8 @@ pub fn kernel() -> &'static Kernel {
                 holds: "names, numbers and command lines of processes outside",
             },
         ];
-        Kernel { landlock, seccomp, own_network, own_processes, lacks, levels }
+        let escapes = escapes::table(lacks.is_none(), own_network, own_processes);
+        Kernel { landlock, seccomp, own_network, own_processes, lacks, levels, escapes }
     })
 }
 

@@ -11,6 +11,7 @@ pub fn kernel() -> &'static Kernel {
         own_processes: false,
         lacks: Some("this build has no sandbox (Linux, feature `sandbox`)".to_owned()),
         levels: Vec::new(),
+        escapes: super::escapes::table(false, false, false),
     });
     &NONE
 }

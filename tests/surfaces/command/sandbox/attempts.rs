@@ -3,6 +3,7 @@
 //! Each is first taken without a sandbox, where it must get out: else it shows nothing.
 
 use std::{
+    collections::BTreeSet,
     fs::File,
     io::Write,
     os::unix::net::UnixListener,
@@ -11,7 +12,8 @@ use std::{
 
 use serde_json::json;
 
-use super::{Cell, can_confine, text};
+use super::{Cell, can_confine, doctor, text};
+use crate::surfaces::command::CommandDirs;
 
 /// When a way out is open without a sandbox.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -133,6 +135,38 @@ const CALLS: &[(&str, i64, i32)] = &[
     ("ptrace of x32", 0x4000_0000 | 521, 1),
     ("socket of x32", 0x4000_0000 | 41, 1),
 ];
+
+/// What tests of the files next to this one try, by the names that `doctor` has for it.
+const ELSEWHERE: &[&str] =
+    &["another host through the proxy", "past the proxy", "command lines of others"];
+
+// REQ: TOL-10
+#[cfg(target_arch = "x86_64")]
+#[test]
+fn doctor_names_the_ways_out_that_tests_take_and_no_others() {
+    let found = doctor();
+    let rows = found["escapes"].as_array().unwrap();
+    let ways = rows.iter().flat_map(|it| it["ways"].as_array().unwrap());
+    let named: BTreeSet<&str> = ways.map(|it| it.as_str().unwrap()).collect();
+    let calls = CALLS.iter().map(|it| it.0);
+    let taken: BTreeSet<&str> =
+        WAYS.iter().map(|it| it.0).chain(calls).chain(ELSEWHERE.iter().copied()).collect();
+    assert_eq!(named, taken);
+    let confines = found["lacks"].is_null();
+    for row in rows {
+        let needs = match row["by"].as_str().unwrap() {
+            "network namespace" => found["own_network"] == true,
+            "PID namespace" => found["own_processes"] == true,
+            _ => true,
+        };
+        assert_eq!(row["is_prevented"], confines && needs, "{row}");
+    }
+    let ended = CommandDirs::new().run(&["doctor", "--sandbox"]);
+    for row in rows {
+        let name = row["name"].as_str().unwrap();
+        assert!(ended.stdout.lines().any(|it| it.starts_with(name)), "{}", ended.stdout);
+    }
+}
 
 /// A process of the same user that is none of the sandbox.
 struct Victim(Child);

@@ -52,6 +52,12 @@ fn sandbox_text() -> String {
         let is_there = if it.is_there { "yes" } else { "no" };
         format!("{:<22}{is_there:<5}{}", it.name, it.holds)
     });
+    let escapes = kernel.escapes.iter().map(|it| {
+        let is_prevented = if it.is_prevented { "yes" } else { "no" };
+        format!("{:<28}{is_prevented:<5}{}", it.name, it.by)
+    });
+    let ways = "\nWays out of the sandbox, each kind tried by tests: prevented here, and by what"
+        .to_owned();
     let head = [can, format!("Landlock version: {}", kernel.landlock)];
-    head.into_iter().chain(rows).collect::<Vec<_>>().join("\n")
+    head.into_iter().chain(rows).chain([ways]).chain(escapes).collect::<Vec<_>>().join("\n")
 }

@@ -1,0 +1,162 @@
+//! What the sandbox prevents here: ways out by kind, each of which a test takes.
+//!
+//! The tests of the command hold the names of the ways: none is named that is not tried.
+
+use serde::Serialize;
+
+/// A kind of way out of the sandbox.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct SandboxEscape {
+    /// The kind.
+    pub name: &'static str,
+    /// Whether the sandbox prevents it on this kernel.
+    pub is_prevented: bool,
+    /// What prevents it.
+    pub by: &'static str,
+    /// The ways that tests take.
+    pub ways: &'static [&'static str],
+}
+
+/// What a kind of way out is prevented by, in addition to all that a sandbox needs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Needs {
+    Nothing,
+    OwnNetwork,
+    OwnProcesses,
+}
+
+/// Kinds of ways out: name, what prevents them, what that needs, and the ways.
+const KINDS: &[(&str, &str, Needs, &[&str])] = &[
+    (
+        "write outside",
+        "Landlock",
+        Needs::Nothing,
+        &[
+            "write outside",
+            "append outside",
+            "truncate outside",
+            "remove outside",
+            "make a directory outside",
+            "make a link outside",
+            "write to the home directory",
+            "write through a link",
+        ],
+    ),
+    (
+        "read a key",
+        "Landlock",
+        Needs::Nothing,
+        &["read a key", "list keys", "read what is denied", "link to a key", "passwords"],
+    ),
+    (
+        "link or rename out and in",
+        "Landlock",
+        Needs::Nothing,
+        &["link a key in", "rename out", "rename in", "link out"],
+    ),
+    (
+        "network, switched off",
+        "seccomp, Landlock",
+        Needs::Nothing,
+        &["tcp", "udp", "unix socket", "raw socket", "socket", "socket of x32"],
+    ),
+    (
+        "hosts that are not listed",
+        "network namespace",
+        Needs::OwnNetwork,
+        &["another host through the proxy", "past the proxy"],
+    ),
+    (
+        "tricks with /proc",
+        "Landlock",
+        Needs::Nothing,
+        &[
+            "by the root of itself",
+            "by a directory that is open",
+            "environment of another",
+            "map of another",
+            "memory of another",
+            "root of another",
+            "descriptors of another",
+        ],
+    ),
+    ("see processes outside", "PID namespace", Needs::OwnProcesses, &["command lines of others"]),
+    (
+        "ptrace",
+        "seccomp",
+        Needs::Nothing,
+        &["ptrace", "ptrace of x32", "process_vm_readv", "process_vm_writev", "pidfd_getfd"],
+    ),
+    (
+        "setuid and rights of root",
+        "no_new_privs, dropped capabilities",
+        Needs::Nothing,
+        &["privileges by programs", "another user", "a larger dump"],
+    ),
+    ("leftover descriptors", "closed at the start", Needs::Nothing, &["leftover descriptor"]),
+    (
+        "kill of the host",
+        "Landlock",
+        Needs::Nothing,
+        &["kill another", "kill the helper", "kill the host"],
+    ),
+    (
+        "namespaces within",
+        "seccomp",
+        Needs::Nothing,
+        &["network namespace", "mount namespace", "user namespace", "unshare", "setns", "clone3"],
+    ),
+    (
+        "mounts and devices",
+        "seccomp, Landlock, dropped capabilities",
+        Needs::Nothing,
+        &["mount", "change root", "make a device", "pivot_root", "open_by_handle_at"],
+    ),
+    (
+        "other parts of the kernel",
+        "seccomp",
+        Needs::Nothing,
+        &[
+            "kexec_load",
+            "init_module",
+            "bpf",
+            "perf_event_open",
+            "userfaultfd",
+            "keyctl",
+            "add_key",
+            "io_uring_setup",
+            "shmget",
+        ],
+    ),
+];
+
+/// The table, for a kernel of which this is known.
+pub(super) fn table(confines: bool, own_network: bool, own_processes: bool) -> Vec<SandboxEscape> {
+    let row = |&(name, by, needs, ways): &(&'static str, _, _, _)| {
+        let has = match needs {
+            Needs::Nothing => true,
+            Needs::OwnNetwork => own_network,
+            Needs::OwnProcesses => own_processes,
+        };
+        SandboxEscape { name, is_prevented: confines && has, by, ways }
+    };
+    KINDS.iter().map(row).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // REQ: TOL-10
+    #[test]
+    fn way_out_is_prevented_only_where_the_kernel_has_what_that_needs() {
+        let open = |confines, network, processes| {
+            let rows = table(confines, network, processes).into_iter();
+            rows.filter(|it| !it.is_prevented).map(|it| it.name).collect::<Vec<_>>()
+        };
+        assert_eq!(open(true, true, true), Vec::<&str>::new());
+        assert_eq!(open(true, false, true), ["hosts that are not listed"]);
+        assert_eq!(open(true, true, false), ["see processes outside"]);
+        assert_eq!(open(false, true, true).len(), KINDS.len());
+    }
+}
