@@ -18,6 +18,7 @@
 mod limit_use;
 mod max_cost;
 mod refused;
+mod spent;
 mod tree;
 
 use std::{collections::BTreeSet, time::Duration};
@@ -26,7 +27,8 @@ pub(crate) use self::limit_use::LimitUse;
 pub use self::{
     max_cost::{MaxCost, Price},
     refused::LeaseRefused,
-    tree::{Spent, Tree},
+    spent::Spent,
+    tree::Tree,
 };
 use crate::{ids::AgentId, step1_settings_resolution::AgentLimits};
 

@@ -10,7 +10,10 @@ pub mod chain;
 pub(crate) mod path1_output_escalation;
 pub(crate) mod path2_reactive_compaction;
 pub(crate) mod path3_prompt_too_long;
+mod remedy;
 pub mod table;
+
+pub(crate) use remedy::Remedy;
 
 use backoff::{MAX_RETRY_AFTER_MS, backoff};
 use path1_output_escalation::{WHOLE_MAX_TOKENS, lowered, raised};
@@ -22,71 +25,6 @@ use crate::step5_model_call::{FailureClass, ModelFailure, purpose::Purpose};
 /// Decisions of one turn, whatever happens. Above what the counts of the table allow together:
 /// with 15 retries for each of 4 models, for the answer and for summaries, 197.
 pub(crate) const MAX_DECISIONS: usize = 200;
-
-/// What to do about a failure.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Remedy {
-    /// Ask again after a while.
-    RetryAfter {
-        /// The wait, in milliseconds; 0: at once.
-        delay_ms: u64,
-        /// Whether as a stream. What a broken stream has shown is withdrawn first.
-        streamed: bool,
-        /// The output ceiling, in tokens.
-        max_tokens: u32,
-    },
-    /// Ask again at once; the answer was empty.
-    AskAgain,
-    /// Send back the answer so far, unchanged, and ask for the rest.
-    Continue,
-    /// Ask again with a higher output ceiling, as a stream again where the session streams; the cut
-    /// answer is not kept.
-    EscalateOutput {
-        /// The ceiling, in tokens.
-        max_tokens: u32,
-    },
-    /// Ask again with a lower output ceiling, so that input and output fit the window.
-    ReduceOutput {
-        /// The ceiling, in tokens.
-        max_tokens: u32,
-    },
-    /// Collapse the context, then ask again.
-    CollapseContext,
-    /// Have the conversation summarised, then ask again.
-    CompactReactively,
-    /// Cut results, the newest among them, to references, then ask again.
-    ReduceContext,
-    /// Leave out the oldest part of what is to be summarised, then ask again.
-    ShrinkSummary,
-    /// Ask another model of the chain.
-    SwitchModel {
-        /// Its place in the chain; 0 is the model that was asked first.
-        index: usize,
-    },
-    /// Nothing is left: the failure remains. An answer that was cut, paused or empty is taken as it
-    /// is.
-    Surface,
-}
-
-impl Remedy {
-    /// The code, as in records and events. Stable.
-    pub(crate) fn code(self) -> &'static str {
-        match self {
-            Self::RetryAfter { streamed: true, .. } => "retry",
-            Self::RetryAfter { streamed: false, .. } => "retry_without_streaming",
-            Self::AskAgain => "ask_again",
-            Self::Continue => "continue",
-            Self::EscalateOutput { .. } => "max_output_escalation",
-            Self::ReduceOutput { .. } => "output_reduction",
-            Self::CollapseContext => "context_collapse",
-            Self::CompactReactively => "reactive_compaction",
-            Self::ReduceContext => "overflow_reduction",
-            Self::ShrinkSummary => "summary_shrink",
-            Self::SwitchModel { .. } => "model_fallback",
-            Self::Surface => "surface",
-        }
-    }
-}
 
 /// The call that failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,12 +3,15 @@
 //! The text is not written anew from what was read of it: that would lose the order of its keys, its
 //! blanks, and what this version does not know.
 
+mod places;
+
 use std::ops::Range;
 
 use serde_json::{Value, json};
 
 use super::{RuleUpdate, UpdateAct};
 use crate::{json::quote, permission::RuleKind};
+use places::{member, skip, value_end, whole};
 
 /// Why a text takes no rules.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -136,33 +139,6 @@ fn list_of(update: &RuleUpdate) -> &'static str {
     }
 }
 
-/// Where the object is that the text holds, brackets included.
-fn whole(text: &str) -> Range<usize> {
-    let start = text.find('{').unwrap_or(0);
-    start..value_end(text.as_bytes(), start)
-}
-
-/// Where the value of a member of an object is. Of several members of one name the last one counts, as
-/// for readers.
-fn member(text: &str, object: Range<usize>, name: &str) -> Option<Range<usize>> {
-    let bytes = text.as_bytes();
-    let mut at = object.start + 1;
-    let mut found = None;
-    loop {
-        at = skip(bytes, at, |it| it.is_ascii_whitespace() || it == b',');
-        if bytes.get(at) != Some(&b'"') || object.end <= at {
-            return found;
-        }
-        let key = at..value_end(bytes, at);
-        at = skip(bytes, key.end, |it| it.is_ascii_whitespace() || it == b':');
-        let value = at..value_end(bytes, at);
-        at = value.end;
-        if serde_json::from_str::<String>(&text[key]).is_ok_and(|it| it == name) {
-            found = Some(value);
-        }
-    }
-}
-
 /// The text with an item after the last one of an object or a list, laid out as those before it.
 fn appended(text: &str, container: Range<usize>, item: &str) -> String {
     let (before, inner) = (&text[..container.start + 1], container.start + 1..container.end - 1);
@@ -178,52 +154,6 @@ fn appended(text: &str, container: Range<usize>, item: &str) -> String {
     let blank = if blank.contains('\n') { blank } else { " " };
     let rest = &inner[items.len()..];
     format!("{before}{items},{blank}{item}{rest}{after}")
-}
-
-/// The place after the value that begins at `start`, in text that is JSON.
-fn value_end(bytes: &[u8], start: usize) -> usize {
-    match bytes.get(start) {
-        Some(b'"') => string_end(bytes, start),
-        Some(b'{' | b'[') => {
-            let (mut depth, mut at) = (0_usize, start);
-            while let Some(byte) = bytes.get(at) {
-                match byte {
-                    b'"' => {
-                        at = string_end(bytes, at);
-                        continue;
-                    }
-                    b'{' | b'[' => depth += 1,
-                    b'}' | b']' => depth -= 1,
-                    _ => {}
-                }
-                at += 1;
-                if depth == 0 {
-                    break;
-                }
-            }
-            at
-        }
-        _ => {
-            skip(bytes, start, |it| !it.is_ascii_whitespace() && !matches!(it, b',' | b'}' | b']'))
-        }
-    }
-}
-
-fn string_end(bytes: &[u8], start: usize) -> usize {
-    let mut at = start + 1;
-    while let Some(byte) = bytes.get(at) {
-        match byte {
-            b'\\' => at += 2,
-            b'"' => return at + 1,
-            _ => at += 1,
-        }
-    }
-    at.min(bytes.len())
-}
-
-fn skip(bytes: &[u8], from: usize, is_skipped: impl Fn(u8) -> bool) -> usize {
-    let rest = bytes.get(from..).unwrap_or_default();
-    from + rest.iter().take_while(|it| is_skipped(**it)).count()
 }
 
 #[cfg(test)]

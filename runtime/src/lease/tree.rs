@@ -2,14 +2,12 @@
 
 use std::{
     collections::{BTreeMap, VecDeque},
-    ops::Add,
     time::Duration,
 };
 
-use super::{LeaseRefused, LimitUse, MaxCost, Price};
+use super::{LeaseRefused, LimitUse, MaxCost, Price, spent::Spent};
 use crate::{
-    catalogue::Money, cost::Account, ids::AgentId, step1_settings_resolution::AgentLimits,
-    tokens::Tokens, transcript::entry::UnconfirmedUsage,
+    catalogue::Money, ids::AgentId, step1_settings_resolution::AgentLimits, tokens::Tokens,
 };
 
 /// The time in which sub-agents are counted for the rate.
@@ -29,19 +27,6 @@ pub struct Tree {
     started: VecDeque<Duration>,
 }
 
-/// Sum of what the agents of a tree used.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Spent {
-    /// Turns in which a model was asked, or could have been.
-    pub turns: u64,
-    /// Tokens of all kinds together.
-    pub tokens: Tokens,
-    /// What those of known price cost.
-    pub money: Money,
-    /// Calls that used something and whose price is not known.
-    pub unpriced: u64,
-}
-
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Member {
     /// Who started it; `None` is the top session.
@@ -49,45 +34,6 @@ struct Member {
     /// For the model call that it is at, its turn included if that is its first.
     aside: Spent,
     closed: bool,
-}
-
-impl Add for Spent {
-    type Output = Self;
-
-    fn add(self, other: Self) -> Self {
-        Self {
-            turns: self.turns.saturating_add(other.turns),
-            tokens: self.tokens + other.tokens,
-            money: self.money + other.money,
-            unpriced: self.unpriced.saturating_add(other.unpriced),
-        }
-    }
-}
-
-impl From<Account> for Spent {
-    fn from(account: Account) -> Self {
-        let Account { usage, cost, unpriced, .. } = account;
-        Self { turns: 0, tokens: usage.total(), money: cost, unpriced }
-    }
-}
-
-impl From<UnconfirmedUsage> for Spent {
-    fn from(UnconfirmedUsage { tokens, cost }: UnconfirmedUsage) -> Self {
-        Self { tokens, money: cost, ..Self::default() }
-    }
-}
-
-impl Spent {
-    /// What came on top of `before`.
-    #[must_use]
-    pub fn since(self, before: Self) -> Self {
-        Self {
-            turns: self.turns.saturating_sub(before.turns),
-            tokens: self.tokens.saturating_sub(before.tokens),
-            money: Money(self.money.0.saturating_sub(before.money.0)),
-            unpriced: self.unpriced.saturating_sub(before.unpriced),
-        }
-    }
 }
 
 impl Tree {
