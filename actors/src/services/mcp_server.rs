@@ -10,6 +10,7 @@ mod join;
 mod server;
 mod starting;
 mod status;
+mod withheld_variables;
 
 use std::{sync::Arc, time::Duration};
 

@@ -14,7 +14,7 @@ use ennead_runtime::{
     },
     output::terminal::clean_line,
     sandbox::{Sandbox, SandboxPlaces, SandboxPolicy},
-    step1_settings_resolution::{LayerText, SecretEnv, layer::unreadable, merge, trust::Trust},
+    step1_settings_resolution::{LayerText, layer::unreadable, merge, trust::Trust},
     turn::input::SettingsRead,
 };
 use ennead_tools::{mcp::ServerLaunch, source_file::Root};
@@ -25,9 +25,10 @@ use super::{
     SessionServers,
     server::{McpServers, ServerHome},
     starting::{Answered, AskedServer, Joining, KeptNames, StartingServers},
+    withheld_variables::WithheldVariables,
 };
 use crate::{
-    options::{Endpoint, McpLimits, Options, SessionOptions, credentials::secret_variables},
+    options::{Endpoint, McpLimits, Options, SessionOptions},
     world::{environment::Environment, source_files::SessionDirs},
 };
 
@@ -282,31 +283,6 @@ async fn with_files(
         layers.extend(read);
     }
     Ok(layers)
-}
-
-/// Variables that servers do not get.
-struct WithheldVariables {
-    secret_env: SecretEnv,
-    /// Those that hold a credential of a model server, whatever their names are.
-    held: BTreeSet<String>,
-}
-
-impl WithheldVariables {
-    fn of(layers: &[LayerText], endpoints: &[Endpoint]) -> Self {
-        let held = secret_variables(endpoints).iter().map(|(name, _)| name.clone()).collect();
-        Self { secret_env: merge(layers).settings.secrets, held }
-    }
-
-    fn is_for(&self, server: &str, name: &str) -> bool {
-        let is_named = self.secret_env.by_server.get(server).is_some_and(|it| it.contains(name));
-        is_named || (self.secret_env.is_for(server, name) && !self.held.contains(name))
-    }
-
-    fn withheld_from(&self, server: &str) -> Vec<String> {
-        let all = self.secret_env.all().chain(self.held.iter().map(String::as_str));
-        let withheld: BTreeSet<&str> = all.filter(|it| !self.is_for(server, it)).collect();
-        withheld.into_iter().map(str::to_owned).collect()
-    }
 }
 
 #[cfg(test)]
