@@ -18,7 +18,6 @@ mod openai;
 mod output;
 mod overflow;
 mod own_transcript;
-mod plan_mode;
 mod recovery;
 mod redaction;
 mod resume;

@@ -13,9 +13,7 @@ use crate::{
     run::agent_types::AgentType,
     step1_settings_resolution::{AgentLimits, LayerText},
     step5_model_call::wire_format::Provider,
-    step7_permission_gate::{
-        Handler, isolation::Isolation, setup::expand, transcripts::Transcripts,
-    },
+    step7_permission_gate::{Handler, isolation::Isolation, transcripts::Transcripts},
     tool::ToolSpec,
 };
 
@@ -109,10 +107,6 @@ pub struct SessionFacts {
     /// keeps none. Sub-agents keep none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory: Option<Arc<str>>,
-    /// The directory of plans where settings name no other one; absolute. `None`: the session has no
-    /// plan file. Sub-agents have none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub plans: Option<Arc<str>>,
     /// Absolute path of the transcript.
     pub transcript: Arc<str>,
     /// All tools of the session, in the order they are offered.
@@ -163,25 +157,6 @@ impl SessionFacts {
         let below = memory.strip_prefix(&*self.home).filter(|it| it.starts_with('/'));
         let real = below.and_then(|it| Some(format!("{}{it}", self.real.get(&*self.home)?)));
         [Some(memory.to_string()), real].into_iter().flatten().collect()
-    }
-
-    /// The file that holds the plan of the session, in the directory that settings name, or in the usual
-    /// one: as written, and as it really is where a directory that it lies in is a link. None where the
-    /// session has no such file.
-    pub(crate) fn plan_files(&self, directory: Option<&str>) -> Vec<String> {
-        let Some(usual) = &self.plans else { return Vec::new() };
-        let directory = match directory {
-            Some(written) => expand(written, &self.home, &self.workspace),
-            None => usual.to_string(),
-        };
-        let file = format!("{directory}/{}.md", self.session);
-        let links = self.real.iter().filter_map(|(written, real)| {
-            let below = file.strip_prefix(&**written).filter(|it| it.starts_with('/'))?;
-            Some((written.len(), format!("{real}{below}")))
-        });
-        // The innermost link is followed, and with it all around it.
-        let real = links.max_by_key(|it| it.0).map(|it| it.1);
-        [Some(file), real].into_iter().flatten().collect()
     }
 
     /// As written, and as it really is if that is another one.

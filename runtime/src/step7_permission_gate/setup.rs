@@ -53,7 +53,6 @@ pub struct GateSetup {
     directories: Arc<[String]>,
     kept: Arc<[String]>,
     notes: Arc<[String]>,
-    plan: Arc<[String]>,
     transcripts: Arc<Transcripts>,
     /// What a search leaves out that starts in none of the transcripts, by this gate alone.
     hidden: Arc<[String]>,
@@ -82,11 +81,7 @@ impl GateSetup {
         let book = Arc::new(RuleBook::read(&settings.permissions.rules, &anchors));
         let hidden = Arc::clone(book.hidden());
         let written = [workspace].into_iter().chain(
-            settings
-                .permissions
-                .additional_directories
-                .iter()
-                .map(|it| expand(it, &places.home, &places.workspace)),
+            settings.permissions.additional_directories.iter().map(|it| expand(it, &places)),
         );
         let directories = written
             .flat_map(|it| {
@@ -105,7 +100,6 @@ impl GateSetup {
             directories,
             kept: Arc::default(),
             notes: Arc::default(),
-            plan: Arc::default(),
             transcripts: Arc::default(),
             hidden,
             isolation: None,
@@ -125,13 +119,6 @@ impl GateSetup {
     #[must_use]
     pub(crate) fn noting_in(self, notes: impl Into<Arc<[String]>>) -> Self {
         Self { notes: notes.into(), ..self }
-    }
-
-    /// With the file that holds the plan of the session; absolute, as written and as it really is. It may be
-    /// read, and in the mode `plan` written.
-    #[must_use]
-    pub(crate) fn planning_in(self, plan: impl Into<Arc<[String]>>) -> Self {
-        Self { plan: plan.into(), ..self }
     }
 
     /// With the place of its transcripts.
@@ -276,10 +263,6 @@ impl GateSetup {
         &self.notes
     }
 
-    pub(super) fn plan(&self) -> &[String] {
-        &self.plan
-    }
-
     pub(super) fn transcripts(&self) -> &Transcripts {
         &self.transcripts
     }
@@ -289,14 +272,12 @@ impl GateSetup {
     }
 }
 
-/// The absolute path that a directory of the settings means; `~` is the home directory, and what is relative
-/// starts in the workspace.
-pub(crate) fn expand(directory: &str, home: &str, workspace: &str) -> String {
+fn expand(directory: &str, places: &Places) -> String {
     let absolute = match directory.strip_prefix("~/") {
-        Some(rest) => format!("{home}/{rest}"),
-        None if directory == "~" => home.to_owned(),
+        Some(rest) => format!("{}/{rest}", places.home),
+        None if directory == "~" => places.home.to_string(),
         None if directory.starts_with('/') => directory.to_owned(),
-        None => format!("{workspace}/{directory}"),
+        None => format!("{}/{directory}", places.workspace),
     };
     super::path_resolution::by_text(&absolute)
 }

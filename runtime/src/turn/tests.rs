@@ -3,7 +3,6 @@
 pub(crate) mod world;
 
 mod in_flight;
-mod plan_mode;
 pub(crate) mod play;
 mod provider_cache;
 pub(crate) mod script;
