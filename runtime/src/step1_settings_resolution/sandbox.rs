@@ -62,7 +62,7 @@ pub struct SandboxSettings {
     /// Keys that are set and ask for something that is not supported, in the order of the names.
     pub unsupported: Vec<String>,
     /// Whether a call may ask for its command to run outside the sandbox. It is the last field: see
-    /// [`SandboxSettings::decides`].
+    /// `SandboxSettings::decides`.
     pub allow_unsandboxed: bool,
 }
 
