@@ -186,8 +186,8 @@ impl SseParser {
         }
     }
 
-    /// Reads a line that began in an earlier chunk, so its value must be copied. It is not empty: at
-    /// most it is a byte order mark, which is no field.
+    /// Reads a line that began in an earlier chunk, so its value must be copied. It is not
+    /// empty; if it is a byte order mark alone, it holds no field.
     #[inline]
     fn take_divided_line(&mut self, end: &[u8], event: &mut FieldAt<'_>, data: &mut FieldAt<'_>) {
         let mut line = std::mem::take(&mut self.line);

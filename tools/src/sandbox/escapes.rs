@@ -7,11 +7,11 @@ use serde::Serialize;
 /// A kind of way out of the sandbox.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct SandboxEscape {
-    /// The kind.
+    /// Name of the kind, in words.
     pub name: &'static str,
     /// Whether the sandbox prevents it on this kernel.
     pub is_prevented: bool,
-    /// What prevents it.
+    /// The parts of the sandbox that prevent it, as documents of the kernel call them.
     pub by: &'static str,
     /// The ways that tests take.
     pub ways: &'static [&'static str],

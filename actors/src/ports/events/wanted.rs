@@ -62,7 +62,7 @@ impl EventHub {
         !state.listeners.is_empty() || self.0.all.as_ref().is_some_and(|it| it.0.has_listeners())
     }
 
-    /// Counts so many events that are not made since nobody listens. Returns whether that is so.
+    /// Returns whether nobody listens. Then that many events are numbered as if they had been sent, and not made.
     pub(crate) fn pass_over(&self, n_events: usize) -> bool {
         let mut state = lock(&self.0.state);
         if self.is_heard(&state) {

@@ -27,9 +27,12 @@ fn limited() -> ShaperSetup {
 }
 
 fn shaped(setup: &ShaperSetup, context: ShapedContext, works: bool) -> Shaped {
-    let answer = |_: &SummaryRequest| match works {
-        true => Summarised::Text("short".into()),
-        false => Summarised::Failed { why: "no".into() },
+    let answer = |_: &SummaryRequest| {
+        if works {
+            Summarised::Text("short".into())
+        } else {
+            Summarised::Failed { why: "no".into() }
+        }
     };
     shape(context, setup, &"s".into(), answer)
 }
