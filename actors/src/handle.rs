@@ -1,5 +1,8 @@
-//! What an embedder holds: the handle of a process, which opens sessions, and what its user trusts.
-//! The handle of one session is `session/handle.rs`, next to the actor that it sends prompts to.
+//! What an embedder holds: the handle of a process, which opens sessions, that of a session, and what the
+//! user of the process trusts.
 
 pub(crate) mod ennead;
+mod session_handle;
 pub(crate) mod trust;
+
+pub use session_handle::SessionHandle;

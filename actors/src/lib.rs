@@ -110,14 +110,13 @@ pub use ennead_runtime::{
 };
 
 pub use crate::{
-    handle::ennead::Ennead,
+    handle::{SessionHandle, ennead::Ennead},
     options::{Endpoint, OptionError, Options, Placement, SessionOptions},
     ports::{
         channel::Channel,
         errors::{OpenError, StartError},
         events::{AllEvents, Events},
     },
-    session::SessionHandle,
     world::{
         clock::{SystemClock, Timer},
         environment::Environment,
@@ -183,9 +182,9 @@ pub mod settings {
 ///
 #[doc = include_str!("front_door/transcript.md")]
 pub mod transcript {
-    pub use crate::storage::{
-        transcript_store::{FileStore, TranscriptLog, TranscriptStore},
-        transcripts::{trace, verify},
+    pub use crate::{
+        ports::transcript_store::{FileStore, TranscriptLog, TranscriptStore},
+        storage::transcripts::{trace, verify},
     };
 }
 
@@ -287,14 +286,13 @@ pub mod data {
         ports::{
             events::{EventsMissed, SessionEvent},
             in_process_model::{ModelEvents, OfferedTool},
+            transcript_store::{
+                FileOps, Holder, Lease, StoreError, SyncWork, guard::UnsafeTranscripts,
+            },
         },
         services::mcp_server::McpServerStatus,
         session::Status,
-        storage::{
-            archive::guard::UnsafeTranscripts,
-            transcript_store::{FileOps, Holder, Lease, StoreError, SyncWork},
-            transcripts::{Checked, TranscriptError},
-        },
+        storage::transcripts::{Checked, TranscriptError},
         world::source_files::SessionDirs,
     };
 }
@@ -311,19 +309,18 @@ pub mod internal {
         EMBEDDED, RequestLog, SimulatedTransport, Simulator, embedded, parse_in,
     };
     pub use crate::{
-        groundwork::{
-            mailbox::{Admitted, Mailbox, Refused, Slot},
-            redaction::Redaction,
-        },
+        groundwork::mailbox::{Admitted, Mailbox, Refused, Slot},
         handle::trust::{unset_until_trusted, waiting_for_trust},
         options::{GoOn, with_lookup},
-        ports::events::{CAPACITY, EventHub, MAX_BYTES},
+        ports::{
+            events::{CAPACITY, EventHub, MAX_BYTES},
+            transcript_store::{RealFiles, guard::prepare, layout::Layout},
+        },
         storage::{
             archive::{
-                Archive, ArchiveMsg, ArchiveSetup, OpenTranscript, Opened, WriterHandle,
-                guard::prepare, layout::Layout,
+                Archive, ArchiveMsg, ArchiveSetup, OpenOutcome, OpenTranscript, WriterHandle,
             },
-            transcript_store::RealFiles,
+            redaction::Redaction,
             transcript_writer::{Append, Recorded, WriteError},
         },
         world::{

@@ -27,15 +27,15 @@ pub use session::SessionOptions;
 pub use settings::Settings;
 
 #[cfg(feature = "simulated")]
-use crate::world::simulated::{SimulatedTransport, Simulator};
 use crate::{
     groundwork::scheduler,
-    storage::transcript_store::{FileStore, TranscriptStore},
+    ports::transcript_store::{FileStore, TranscriptStore},
     world::{
         clock::{SystemClock, SystemTimer, Timer},
         environment::Environment,
         http_limits::HttpLimits,
         local_files::LocalFiles,
+        simulated::{SimulatedTransport, Simulator},
         source_files::{OfEmbedder, SourceFiles, SourceLookup},
     },
 };

@@ -80,7 +80,7 @@ use self::{
     book::SessionBook, drain::Drain, limits::Limits, metrics::Metrics, rates::Rates,
     record::StatePaths, slots::Slots, tasks::Tasks, turnstile::Turnstile,
 };
-use crate::{Ennead, storage::archive::files};
+use crate::{Ennead, groundwork::files};
 pub use ennead_runtime::serve::ledger::TenantLimits;
 
 /// Readers of the changes of the tree.

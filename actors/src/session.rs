@@ -5,7 +5,7 @@
 //! timer, the sub-agents, the writer of the transcript. Child of a shard, or of the session that
 //! started it as a sub-agent. Idle, a session is this actor, its writer and nothing else.
 //!
-//! A prompt arrives from [`SessionHandle`] as [`SessionMsg::Prompt`]; the machine queues it
+//! A prompt arrives from [`SessionHandle`](crate::SessionHandle) as [`SessionMsg::Prompt`]; the machine queues it
 //! (`session/queue.rs` in `runtime`). What the machine wants done then is carried out in `session_effects.rs`;
 //! to begin a turn, that has `turn_handles.rs` spawn its supervisor.
 
@@ -13,7 +13,6 @@ pub(crate) mod agents;
 pub(crate) mod background;
 pub(crate) mod context;
 mod end_hooks;
-mod handle;
 mod hooks;
 mod message;
 mod opening;
@@ -46,21 +45,21 @@ use crate::{
         mailbox::{Admitted, Mailbox, Slot},
         supervision::{HandlerResult, ended, ended_without_reply},
     },
-    ports::{errors::OpenError, events::EndOfEvents},
+    ports::{
+        errors::OpenError,
+        events::EndOfEvents,
+        transcript_store::layout::{Layout, TranscriptPaths},
+    },
     services::mcp_server::StartingServers,
     session::{agents::Children, timer::RunTimer, turn_handles::TurnHandles},
     storage::{
-        archive::{
-            ArchiveMsg, OpenTranscript, WriterHandle,
-            layout::{Layout, TranscriptPaths},
-        },
+        archive::{ArchiveMsg, OpenTranscript, WriterHandle},
         transcript_writer::{Recorded, ReplyTo},
     },
     turn::hook_runner::{HookMsg, HookRequest},
     world::source_files::Fingerprints,
 };
 pub(crate) use context::SessionContext;
-pub use handle::SessionHandle;
 pub(crate) use message::{HookToken, Prompt, RunReply, SessionMsg, SpawnRequest, WaitingCall};
 pub use status::Status;
 
@@ -319,14 +318,14 @@ impl SessionState {
             }
             SessionMsg::TreeAnswer(answer) => SessionInput::TreeAnswer(answer),
             SessionMsg::ChildGone(child) => match self.child_gone(child) {
-                Gone::Input(input) => input,
-                Gone::Agent(agent) => {
+                ChildEnd::Input(input) => input,
+                ChildEnd::Agent(agent) => {
                     return Ok(Some(Box::pin(self.read_crashed(myself, agent))));
                 }
-                Gone::Timer { run, deadline } => {
+                ChildEnd::Timer { run, deadline } => {
                     return Ok(Some(Box::pin(self.watch_time(myself, run, deadline))));
                 }
-                Gone::Noted => return Ok(None),
+                ChildEnd::Noted => return Ok(None),
             },
         };
         self.advance(myself, input)
@@ -346,7 +345,7 @@ impl SessionState {
 }
 
 /// What follows from the end of a child.
-enum Gone {
+enum ChildEnd {
     /// The machine decides what follows.
     Input(SessionInput),
     /// A sub-agent crashed: what it used is to be read.
@@ -359,38 +358,38 @@ enum Gone {
 
 impl SessionState {
     /// Finds out what a child that has ended still owed.
-    fn child_gone(&mut self, child: ActorId) -> Gone {
+    fn child_gone(&mut self, child: ActorId) -> ChildEnd {
         if self.hooks.as_ref().is_some_and(|it| it.actor().get_id() == child) {
             self.hooks_gone();
-            return Gone::Noted;
+            return ChildEnd::Noted;
         }
         // The call of a command learns of its end from what it waits for.
         if self.processes.gone(child) {
-            return Gone::Noted;
+            return ChildEnd::Noted;
         }
         if let Some(RunTimer { run, deadline, .. }) =
             self.timer.take_if(|it| it.leaf.get_id() == child)
         {
-            return Gone::Timer { run, deadline };
+            return ChildEnd::Timer { run, deadline };
         }
         if self.settings_reader.take_if(|it| *it == child).is_some() {
-            return Gone::Input(SessionInput::SettingsRead(None));
+            return ChildEnd::Input(SessionInput::SettingsRead(None));
         }
         if self.server_waiter.take_if(|it| *it == child).is_some() {
-            return self.servers_lost().map_or(Gone::Noted, Gone::Input);
+            return self.servers_lost().map_or(ChildEnd::Noted, ChildEnd::Input);
         }
         if self.loader.take_if(|it| *it == child).is_some() {
             let why = "the reader of the transcript crashed".to_owned();
             self.readiness.fails_with(OpenError::File(std::io::Error::other(why.clone())));
-            return Gone::Input(SessionInput::Loaded(Box::new(Err(why))));
+            return ChildEnd::Input(SessionInput::Loaded(Box::new(Err(why))));
         }
         if let Some(turn) = &self.turn {
             if turn.supervisor.get_id() == child {
-                return Gone::Input(SessionInput::TurnCrashed { key: turn.key });
+                return ChildEnd::Input(SessionInput::TurnCrashed { key: turn.key });
             }
             // Nothing waits for what the turn started any more. It is as if that had taken too long.
             if turn.ending == Some(child) {
-                return Gone::Input(SessionInput::TurnQuiet { key: turn.key, late: true });
+                return ChildEnd::Input(SessionInput::TurnQuiet { key: turn.key, late: true });
             }
         }
         self.children.gone(child)

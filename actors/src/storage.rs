@@ -1,7 +1,7 @@
-//! Transcripts and checkpoints on disk: who writes them, where to, and how they are looked at later.
+//! Transcripts and checkpoints: who writes them, without which secrets, and how they are looked at later.
 
 pub(crate) mod archive;
 pub(crate) mod checkpoint;
-pub(crate) mod transcript_store;
+pub(crate) mod redaction;
 pub(crate) mod transcript_writer;
 pub(crate) mod transcripts;

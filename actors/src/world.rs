@@ -26,8 +26,7 @@ use std::sync::Arc;
 use ennead_runtime::ports::{Clock, Transport};
 
 use crate::{
-    ports::errors::StartError,
-    storage::transcript_store::TranscriptStore,
+    ports::{errors::StartError, transcript_store::TranscriptStore},
     world::{
         clock::Timer, environment::Environment, http_limits::HttpLimits, source_files::SourceLookup,
     },

@@ -44,7 +44,7 @@ pub(crate) fn push(value: &impl Serialize, out: &mut Vec<u8>) -> Result<(), Erro
 /// # Errors
 ///
 /// Those of the value; `out` then ends somewhere in it.
-pub(crate) fn push_behind_tag(value: &impl Serialize, out: &mut Vec<u8>) -> Result<(), Error> {
+pub(crate) fn push_without_tag(value: &impl Serialize, out: &mut Vec<u8>) -> Result<(), Error> {
     value.serialize(Json { out, skips_tag: true })
 }
 

@@ -196,7 +196,7 @@ mod tests {
     fn check(bytes: &[u8], kind: ImageType, width: u32, height: u32) {
         assert_eq!(sniff(bytes), Some(Picture { kind, width, height }));
         for n in 0..bytes.len() {
-            // A part of it is none, or the same; and no part is read behind its end.
+            // A part of it is none, or the same; and no part is read past its end.
             assert!(sniff(&bytes[..n]).is_none_or(|it| it == Picture { kind, width, height }));
         }
     }

@@ -9,6 +9,12 @@
 //! A run goes through phases: `Next`, `Turning`, then `Next` again or `Ending`. A turn that
 //! is ended from outside goes through `Stopping` (what it started is waited for) and `Leaving` (what
 //! it left is asked for) before the run is `Ending`.
+//!
+//! Where what happens is handled: the transcript and an earlier conversation in `opening` (a run that a killed
+//! process left, in `resuming`), prompts in `queue`, turns in `turns`, lines and their acknowledgement in
+//! `recorder`, interrupts, stops and the close in `ending`, the last line of a run and its time limit in
+//! `outcome`, sub-agents and the limits of their tree in `agents`, and by name `mode`, `servers`, `shells`,
+//! `signals` and `end_hooks`.
 
 mod agents;
 mod effect;

@@ -155,7 +155,9 @@ fn is_of_word(c: char) -> bool {
     c.is_ascii_alphanumeric() || c == '_'
 }
 
-/// Arguments as a shell takes them apart: blanks between them, quotes around those with blanks.
+/// Splits arguments as a shell does: blanks between them, quotes around those with blanks. Nothing else of a
+/// shell applies, as it would with a library for one: `#12` is an argument and no comment, and a quote that
+/// is never closed is no error.
 fn words(text: &str) -> Vec<String> {
     let (mut words, mut word, mut quote) = (Vec::new(), None::<String>, None);
     let mut chars = text.chars();

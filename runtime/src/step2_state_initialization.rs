@@ -72,7 +72,7 @@ pub(crate) struct TurnState {
     pub n_answered: usize,
     /// The working directory as hooks know it.
     pub cwd: Arc<str>,
-    /// Instruction files that have entered the context, of which hooks have not been told.
+    /// Instruction files that have entered the context, that hooks have not been fired for yet.
     pub loaded: VecDeque<LoadedInstructions>,
     /// Text that hooks, by their event, and watches add for the model, after the results.
     pub reminders: Vec<(Option<HookEvent>, String)>,
@@ -89,7 +89,7 @@ pub(crate) struct OpenQuestion {
     pub is_shown: bool,
     /// Whether hooks were notified that somebody is to be asked.
     pub is_notified: bool,
-    /// The denial that hooks are told of before it counts.
+    /// The denial that hooks are fired for before it counts.
     pub denial: Option<GivenAnswer>,
 }
 

@@ -214,7 +214,7 @@ async fn server_is_shared_across_threads_and_moves_when_its_thread_ends() {
     assert!(!only_result(&outcome).0);
     kill(&host, &one, ActorKind::McpConnection).await;
     let outcome = other.prompt("use mcp__srv__echo").await.unwrap();
-    assert!(!only_result(&outcome).0, "it is back, behind a pause");
+    assert!(!only_result(&outcome).0, "it is back, after a pause");
     assert_eq!(n_starts(host.directory.path()), 2);
     host.live(one.id(), ActorKind::Shard)[0].cell.kill_and_wait(None).await.unwrap();
     let outcome = other.prompt("use mcp__srv__echo").await.unwrap();

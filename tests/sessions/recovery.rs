@@ -13,12 +13,12 @@ use ennead_runtime::transcript::entry::RecordKind;
 use futures::StreamExt;
 use serde_json::json;
 
-use crate::support::settings::SettingsJson as _;
 use crate::support::{
     clocked::ClockedSessions,
     model_server::{ModelServer, Reply, letting_through},
     record,
     scripted::{Asked, until_end},
+    settings::SettingsJson as _,
 };
 
 /// ok, max_tokens, too long, 529, cut, stall.
@@ -81,7 +81,7 @@ fn expected(name: &str, sequence: &str, has_second: bool) -> ExpectedEnd {
             (overloads, silences, model) = (0, 0, "second");
         }
     }
-    unreachable!("behind the end everything is fine")
+    unreachable!("after the end everything is fine")
 }
 
 /// Plays the sequence that the last prompt names, and counts.
@@ -201,7 +201,7 @@ fn shown(seen: &[Event]) -> String {
     for event in seen {
         match event {
             Event::TextDelta { attempt, text } => {
-                assert!(!withdrawn.contains(attempt), "shown behind its withdrawal: {seen:?}");
+                assert!(!withdrawn.contains(attempt), "shown after its withdrawal: {seen:?}");
                 // Only one attempt is open at a time.
                 assert!(shown.keys().all(|it| it == attempt), "two at once: {seen:?}");
                 shown.entry(*attempt).or_default().push_str(text);

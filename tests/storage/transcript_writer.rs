@@ -11,7 +11,7 @@ use self::world::{ArchiveRig, Fault, SESSION, StoreKind, archive};
 use ennead::{
     OpenError,
     data::StoreError,
-    internal::{Opened, WriteError},
+    internal::{OpenOutcome, WriteError},
     settings::Durability,
 };
 use ennead_runtime::transcript::{
@@ -200,7 +200,7 @@ async fn writer_that_keeps_crashing_is_given_up(kept: StoreKind) {
         session.restarted().await;
     }
     session.send(1, &["a"], false, Vec::new());
-    assert!(matches!(session.opened.recv().await, Some(Opened::Failed(OpenError::Crashed))));
+    assert!(matches!(session.opened.recv().await, Some(OpenOutcome::Failed(OpenError::Crashed))));
 }
 
 // REQ: SES-2, SES-3
@@ -292,11 +292,11 @@ async fn second_writer_is_told_who_writes(kept: StoreKind) {
     let world = ArchiveRig::new(kept, Durability::Process).await;
     let _session = world.open().await;
     let mut second = world.request_open();
-    assert!(matches!(second.recv().await, Some(Opened::Failed(OpenError::AlreadyOpen))));
+    assert!(matches!(second.recv().await, Some(OpenOutcome::Failed(OpenError::AlreadyOpen))));
     let other = archive(&world.store).await;
     let elsewhere = ArchiveRig { archive: other, ..world };
     let mut second = elsewhere.request_open();
-    let Some(Opened::Failed(OpenError::Locked { holder: Some(holder) })) = second.recv().await
+    let Some(OpenOutcome::Failed(OpenError::Locked { holder: Some(holder) })) = second.recv().await
     else {
         panic!("the lock is held")
     };
@@ -308,7 +308,9 @@ async fn free_lock_with_text_is_taken_over_with_the_next_epoch(kept: StoreKind) 
     let world = ArchiveRig::new(kept, Durability::Process).await;
     for expected in 1..=3 {
         let mut opened = world.request_open();
-        let Some(Opened::Ready { epoch, .. }) = opened.recv().await else { panic!("it opens") };
+        let Some(OpenOutcome::Ready { epoch, .. }) = opened.recv().await else {
+            panic!("it opens")
+        };
         assert_eq!(epoch, expected);
         world.close().await;
     }

@@ -63,7 +63,7 @@ pub(crate) fn messages(body: &Value) -> Rule {
         for (n, block) in blocks.iter().enumerate() {
             block_fits(block, role).map_err(|why| format!("message {i}, block {n}: {why}"))?;
             let late = block["type"] == "tool_result" && results.len() <= n;
-            need(!late, || format!("message {i}: a result behind other content"))?;
+            need(!late, || format!("message {i}: a result after other content"))?;
             if block["type"] == "tool_use" {
                 let id = text(block, "id").to_owned();
                 need(named.insert(id.clone()), || format!("tool_use ids must be unique: {id}"))?;

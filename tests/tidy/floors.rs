@@ -3,11 +3,14 @@
 mod imports;
 mod lists;
 
-use std::{collections::BTreeSet, path::Path};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::Path,
+};
 
 use self::{
     imports::Imports,
-    lists::{ACTORS, BINARY, COMMAND, Floor, RUNTIME, SIMULATED, TOOLS},
+    lists::{ACTORS, BINARY, COMMAND, Floor, LEAVES, RUNTIME, SIMULATED, TOOLS},
 };
 use super::code::Code;
 
@@ -43,6 +46,7 @@ fn imports_of_the_runtime_run_down() {
 #[test]
 fn imports_of_the_actors_run_down() {
     check("actors/src/lib.rs", ACTORS);
+    check("actors/src/lib.rs", LEAVES);
 }
 
 #[test]
@@ -59,6 +63,21 @@ fn imports_of_the_simulated_model_run_down() {
 fn imports_of_the_command_run_down() {
     check("actors/command/src/lib.rs", COMMAND);
     check("actors/command/src/bin/ennead/main.rs", BINARY);
+}
+
+#[test]
+fn every_folder_is_on_one_floor() {
+    let mut of_folder: BTreeMap<_, BTreeSet<&str>> = BTreeMap::new();
+    for (name, floors) in [("actors", ACTORS), ("tools", TOOLS), ("simulated", SIMULATED)] {
+        for (floor, paths) in floors {
+            for path in *paths {
+                let folder = path.split("::").next();
+                of_folder.entry((name, folder)).or_default().insert(floor);
+            }
+        }
+    }
+    of_folder.retain(|_, floors| floors.len() != 1);
+    assert!(of_folder.is_empty(), "folders on several floors: {of_folder:#?}");
 }
 
 #[test]

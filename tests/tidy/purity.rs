@@ -184,7 +184,7 @@ fn the_rule_tells_the_world_from_plain_values() {
 /// Files of the actors in which a lock or an atomic is, with what it is for. None of them holds
 /// state of a turn: that is one value, owned by one actor.
 const LOCKS: &[(&str, &str)] = &[
-    ("services/approval/pending.rs", "which questions are open, and the way to the turns that ask"),
+    ("turn/approval/pending.rs", "which questions are open, and the way to the turns that ask"),
     ("storage/archive.rs", "the lock file, kept by the archive while writers come and go"),
     (
         "handle/ennead.rs",
@@ -207,10 +207,10 @@ const LOCKS: &[(&str, &str)] = &[
     ),
     ("ports/events/everywhere.rs", "what waits for readers of all events, which only look on"),
     (
-        "groundwork/redaction.rs",
+        "storage/redaction.rs",
         "the numbers of secrets, so that a placeholder means one in a whole session",
     ),
-    ("groundwork/redaction/values.rs", "what the session opened last looks for, for the next one"),
+    ("storage/redaction/values.rs", "what the session opened last looks for, for the next one"),
     ("session/agents/report.rs", "a guard that is disarmed once"),
     ("session/session_effects.rs", "replies that are given once"),
     (

@@ -15,6 +15,10 @@ const FIXTURES: [(&str, &str); 2] = [
 /// Files that take the place of others where a feature is off. They keep the names of those.
 const STAND_INS: [&str; 2] = ["left_out.rs", "unchecked.rs"];
 
+/// Words that name no type by themselves: each says of whom it is the state, or what was done.
+const BARE: [&str; 9] =
+    ["Data", "Inner", "State", "Found", "Looked", "Moved", "Opened", "Sent", "Settled"];
+
 /// Returns the types that a text defines. A `type` inside of braces is an associated one, so it is not counted.
 fn types(text: &str) -> Vec<String> {
     let mut found = Vec::new();
@@ -96,4 +100,17 @@ fn repeated_name_is_found_in_one_crate_and_not_across_crates() {
         file("b/src/x.rs", "pub trait Part {}\n"),
     ];
     assert_eq!(repeated(&files), ["Part: a/src/x.rs, a/src/y/z.rs"]);
+}
+
+#[test]
+fn no_type_outside_of_tests_has_a_bare_name() {
+    let mut wrong = Vec::new();
+    for file in rust_files() {
+        let path = file.to_str().unwrap();
+        if !is_test_code(path) && !path.starts_with("tests/") {
+            let bare = types(&read(&file)).into_iter().filter(|it| BARE.contains(&it.as_str()));
+            wrong.extend(bare.map(|it| format!("{path}: {it}")));
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
 }

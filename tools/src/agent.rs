@@ -23,7 +23,7 @@ mod safety;
 mod worktree;
 
 use safety::made_safe;
-use worktree::{Changed, Held, WorktreeRequest};
+use worktree::{Changed, HeldWorktree, WorktreeRequest};
 
 pub(crate) struct Agent;
 
@@ -86,7 +86,7 @@ impl BuiltIn for Agent {
             Some(Isolation::Worktree) => {
                 let (call, base) = (id.clone(), agents.worktree_base());
                 let wanted = WorktreeRequest { call, base, hidden };
-                match Held::new(&context, wanted).await {
+                match HeldWorktree::new(&context, wanted).await {
                     Ok(held) => Some(held),
                     Err(why) => {
                         let why =

@@ -89,7 +89,7 @@ impl ProcessTree {
         let Some(processes) = &mut self.processes else { return std::future::pending().await };
         let status = processes.child.wait().await?;
         processes.has_exited = true;
-        Ok(processes.told_status().unwrap_or(status))
+        Ok(processes.reaper_status().unwrap_or(status))
     }
 
     /// Lets go of its owner's `hold`, and keeps this one until nothing of the tree is left.
@@ -182,12 +182,12 @@ impl Processes {
 
     /// What the reaper says of how the first process ended.
     #[cfg(target_os = "linux")]
-    fn told_status(&mut self) -> Option<ExitStatus> {
+    fn reaper_status(&mut self) -> Option<ExitStatus> {
         Some(ExitStatus::from_raw(self.reaper.as_mut()?.status()?))
     }
 
     #[cfg(not(target_os = "linux"))]
-    fn told_status(&mut self) -> Option<ExitStatus> {
+    fn reaper_status(&mut self) -> Option<ExitStatus> {
         None
     }
 

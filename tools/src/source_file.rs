@@ -118,7 +118,7 @@ pub struct Root {
 
 /// A regular file that is open for reading.
 #[derive(Debug)]
-pub struct Opened {
+pub struct OpenedFile {
     file: File,
     /// Where the file lies, without links.
     pub real: PathBuf,
@@ -154,7 +154,7 @@ impl Root {
     /// # Errors
     ///
     /// [`ReadError`], all but [`ReadError::TooLarge`] and [`ReadError::NotText`].
-    pub fn open_file(&self, name: &Path) -> Result<Opened, ReadError> {
+    pub fn open_file(&self, name: &Path) -> Result<OpenedFile, ReadError> {
         let mut walk = Walk { root: self, above: Vec::new(), rest: VecDeque::new(), links: 0 };
         walk.push(name)?;
         walk.run()
@@ -179,7 +179,7 @@ impl Root {
     }
 }
 
-impl Opened {
+impl OpenedFile {
     /// Reads all of it.
     ///
     /// # Errors
@@ -216,10 +216,10 @@ impl Opened {
 /// # Errors
 ///
 /// [`ReadError`], all but [`ReadError::Outside`].
-pub fn open_chosen(path: &Path) -> Result<Opened, ReadError> {
+pub fn open_chosen(path: &Path) -> Result<OpenedFile, ReadError> {
     let handle = File::from(rustix::fs::openat(CWD, path, FILE, Mode::empty())?);
     let real = crate::paths::real_path_of(&handle, path)?;
-    Opened::checked(handle, real)
+    OpenedFile::checked(handle, real)
 }
 
 /// Reads a text whose name the user chose, of at most [`MAX_TEXT`] bytes.
@@ -270,7 +270,7 @@ impl Walk<'_> {
         Ok(())
     }
 
-    fn run(mut self) -> Result<Opened, ReadError> {
+    fn run(mut self) -> Result<OpenedFile, ReadError> {
         while let Some(name) = self.rest.pop_front() {
             if name == ".." {
                 let left = self.above.pop();
@@ -299,7 +299,7 @@ impl Walk<'_> {
                     if is_made_up(&handle)? {
                         return Err(ReadError::MadeUp);
                     }
-                    return Opened::checked(handle, self.real(&name));
+                    return OpenedFile::checked(handle, self.real(&name));
                 }
                 FileType::RegularFile => return Err(ReadError::Missing),
                 _ => return Err(ReadError::NotRegular),

@@ -26,22 +26,23 @@ use ennead_runtime::{
 };
 use tokio::sync::oneshot;
 
-use self::{check::Looked, given::layers};
+use self::{check::LookResult, given::layers};
 use crate::{
-    groundwork::{directory::Directory, mailbox::Mailbox, redaction::PatternsInUse},
+    groundwork::{directory::Directory, mailbox::Mailbox},
+    handle::SessionHandle,
     options::{Options, SessionOptions},
     ports::{
         errors::{OpenError, StartError},
         events::EventsOfAll,
     },
     services::{
-        approval::pending::Approvals,
         governor::Governors,
-        mcp_server::{self, Joined, McpServers},
+        mcp_server::{self, McpServers, ServersOfSession},
     },
-    session::{SessionHandle, SessionMsg},
+    session::SessionMsg,
     shard::{ShardHandle, ShardMsg},
-    turn::model_call::learned::Learned,
+    storage::redaction::PatternsInUse,
+    turn::{approval::pending::Approvals, model_call::learned::Learned},
 };
 #[cfg(feature = "simulated")]
 use ennead_simulated::Playbook;
@@ -141,13 +142,14 @@ impl Ennead {
         let id = self.session_id(&options, number)?;
         // The run under way keeps its place.
         let capacity = NonZeroU32::MIN.saturating_add(options.max_queued_prompts);
-        let mut joined = match mcp_server::wants(&options) {
+        let mut joined = if mcp_server::wants(&options) {
             // In a box, since few sessions have any and every caller's future would carry it.
-            true => Box::pin(self.join_mcp(&mut options, &looked, shard)).await,
-            false => Joined::default(),
+            Box::pin(self.join_mcp(&mut options, &looked, shard)).await
+        } else {
+            ServersOfSession::default()
         };
         joined.notices.extend(looked.notice.take().map(Into::into));
-        // Behind the servers, which may take long. Never closed.
+        // After the servers, which may take long. Never closed.
         let _place = shard.opening.acquire().await;
         let redaction = self.redaction(&options, &looked).await;
         let setup = self.setup(options, shard, id, joined, looked, redaction)?;
@@ -185,9 +187,9 @@ impl Ennead {
     async fn join_mcp(
         &self,
         options: &mut SessionOptions,
-        looked: &Looked,
+        looked: &LookResult,
         shard: &ShardHandle,
-    ) -> Joined {
+    ) -> ServersOfSession {
         let (layers, place) = (looked.layers.clone(), &looked.place);
         let (common, servers) = (&self.options, &self.mcp_servers);
         let home = Arc::new(shard.actor.clone());

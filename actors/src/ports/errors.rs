@@ -4,7 +4,7 @@ use std::{io, path::PathBuf, sync::Arc};
 
 use thiserror::Error;
 
-use crate::storage::{archive::guard, transcript_store::Holder};
+use crate::ports::transcript_store::{Holder, guard};
 
 /// Why an `Ennead` cannot start.
 #[derive(Debug, Error)]

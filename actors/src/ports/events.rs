@@ -9,7 +9,7 @@
 //! A listener that is too slow even for that is let go: what waits for it stays whole, nothing is
 //! added, and it costs nothing any more. When it has read what waits, it gets
 //! [`Event::Lagged`] and hears again what happens from then on. So there is one hole, at one place,
-//! told with its numbers, and what happened in it is in the transcript. To go on dropping single
+//! reported with its numbers, and what happened in it is in the transcript. To go on dropping single
 //! events instead would leave many holes, in a stream that pretends to be one; to end the stream
 //! would look like the end of the session.
 //!

@@ -8,7 +8,7 @@ use std::{
 use ennead_runtime::ids::TenantId;
 
 use super::problem::{Code, Problem};
-use crate::storage::archive::files;
+use crate::groundwork::files;
 
 /// Parts that the name of a directory may have.
 const MAX_PARTS: usize = 32;

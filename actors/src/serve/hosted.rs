@@ -25,7 +25,7 @@ use ennead_tools::locked::Locked as _;
 pub(crate) struct Hosted {
     pub(crate) record: Record,
     pub(crate) ring: Ring,
-    state: Mutex<State>,
+    state: Mutex<HostedData>,
     /// The actor, while there is one. Locked as long as one is made or ended.
     pub(crate) handle: tokio::sync::Mutex<Option<SessionHandle>>,
     /// Held by the one that reads or writes the files of the session.
@@ -34,7 +34,7 @@ pub(crate) struct Hosted {
 
 /// What changes about it.
 #[derive(Debug)]
-pub(crate) struct State {
+pub(crate) struct HostedData {
     pub(crate) totals: Totals,
     /// Read when they are first asked for, and let go with the actor.
     pub(crate) runs: Option<Box<Runs>>,
@@ -98,7 +98,7 @@ pub(crate) struct WaitingFor {
 
 impl Hosted {
     pub(crate) fn new(saved: Saved, last_used: Timestamp) -> Self {
-        let state = State {
+        let state = HostedData {
             totals: saved.totals,
             runs: None,
             progress: None,
@@ -126,7 +126,7 @@ impl Hosted {
         &self.record.tenant
     }
 
-    pub(crate) fn state(&self) -> MutexGuard<'_, State> {
+    pub(crate) fn state(&self) -> MutexGuard<'_, HostedData> {
         // Every change is whole before the lock goes, so a panic elsewhere spoils nothing.
         self.state.locked()
     }

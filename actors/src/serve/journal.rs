@@ -8,7 +8,7 @@ use std::{
 };
 
 use super::runs::{Run, Runs};
-use crate::storage::archive::files;
+use crate::groundwork::files;
 
 /// Bytes of one line of a journal at most: a prompt of a mebibyte, every byte of it escaped.
 const MAX_LINE: u64 = 8 * 1024 * 1024;

@@ -18,7 +18,7 @@ use super::{
     hosted::Held,
     problem::{Code, Problem},
 };
-use crate::storage::archive::files;
+use crate::groundwork::files;
 use ennead_tools::locked::Locked as _;
 
 /// Bytes of the file of what was used at most.

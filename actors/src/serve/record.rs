@@ -17,7 +17,7 @@ use ennead_runtime::{
 use serde::{Deserialize, Serialize};
 
 use super::tokens::is_name;
-use crate::storage::archive::files;
+use crate::groundwork::files;
 
 /// Bytes of such a file at most; the text after the system prompt is the longest part.
 const MAX_FILE: u64 = 256 * 1024;

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::{ServeError, random};
-use crate::storage::archive::files;
+use crate::groundwork::files;
 use ennead_tools::locked::Locked as _;
 
 /// What every token begins with, so that it is known where it leaks.

@@ -23,7 +23,7 @@ use ractor::{Actor, ActorId, ActorProcessingErr, ActorRef, SupervisionEvent};
 use serde_json::{Map, Value};
 use tokio::sync::{mpsc, oneshot};
 
-pub(crate) use join::{Joined, join, one_line, wants};
+pub(crate) use join::{ServersOfSession, join, one_line, wants};
 pub(crate) use server::{McpServers, ServerHome, SharedServer};
 pub(crate) use starting::{Answered, StartingServers};
 pub use status::McpServerStatus;
@@ -99,7 +99,7 @@ pub(crate) struct McpServerState {
 }
 
 enum Phase {
-    /// Behind a pause, or on its way.
+    /// After a pause, or on its way.
     Starting,
     Standing {
         tools: Arc<[Listed]>,
@@ -146,7 +146,7 @@ impl Actor for McpServer {
     ) -> HandlerResult {
         match message {
             McpMsg::Call(order) => state.call(&myself, order).await?,
-            McpMsg::Tools(reply) => state.tell_tools(&myself, reply).await?,
+            McpMsg::Tools(reply) => state.reply_with_tools(&myself, reply).await?,
             McpMsg::Connected { tools, orders } => state.connected(tools, orders),
             McpMsg::Ended { why } => state.ended(&why),
             McpMsg::Close => state.close(&myself),
@@ -218,7 +218,7 @@ impl McpServerState {
         Ok(())
     }
 
-    async fn tell_tools(
+    async fn reply_with_tools(
         &mut self,
         myself: &ActorRef<McpMsg>,
         reply: oneshot::Sender<Tools>,

@@ -28,8 +28,8 @@ use tokio::sync::oneshot;
 
 pub(crate) use self::report::AgentPort;
 use super::{
-    Gone, OpenPlan, Prompt, RunError, RunOutcome, Session, SessionMsg, SessionSetup, SessionState,
-    SpawnRequest, context::AgentContext,
+    ChildEnd, OpenPlan, Prompt, RunError, RunOutcome, Session, SessionMsg, SessionSetup,
+    SessionState, SpawnRequest, context::AgentContext,
 };
 use crate::groundwork::{mailbox::Mailbox, supervision::spawn};
 
@@ -173,19 +173,21 @@ impl Children {
     }
 
     /// What follows from the end of a child that may be a sub-agent or a reader.
-    pub(super) fn gone(&mut self, child: ActorId) -> Gone {
+    pub(super) fn gone(&mut self, child: ActorId) -> ChildEnd {
         let is_meant = |it: &RunningAgent| it.actor.get_id() == child || it.reader == Some(child);
         let found = self.running.iter().find(|(_, it)| is_meant(it));
-        let Some((agent, RunningAgent { reply, reader, .. })) = found else { return Gone::Noted };
+        let Some((agent, RunningAgent { reply, reader, .. })) = found else {
+            return ChildEnd::Noted;
+        };
         let agent = agent.clone();
         match (reply.is_some(), reader) {
-            (true, None) => Gone::Agent(agent),
+            (true, None) => ChildEnd::Agent(agent),
             // Its reader crashed: what it used stays unknown.
-            (true, Some(reader)) if *reader == child => Gone::Input(crashed::unread(agent)),
-            (true, Some(_)) => Gone::Noted,
+            (true, Some(reader)) if *reader == child => ChildEnd::Input(crashed::unread(agent)),
+            (true, Some(_)) => ChildEnd::Noted,
             (false, _) => {
                 self.running.remove(&agent);
-                Gone::Noted
+                ChildEnd::Noted
             }
         }
     }
@@ -253,7 +255,7 @@ impl SessionState {
         facts.agent_type = Arc::clone(&kind.name);
         facts.depth += 1;
         facts.transcript = place.file.display().to_string().into();
-        facts.directory = place.beside.display().to_string().into();
+        facts.directory = place.directory.display().to_string().into();
         facts.tools.retain(|it| kind.may_use(it) && (nests || it.name.as_str() != "Agent"));
         facts.layers = layers.to_vec();
         let mut files = parent.place.clone();

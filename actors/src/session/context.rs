@@ -11,7 +11,6 @@ use ennead_runtime::{
 use crate::{
     groundwork::{
         directory::{ActorKind, Directory},
-        redaction::Redaction,
         spans,
         supervision::Job,
     },
@@ -19,11 +18,10 @@ use crate::{
     ports::{
         approver::Approver, events::EventHub, in_process_hook::Hooks, policy::PermissionPolicy,
     },
-    services::{
-        approval::pending::Approvals, governor::ProviderLimiter, mcp_server::SessionServers,
-    },
+    services::{governor::ProviderLimiter, mcp_server::SessionServers},
     session::{background::SessionShells, tools::SessionTools},
-    turn::model_call::learned::Learned,
+    storage::redaction::Redaction,
+    turn::{approval::pending::Approvals, model_call::learned::Learned},
     world::{World, source_files::SessionDirs},
 };
 

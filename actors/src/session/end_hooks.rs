@@ -27,7 +27,7 @@ impl SessionState {
     }
 }
 
-/// Runs all handlers, each within its limit. A failure is told and changes nothing.
+/// Runs all handlers, each within its limit. A failure is published and changes nothing.
 async fn run(shared: Arc<SessionContext>, hooks: EndHooks) {
     let EndHooks { handlers, input, cwd, env, sandbox } = hooks;
     let facts = &shared.facts;

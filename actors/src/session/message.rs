@@ -29,8 +29,8 @@ use crate::{
     groundwork::mailbox::Admitted,
     ports::errors::OpenError,
     services::mcp_server::Answered,
-    storage::{archive::Opened, transcript_writer::Recorded},
-    turn::{model_call::Sent, turn_supervisor::TurnMsg},
+    storage::{archive::OpenOutcome, transcript_writer::Recorded},
+    turn::{model_call::SentMark, turn_supervisor::TurnMsg},
     world::{hook_process::HookPlace, source_files::Fingerprints},
 };
 
@@ -60,7 +60,7 @@ pub(crate) enum SessionMsg {
     /// Report when prompts can be run, or why not.
     Ready(oneshot::Sender<Result<(), OpenError>>),
     /// The transcript was opened, or not.
-    Opened(Opened),
+    Opened(OpenOutcome),
     /// An earlier conversation was read.
     Loaded(Box<Result<EarlierConversation, String>>),
     /// The settings for a prompt that may be too long were read.
@@ -131,7 +131,7 @@ pub(crate) struct WaitingCall {
     /// Sent to when it may begin. Dropped when the turn is ended instead.
     pub(crate) go: oneshot::Sender<()>,
     /// Set when it is sent then.
-    pub(crate) sent: Sent,
+    pub(crate) sent: SentMark,
 }
 
 /// A tool wants a sub-agent.

@@ -23,11 +23,11 @@ use crate::{
         merging::merged,
         supervision::{HandlerResult, spawn_leaf},
     },
-    ports::errors::OpenError,
-    storage::{
-        archive::{Opened, layout},
-        transcript_store::TranscriptStore,
+    ports::{
+        errors::OpenError,
+        transcript_store::{TranscriptStore, layout},
     },
+    storage::archive::OpenOutcome,
 };
 
 /// Whether the transcript is open, or why not, and who waits to know.
@@ -66,17 +66,17 @@ impl Readiness {
 
 impl SessionState {
     /// Keeps the writer, or the error.
-    pub(super) fn take_opened(&mut self, opened: Opened) -> OpenedTranscript {
+    pub(super) fn take_opened(&mut self, opened: OpenOutcome) -> OpenedTranscript {
         match opened {
-            Opened::Restarted { handle } => {
+            OpenOutcome::Restarted { handle } => {
                 self.writer = Some(handle);
                 OpenedTranscript::Restarted
             }
-            Opened::Ready { handle, is_new, .. } => {
+            OpenOutcome::Ready { handle, is_new, .. } => {
                 self.writer = Some(handle);
                 if is_new { OpenedTranscript::New } else { OpenedTranscript::Existing }
             }
-            Opened::Failed(error) => {
+            OpenOutcome::Failed(error) => {
                 let why = error.to_string();
                 match self.readiness.is_open {
                     None => self.readiness.fails_with(error),
@@ -130,7 +130,7 @@ impl SessionState {
     pub(super) async fn load_earlier(&mut self, myself: &ActorRef<SessionMsg>) -> HandlerResult {
         let (file, back) = (self.open.place.file.clone(), myself.clone());
         let sidechain = self.open.frame.agent.is_some();
-        let directory = self.open.place.beside.clone();
+        let directory = self.open.place.directory.clone();
         let (closer, caller) = (self.closer(), self.shared.facts.agent.clone());
         let store = Arc::clone(&self.shared.world.transcripts);
         let from = self.shared.goes_on_from.clone();
@@ -173,7 +173,7 @@ fn system_of(store: &dyn TranscriptStore, loaded: &Loaded, texts: &Path) -> Opti
 }
 
 type ReadTranscripts =
-    (Loaded, Option<Box<Loaded>>, Option<String>, Vec<orphans::Found>, Vec<String>);
+    (Loaded, Option<Box<Loaded>>, Option<String>, Vec<orphans::FoundAgent>, Vec<String>);
 
 /// Reads a transcript and those of its sub-agents. Blocks.
 fn read(

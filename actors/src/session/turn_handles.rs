@@ -20,7 +20,7 @@ use crate::{
         supervision::{HandlerResult, spawn, spawn_leaf},
     },
     turn::{
-        model_call::Sent,
+        model_call::SentMark,
         turn_supervisor::{self, TurnMsg, TurnSupervisor},
     },
 };
@@ -36,7 +36,7 @@ pub(super) struct TurnHandles {
     /// Its model call, while that waits for the tree of agents.
     pub(super) waiting_call: Option<Box<WaitingCall>>,
     /// Set when the model call that was let go last is sent.
-    sent: Option<Sent>,
+    sent: Option<SentMark>,
     /// Where calls leave outcomes that can no longer be undone.
     pub(super) settled: Vec<(ToolUseId, CommittedOutcome)>,
     /// Waits until nothing that the turn started is at work.

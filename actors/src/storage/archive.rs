@@ -4,11 +4,8 @@
 //! so what was handed over reaches the file. A writer that crashes is started again on the same
 //! file. When the archive itself fails the shard ends: what cannot be recorded is not done.
 
-pub(crate) mod files;
 pub(crate) mod flusher;
-pub(crate) mod guard;
 mod handle;
-pub(crate) mod layout;
 
 use std::{
     collections::BTreeMap,
@@ -26,18 +23,20 @@ use ractor::{
     Actor, ActorCell, ActorId, ActorProcessingErr, ActorRef, ActorStatus, SupervisionEvent,
 };
 
+use self::flusher::Flusher;
 pub use self::handle::WriterHandle;
-use self::{flusher::Flusher, layout::TranscriptPaths};
 use crate::{
     groundwork::{
         directory::{ActorKind, Directory, Registration},
-        redaction::Redaction,
         supervision::spawn,
     },
-    ports::errors::OpenError,
+    ports::{
+        errors::OpenError,
+        transcript_store::{Lease, TranscriptStore, layout::TranscriptPaths},
+    },
     storage::{
         checkpoint::Acknowledged,
-        transcript_store::{Lease, TranscriptStore},
+        redaction::Redaction,
         transcript_writer::{NOT_OPENED, TranscriptWriter, WriterMsg, WriterSetup},
     },
 };
@@ -65,7 +64,7 @@ pub enum ArchiveMsg {
 pub(crate) type CloseReply = Arc<dyn Fn() + Send + Sync>;
 
 /// Hears what became of an [`OpenTranscript`]: once, and once more after each restart.
-pub(crate) type OpenReply = Arc<dyn Fn(Opened) + Send + Sync>;
+pub(crate) type OpenReply = Arc<dyn Fn(OpenOutcome) + Send + Sync>;
 
 /// The lock of a session. Held by the archive, so that it outlives a crash of the writer.
 pub(crate) type LockSlot = Arc<Mutex<Option<Lease>>>;
@@ -92,7 +91,7 @@ pub struct OpenTranscript {
 
 /// What became of an [`OpenTranscript`].
 #[derive(Debug)]
-pub enum Opened {
+pub enum OpenOutcome {
     /// Lines can be appended.
     Ready {
         /// Sends lines to the writer.
@@ -271,10 +270,10 @@ async fn open(myself: &ActorRef<ArchiveMsg>, transcript: OpenTranscript, state: 
             entry.next = Some(transcript);
             return entry.close(None);
         }
-        return (transcript.reply)(Opened::Failed(OpenError::AlreadyOpen));
+        return (transcript.reply)(OpenOutcome::Failed(OpenError::AlreadyOpen));
     }
     if state.shutdown.is_some() {
-        return (transcript.reply)(Opened::Failed(OpenError::AlreadyOpen));
+        return (transcript.reply)(OpenOutcome::Failed(OpenError::AlreadyOpen));
     }
     let file = File::from(file);
     if let Some(owner) = &transcript.owner {
@@ -294,7 +293,7 @@ async fn open(myself: &ActorRef<ArchiveMsg>, transcript: OpenTranscript, state: 
                 ArchiveEntry { writer, transcript, lock, acknowledged, restarts, closing, next };
             state.open.insert(file, entry);
         }
-        None => (transcript.reply)(Opened::Failed(OpenError::Crashed)),
+        None => (transcript.reply)(OpenOutcome::Failed(OpenError::Crashed)),
     }
 }
 
@@ -320,9 +319,9 @@ async fn restart(myself: &ActorRef<ArchiveMsg>, file: File, state: &mut ArchiveS
             state.open.insert(file, entry);
         }
         None => {
-            (entry.transcript.reply)(Opened::Failed(OpenError::Crashed));
+            (entry.transcript.reply)(OpenOutcome::Failed(OpenError::Crashed));
             if let Some(next) = entry.closed() {
-                (next.reply)(Opened::Failed(OpenError::Crashed));
+                (next.reply)(OpenOutcome::Failed(OpenError::Crashed));
             }
         }
     }

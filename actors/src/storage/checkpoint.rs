@@ -18,7 +18,7 @@ use ennead_runtime::{
     transcript::seal::{Head, OpenLines},
 };
 
-use crate::storage::transcript_store::{StoreError, TranscriptStore};
+use crate::ports::transcript_store::{StoreError, TranscriptStore};
 
 const MAGIC: &[u8; 4] = b"ennd";
 const FORMAT: u8 = 1;

@@ -24,25 +24,24 @@ use file::TranscriptFile;
 pub use write_error::WriteError;
 
 use crate::{
-    groundwork::{
-        directory::{ActorKind, Directory, Registration},
-        redaction::Redaction,
+    groundwork::directory::{ActorKind, Directory, Registration},
+    ports::{
+        errors::OpenError,
+        transcript_store::{Holder, Lease, StoreError, TranscriptStore, layout::TranscriptPaths},
     },
-    ports::errors::OpenError,
     storage::{
         archive::{
-            LockSlot, OpenReply, Opened, WriterHandle,
+            LockSlot, OpenOutcome, OpenReply, WriterHandle,
             flusher::{Flusher, SyncRequest},
-            layout::TranscriptPaths,
         },
         checkpoint::{Acknowledged, Checkpoint},
-        transcript_store::{Holder, Lease, StoreError, TranscriptStore},
+        redaction::Redaction,
     },
 };
 
 /// Lines to be appended, in order.
 ///
-/// After [`Opened::Restarted`] the one that waits for answers sends everything unanswered once
+/// After [`OpenOutcome::Restarted`] the one that waits for answers sends everything unanswered once
 /// more, in the same order. Lines that had reached the file are recognised by their content and not
 /// written again.
 #[expect(missing_debug_implementations, reason = "holds a function")]
@@ -206,13 +205,13 @@ async fn start(myself: &ActorRef<WriterMsg>, state: &mut TranscriptWriterState) 
             let (head, is_new) = (file.end().head, file.end().offset == 0);
             state.file = Some(file);
             (state.setup.reply)(if state.setup.restarted {
-                Opened::Restarted { handle }
+                OpenOutcome::Restarted { handle }
             } else {
-                Opened::Ready { handle, head, is_new, epoch }
+                OpenOutcome::Ready { handle, head, is_new, epoch }
             });
         }
         Err(error) => {
-            (state.setup.reply)(Opened::Failed(error));
+            (state.setup.reply)(OpenOutcome::Failed(error));
             myself.stop(Some(NOT_OPENED.into()));
         }
     }

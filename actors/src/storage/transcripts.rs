@@ -27,9 +27,9 @@ use ennead_runtime::{
     },
 };
 
-use crate::storage::{
-    checkpoint,
-    transcript_store::{FileStore, TranscriptStore},
+use crate::{
+    ports::transcript_store::{FileStore, TranscriptStore},
+    storage::checkpoint,
 };
 
 /// A transcript that is in order.

@@ -52,7 +52,7 @@ pub(crate) fn check(
 }
 
 /// The same on a thread of its own.
-pub(crate) async fn check_apart(
+pub(crate) async fn check_on_thread(
     shared: Arc<SessionContext>,
     calls: Vec<ToolCall>,
     n_let_in: usize,

@@ -4,15 +4,15 @@
 //! settled answer or why there is none. Before it sends it passes the limiter of the provider and key
 //! (`services/governor/provider_limiter.rs`), where it may be parked. Bytes come from a `Transport`
 //! (`world/http.rs`) and are read in `model_call/body.rs` by `AnswerReader` (`step5_model_call/provider.rs` in
-//! `runtime`); deltas leave by way of `model_call/shown.rs`, which holds secrets back, for `ports/events.rs`.
+//! `runtime`); deltas leave by way of `model_call/shown_deltas.rs`, which holds secrets back, for `ports/events.rs`.
 
 mod body;
 mod headers;
 pub(crate) mod learned;
 mod no_answer;
 mod pace;
-mod show;
-mod shown;
+mod publish;
+mod shown_deltas;
 mod watchdog;
 
 use std::{
@@ -27,7 +27,7 @@ use self::{
     headers::with_headers,
     no_answer::no_provider,
     pace::Pace,
-    shown::Shown,
+    shown_deltas::ShownDeltas,
     watchdog::Watchdog,
 };
 use crate::{
@@ -61,9 +61,9 @@ const MAX_BODY: usize = 32 * 1024 * 1024;
 
 /// Set when a call is sent. Until then it used nothing, whatever becomes of it.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Sent(Arc<OnceLock<()>>);
+pub(crate) struct SentMark(Arc<OnceLock<()>>);
 
-impl Sent {
+impl SentMark {
     pub(crate) fn set(&self) {
         let _first_stays = self.0.set(());
     }
@@ -77,7 +77,7 @@ impl Sent {
 pub(crate) fn run(
     shared: Arc<SessionContext>,
     order: ModelCallOrder,
-    sent: Option<Sent>,
+    sent: Option<SentMark>,
 ) -> BoxFuture<'static, TurnInput> {
     Box::pin(async move {
         let started = shared.world.clock.elapsed();
@@ -137,7 +137,7 @@ struct CallAttempt<'a> {
     shared: &'a SessionContext,
     order: ModelCallOrder,
     /// Where somebody counts it.
-    sent: Option<Sent>,
+    sent: Option<SentMark>,
     started: std::time::Duration,
     pace: Pace,
     parked_ms: Option<NonZeroU32>,
@@ -232,7 +232,7 @@ impl CallAttempt<'_> {
         };
         let patience = order.patience_ms.map(Duration::from_millis);
         let mut watchdog = Watchdog::new(limits, streamed, patience);
-        self.sent.iter().for_each(Sent::set);
+        self.sent.iter().for_each(SentMark::set);
         let sending = match &endpoint.model {
             Some(model) => in_process_model::send(model, &request),
             None => self.shared.world.transport.send(request),
@@ -267,7 +267,7 @@ impl CallAttempt<'_> {
         if self.hub().wants_stream() {
             reader.keep_events();
         }
-        let mut answer = Shown::new(self.shared.redaction.redactor());
+        let mut answer = ShownDeltas::new(self.shared.redaction.redactor());
         let mut shown = Vec::new();
         let mut broken = None;
         let mut n_bytes = 0_usize;

@@ -28,7 +28,7 @@ pub(crate) struct FirstLook {
 pub(crate) type Look = io::Result<(SettingsRead, Fingerprints)>;
 
 /// Merges long settings and compiles their rules, on the blocking pool. `None` where that broke off.
-pub(crate) async fn in_force(order: DeriveOrder) -> Option<CompiledSettings> {
+pub(crate) async fn derive_on_thread(order: DeriveOrder) -> Option<CompiledSettings> {
     tokio::task::spawn_blocking(move || order.derive()).await.ok()
 }
 

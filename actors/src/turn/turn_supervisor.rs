@@ -46,10 +46,10 @@ use crate::{
         spans,
         supervision::ended_without_reply,
     },
-    services::approval::pending::OpenQuestion,
     session::{SessionMsg, context::SessionContext},
     turn::{
-        model_call::Sent,
+        approval::pending::OpenQuestion,
+        model_call::SentMark,
         tool_dispatcher::{DispatcherMsg, Execution},
     },
     world::source_files::Fingerprints,
@@ -119,7 +119,7 @@ pub(crate) enum Pending {
     Look,
     Shape(ennead_runtime::step4_context_shapers::Stage),
     /// The attempt, and under limits of the tree of agents whether it was sent.
-    Model(u32, Option<Sent>),
+    Model(u32, Option<SentMark>),
     /// Whether the inputs of these calls fit their schemas.
     Inputs(Vec<ToolCall>),
     Path(ToolUseId, String),

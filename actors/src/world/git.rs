@@ -62,7 +62,7 @@ pub(super) async fn state(workspace: &Path, trust: Trust) -> String {
     if trust == Trust::Untrusted {
         return head(workspace);
     }
-    match timeout(LIMIT, told_by_git(workspace)).await {
+    match timeout(LIMIT, ask_git(workspace)).await {
         Ok(Some(state)) => state,
         Ok(None) => head(workspace),
         Err(_) => {
@@ -73,7 +73,7 @@ pub(super) async fn state(workspace: &Path, trust: Trust) -> String {
     }
 }
 
-async fn told_by_git(workspace: &Path) -> Option<String> {
+async fn ask_git(workspace: &Path) -> Option<String> {
     let filters = filters(workspace).await;
     let status = ["status", "--short", "--branch", "--ignore-submodules=all"];
     let log = ["log", N_COMMITS, "--no-show-signature", "--no-ext-diff", "--format=%h %cs %s"];

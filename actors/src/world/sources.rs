@@ -16,13 +16,13 @@ use ennead_runtime::{
     },
     step7_permission_gate::path_rule::PathPattern,
 };
-use ennead_tools::source_file::{Opened, Root, open_chosen, read_chosen_text};
+use ennead_tools::source_file::{OpenedFile, Root, open_chosen, read_chosen_text};
 
 use super::{
     compiled_patterns::CompiledPatterns, local_files::state_of,
     negative_dir_cache::NegativeDirCache, rules, source_files::SessionDirs,
 };
-use crate::storage::archive::layout::project_name;
+use crate::ports::transcript_store::layout::project_name;
 use ennead_runtime::saturating::Saturating as _;
 
 /// Instruction files above this many bytes are passed over.
@@ -296,7 +296,7 @@ impl<'a> SourceFileReader<'a> {
     }
 
     /// A repository's file imports nothing from outside the working directory.
-    fn open_import(&self, scope: Scope, target: &Path) -> Option<Opened> {
+    fn open_import(&self, scope: Scope, target: &Path) -> Option<OpenedFile> {
         match scope {
             Scope::Project | Scope::Local => {
                 let workspace = self.workspace.as_ref()?;
@@ -333,7 +333,7 @@ impl<'a> SourceFileReader<'a> {
     }
 }
 
-fn text_of(opened: Opened) -> Option<String> {
+fn text_of(opened: OpenedFile) -> Option<String> {
     let bytes = opened.read(MAX_INSTRUCTIONS).ok()?;
     let text = String::from_utf8_lossy(&bytes);
     Some(text.strip_prefix('\u{feff}').unwrap_or(&text).to_owned())

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use proptest::prelude::*;
 use serde::Serialize;
 
-use super::{push, push_behind_tag, to_string};
+use super::{push, push_without_tag, to_string};
 
 #[derive(Clone, Debug, Serialize)]
 struct Unit;
@@ -90,7 +90,7 @@ fn fields_behind_a_tag_continue_an_object() {
         let whole = serde_json::to_string(&tagged).unwrap();
         let (tag, fields) = whole.split_at(whole.find([',', '}']).unwrap());
         let mut bytes = tag.as_bytes().to_vec();
-        push_behind_tag(&tagged, &mut bytes).unwrap();
+        push_without_tag(&tagged, &mut bytes).unwrap();
         assert_eq!(String::from_utf8(bytes).unwrap() + "}", format!("{tag}{fields}"));
     }
 }

@@ -116,7 +116,7 @@ pub fn offered(
     let (mut tools, mut left_out, mut names) = (Vec::new(), Vec::new(), BTreeSet::new());
     for tool in listed {
         let (of, name) = (server.name.clone(), tool.name.clone());
-        if says(&tool.meta, "anthropic/requiresUserInteraction") {
+        if is_set(&tool.meta, "anthropic/requiresUserInteraction") {
             left_out.push(NotOffered::WantsPerson { server: of, tool: name });
             continue;
         }
@@ -169,7 +169,7 @@ fn spec(
     }
 }
 
-fn says(meta: &Map<String, Value>, key: &str) -> bool {
+fn is_set(meta: &Map<String, Value>, key: &str) -> bool {
     meta.get(key) == Some(&Value::Bool(true))
 }
 

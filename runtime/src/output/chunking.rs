@@ -107,7 +107,7 @@ impl Chunker {
     pub(super) fn flush(&mut self, out: &mut Vec<Piece>) {
         let place = match self.protected() {
             Some(fence) => fence,
-            None if self.breaks.is_behind_sentence() => self.end,
+            None if self.breaks.ends_sentence() => self.end,
             None => self.breaks.last().unwrap_or(self.start),
         };
         if self.start.bytes < place.bytes {

@@ -39,7 +39,7 @@ enum LineStart {
     /// Then a run of one mark.
     Run { mark: u8, length: usize },
     /// Then the info string; of a closing line, blanks.
-    Behind { mark: u8, length: usize },
+    AfterRun { mark: u8, length: usize },
     /// It is not a line of a fence.
     Other,
 }
@@ -75,14 +75,14 @@ impl Fences {
         self.open.is_none()
             && match self.line {
                 LineStart::Run { length, .. } => 3 <= length,
-                LineStart::Behind { .. } => true,
+                LineStart::AfterRun { .. } => true,
                 LineStart::Blank | LineStart::Other => false,
             }
     }
 
     /// The same of a line that opens one with tildes, which nothing in the line can undo.
     pub(super) fn is_opening_for_sure(&self) -> bool {
-        let (LineStart::Run { mark, .. } | LineStart::Behind { mark, .. }) = self.line else {
+        let (LineStart::Run { mark, .. } | LineStart::AfterRun { mark, .. }) = self.line else {
             return false;
         };
         mark == b'~' && self.is_opening()
@@ -118,16 +118,16 @@ impl Fences {
             (LineStart::Run { mark: of, length }, _, _) if of == mark => {
                 LineStart::Run { mark, length: length + 1 }
             }
-            (LineStart::Run { mark, length } | LineStart::Behind { mark, length }, _, None)
+            (LineStart::Run { mark, length } | LineStart::AfterRun { mark, length }, _, None)
                 if 3 <= length && (mark == b'~' || c != '`') =>
             {
-                LineStart::Behind { mark, length }
+                LineStart::AfterRun { mark, length }
             }
             (
-                LineStart::Run { mark, length } | LineStart::Behind { mark, length },
+                LineStart::Run { mark, length } | LineStart::AfterRun { mark, length },
                 b' ' | b'\t' | b'\r',
                 Some(fence),
-            ) if fence.length <= length => LineStart::Behind { mark, length },
+            ) if fence.length <= length => LineStart::AfterRun { mark, length },
             _ => LineStart::Other,
         };
         if MAX_LINE < self.n_bytes {
@@ -139,7 +139,7 @@ impl Fences {
     }
 
     fn end_line(&mut self) {
-        if let LineStart::Run { mark, length } | LineStart::Behind { mark, length } = self.line {
+        if let LineStart::Run { mark, length } | LineStart::AfterRun { mark, length } = self.line {
             match &self.open {
                 Some(fence) if fence.length <= length => self.open = None,
                 None if 3 <= length => self.open = Some(self.fence(mark, length)),

@@ -92,7 +92,7 @@ impl OpenMessage {
     }
 
     /// A whole block, of which pieces may have come.
-    pub(super) fn say_block(&mut self, block: &str, out: &mut Vec<Out>) {
+    pub(super) fn push_block(&mut self, block: &str, out: &mut Vec<Out>) {
         let fresh = dedupe::beyond(&self.sent, block);
         if fresh.len() == block.len() {
             self.now.is_elsewhere = true;

@@ -86,7 +86,7 @@ impl Normalizer {
                 self.say(now, attempt, out, |message, pieces| message.say(text, pieces));
             }
             OutputEvent::Block { attempt, text } => {
-                self.say(now, attempt, out, |message, pieces| message.say_block(text, pieces));
+                self.say(now, attempt, out, |message, pieces| message.push_block(text, pieces));
             }
             OutputEvent::Reasoning { attempt, text } => self.think(attempt, text, out),
             OutputEvent::Other { .. } => {

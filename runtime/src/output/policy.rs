@@ -63,7 +63,7 @@ pub struct Chunking {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Break {
-    /// Behind a blank line.
+    /// After a blank line.
     #[default]
     Paragraph,
     /// At a line end.

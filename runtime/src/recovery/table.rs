@@ -305,10 +305,10 @@ pub fn shown(max_retries: u32) -> Vec<ShownRow> {
         let follows = last.replace(row.class) == Some(row.class);
         ShownRow {
             class: row.class.code().into(),
-            when: match when.is_empty() {
-                true if follows => "otherwise".into(),
-                true => "always".into(),
-                false => when.join(", "),
+            when: match (when.is_empty(), follows) {
+                (true, true) => "otherwise".into(),
+                (true, false) => "always".into(),
+                (false, _) => when.join(", "),
             },
             action: row.action.words().into(),
             at_most: caps.join(", "),

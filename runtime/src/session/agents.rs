@@ -49,12 +49,12 @@ pub(super) struct Agents {
     totals: Option<TreeTotals>,
     lease: Lease,
     /// Sub-agents that the top session has not admitted yet.
-    asked: BTreeMap<AgentId, Asked>,
+    asked: BTreeMap<AgentId, AskedReply>,
     running: BTreeMap<AgentId, Running>,
 }
 
 #[derive(Debug)]
-struct Asked {
+struct AskedReply {
     request: u64,
     key: u64,
     call: ToolUseId,
@@ -148,7 +148,7 @@ impl Machine {
             Ok(lease) => lease,
             Err(refused) => return self.refuse(request, refused.to_string()),
         };
-        let asked = Asked { request, key, call, kind, lease };
+        let asked = AskedReply { request, key, call, kind, lease };
         self.agents.asked.insert(agent.clone(), asked);
         let parent = self.agents.name.clone();
         self.ask_top(now, TreeQuestion::Admit { agent, parent });
@@ -167,7 +167,7 @@ impl Machine {
             }
             return;
         };
-        let Asked { request, key, call, kind, lease } = asked;
+        let AskedReply { request, key, call, kind, lease } = asked;
         if let Err(refused) = result {
             self.agents.lease.ended(&agent);
             return self.refuse(request, refused.to_string());

@@ -215,7 +215,7 @@ impl Machine {
 
     fn close_transcript(&mut self, now: Now) {
         self.closing = ClosePhase::Done;
-        self.record_untold_shells(now);
+        self.record_ended_shells(now);
         self.effects.push(SessionEffect::CloseTranscript);
     }
 }

@@ -9,7 +9,6 @@ use super::{
     run::{ActiveRun, record},
     servers::alert,
 };
-use crate::saturating::Saturating as _;
 use crate::{
     block::Block,
     event::Event,
@@ -17,6 +16,7 @@ use crate::{
         Run, RunRequest,
         outcome::{RunError, RunOutcome},
     },
+    saturating::Saturating as _,
     step1_settings_resolution::{MergeOrder, Merged},
     time::Timestamp,
     transcript::entry::{ConversationLine, Line, RecordKind, Stored, StoredText, clip},
@@ -171,7 +171,7 @@ impl Machine {
         if let Some(digest) = self.conversation.setup {
             return Stored::At(digest);
         }
-        let setup = Stored::alone(&self.conversation.facts.to_json(), stored);
+        let setup = Stored::in_record(&self.conversation.facts.to_json(), stored);
         if let Stored::At(digest) = setup {
             self.conversation.setup = Some(digest);
         }

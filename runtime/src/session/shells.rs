@@ -36,7 +36,7 @@ impl Machine {
     }
 
     /// Records what the model has not learned, for the process that resumes the session.
-    pub(super) fn record_untold_shells(&mut self, now: Now) {
+    pub(super) fn record_ended_shells(&mut self, now: Now) {
         let lines: Vec<Line> = mem::take(&mut self.ended_shells)
             .into_iter()
             .map(|EndedShell { status, is_known }| {

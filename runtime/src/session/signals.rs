@@ -3,8 +3,7 @@
 use std::time::Duration;
 
 use super::{Machine, Now, SessionEffect};
-use crate::saturating::Saturating as _;
-use crate::{event::Event, lease::LimitUse};
+use crate::{event::Event, lease::LimitUse, saturating::Saturating as _};
 
 /// Turns from which on the share of those with a compaction says something.
 const MIN_TURNS: u64 = 10;
@@ -69,7 +68,7 @@ impl Machine {
     }
 
     /// Sends subscribers what an operator should look at.
-    pub(super) fn tell_alerts(&mut self, alerts: impl IntoIterator<Item = String>) {
+    pub(super) fn publish_alerts(&mut self, alerts: impl IntoIterator<Item = String>) {
         let alerts = alerts.into_iter().map(|it| Event::Alert { what: it.into() });
         self.effects.extend(alerts.map(SessionEffect::Publish));
     }

@@ -176,7 +176,7 @@ impl Machine {
             None => active.run.after_turn(end, usage, &Settings::default(), &limits),
         };
         let frequent = self.compaction_share.count(was_compacted);
-        self.tell_alerts(frequent);
+        self.publish_alerts(frequent);
         let cost_limit = self.cost_limit();
         match after {
             AfterTurn::Next(_)
@@ -188,7 +188,7 @@ impl Machine {
                 }
                 self.end_run(now, RunEnd::CostLimit);
             }
-            AfterTurn::Next(alerts) => self.tell_alerts(alerts),
+            AfterTurn::Next(alerts) => self.publish_alerts(alerts),
             AfterTurn::End(end) => self.end_run(now, end),
         }
     }

@@ -68,7 +68,7 @@ impl PathRuleSet {
         let is_triggered = |(rule, globs): &(PathRule, GlobSet)| {
             files.clone().any(|file| {
                 let base = rule.base.trim_end_matches('/');
-                let file = self.stands_for(file);
+                let file = self.path_in_checkout(file);
                 let below = file.strip_prefix(base).and_then(|it| it.strip_prefix('/'));
                 below.is_some_and(|it| globs.is_match(it))
             })
@@ -77,7 +77,7 @@ impl PathRuleSet {
         all.filter(|(_, rule)| is_triggered(rule)).map(|(i, _)| i).collect()
     }
 
-    fn stands_for<'a>(&self, file: &'a str) -> Cow<'a, str> {
+    fn path_in_checkout<'a>(&self, file: &'a str) -> Cow<'a, str> {
         let Some(Isolation { worktree, checkout }) = &self.isolation else { return file.into() };
         let below = |top: &String| file.strip_prefix(&**top).filter(|it| it.starts_with('/'));
         // Rules are named as the checkout is written.

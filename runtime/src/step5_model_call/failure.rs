@@ -168,7 +168,7 @@ fn without_stream(failure: ModelFailure) -> ModelFailure {
 /// The failure that a whole answer represents, if it is none to go on with: cut by the output
 /// ceiling, refused, out of window, paused, or empty. A call cut by the ceiling is never run.
 ///
-/// Behind results of tools a model may end without a word; `follows_results` says whether it was
+/// After results of tools a model may end without a word; `follows_results` says whether it was
 /// asked there. Reasoning alone is never an answer.
 pub(crate) fn of_answer(answer: &ModelAnswer, follows_results: bool) -> Option<ModelFailure> {
     let (class, message) = match answer.stop_reason {
@@ -182,7 +182,7 @@ pub(crate) fn of_answer(answer: &ModelAnswer, follows_results: bool) -> Option<M
         | StopReason::ToolUse
         | StopReason::StopSequence
         | StopReason::Other(_)
-            if answer.blocks.iter().all(says_nothing)
+            if answer.blocks.iter().all(is_empty_block)
                 && !(answer.blocks.is_empty() && follows_results) =>
         {
             (FailureClass::EmptyAnswer, "the model ended without a word")
@@ -201,7 +201,7 @@ pub(crate) fn of_answer(answer: &ModelAnswer, follows_results: bool) -> Option<M
     })
 }
 
-fn says_nothing(block: &Block) -> bool {
+fn is_empty_block(block: &Block) -> bool {
     match block.kind() {
         BlockKind::Thinking { .. } | BlockKind::RedactedThinking => true,
         BlockKind::Text(text) => text.trim().is_empty(),

@@ -19,7 +19,7 @@ use self::marks::BlockIndex;
 use super::{
     adaptation::Parameters,
     envelope::{self, Opening},
-    view::{GrownView, Settled, View, ViewMessage},
+    view::{GrownView, SettledMessage, View, ViewMessage},
     wire_format::WireFormat,
 };
 use crate::{block::quote, digest::Digest, shared::SharedList, tool::ToolSpec};
@@ -195,7 +195,7 @@ pub(super) fn encode_grown(
 fn encode_parts(
     format: WireFormat,
     head: &EncodedHead,
-    (settled, rest): (&SharedList<Settled>, &[ViewMessage]),
+    (settled, rest): (&SharedList<SettledMessage>, &[ViewMessage]),
     chain: &mut PrefixChain,
     writes: bool,
 ) -> EncodedRequest {

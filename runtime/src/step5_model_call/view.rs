@@ -25,7 +25,7 @@ mod target;
 #[cfg(test)]
 pub(crate) use acceptable::is_acceptable_for;
 pub use grown::{CarriedView, GrownView};
-pub(super) use grown::{Extent, Settled};
+pub(super) use grown::{Extent, SettledMessage};
 pub use note::ViewNote;
 pub use target::ViewTarget;
 
@@ -287,7 +287,7 @@ impl<'a> Compiler<'a> {
         }
         let api_id = message.api_id.as_deref();
         // Lines of one response belong together, also when results were written between them.
-        // Behind the open calls of another response, their results come first.
+        // After the open calls of another response, their results come first.
         let joins = self.open.as_ref().is_some_and(|open| {
             open.calls.is_empty() || (api_id.is_some() && open.api_id == api_id)
         });

@@ -49,7 +49,7 @@ pub(crate) use dirs::{Dirs, PathTarget, target};
 pub(crate) use followed::Follower;
 pub use followed::{LinksSeen, Listing, Look};
 pub(crate) use mentions::Mention;
-pub(crate) use named::Named;
+pub(crate) use named::NamedFile;
 pub(crate) use part::CommandPart;
 pub(crate) use part::base;
 pub(super) use read_only::reads_only;
@@ -171,7 +171,7 @@ impl ShellCommand {
             self.changes.iter().any(of)
                 || self.mentions().iter().any(|it| links::climbs(&it.named.target))
         };
-        let is_open = |it: &Named| matches!(it.target, PathTarget::Open(_));
+        let is_open = |it: &NamedFile| matches!(it.target, PathTarget::Open(_));
         self.changes.iter().any(|it| it.leads_out || it.links.iter().any(is_open))
             || makes_links && climbs()
     }
@@ -241,7 +241,7 @@ impl ShellCommand {
     /// Whether it writes to a place that the text does not show.
     pub(crate) fn writes_anywhere(&self) -> bool {
         let n_written = self.changes.iter().filter(|it| it.altered().next().is_some()).count();
-        let is_known = |it: &Named| matches!(it.target, PathTarget::Known(_));
+        let is_known = |it: &NamedFile| matches!(it.target, PathTarget::Known(_));
         // A link alone changes nothing, and what it leads to is judged when it is known.
         let through_link = n_written > 1
             && self.changes.iter().any(|it| it.makes_links && !it.links.iter().all(is_known));

@@ -7,7 +7,7 @@
 use super::{
     ResolvedPath,
     command::{
-        CommandContext, CommandPart, Named, PathTarget, ShellCommand, base, destination, target,
+        CommandContext, CommandPart, NamedFile, PathTarget, ShellCommand, base, destination, target,
     },
     path_rule::lies_in,
     shell::{
@@ -175,7 +175,7 @@ impl Isolation {
 
     /// Refuses a written file of the checkout. One whose name is open is let pass, unless what it
     /// says already leads there or climbs from what it does not say.
-    fn writes(&self, file: &Named, part: &CommandPart) -> Refused {
+    fn writes(&self, file: &NamedFile, part: &CommandPart) -> Refused {
         let text = file.target.text();
         if part.dirs.is_unknown() && !text.starts_with('/') {
             return Err(UNTRACED);

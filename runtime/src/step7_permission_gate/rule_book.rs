@@ -12,7 +12,7 @@ use super::{
     ResolvedPath, RuleRef,
     call_input::CallInput,
     command::{
-        CommandContext, CommandPart, CommandPattern, Mention, Named, PathTarget, Ruled,
+        CommandContext, CommandPart, CommandPattern, Mention, NamedFile, PathTarget, Ruled,
         ShellCommand,
     },
     path_rule::{Anchors, PathPattern, before_glob, lies_in},
@@ -197,7 +197,7 @@ impl RuleBook {
             let mut below = command.changed_below().filter(|it| !it.only_brings || tool == "Edit");
             below.any(|it| {
                 let is_out = |name: &str, is_dir: bool| it.leaves_out(name, is_dir);
-                let Named { target, paths } = &it.directory;
+                let NamedFile { target, paths } = &it.directory;
                 paths.iter().any(|path| may_lie_in(pattern, target, path, command))
                     && !pattern.is_named(is_out)
             })

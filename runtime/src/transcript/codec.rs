@@ -53,7 +53,7 @@ fn harness(record: &Record, out: &mut Vec<u8>) {
     number(record.turn, out);
     let start = out.len();
     // The tag is in front already.
-    if json::push_behind_tag(&record.what, out).is_err() {
+    if json::push_without_tag(&record.what, out).is_err() {
         out.truncate(start);
     }
 }

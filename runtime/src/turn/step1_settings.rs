@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use super::{Awaits, Effect, Turn};
-use crate::saturating::Saturating as _;
 use crate::{
     digest::Digest,
     event::Event,
     recovery::chain::chain,
     run::derived_settings::{CompiledSettings, DeriveOrder, DerivedSettings},
+    saturating::Saturating as _,
     step::Step,
     step1_settings_resolution::{LayerText, MergeOrder, Merged, Resolved},
     transcript::entry::{Repeated, StepDetail, Stored},
@@ -107,7 +107,7 @@ impl Turn {
             (before, made) => {
                 let made =
                     made.unwrap_or_else(|| Arc::new(DerivedSettings::new(&resolved, &self.facts)));
-                self.tell_warnings(&made, before.as_deref());
+                self.publish_warnings(&made, before.as_deref());
                 made
             }
         };
@@ -140,7 +140,7 @@ impl Turn {
 
     /// Publishes what the rules of new settings do not mean, but for what was published of `before`, of
     /// the same settings and fewer tools. A sub-agent publishes nothing: its settings are its parent's.
-    fn tell_warnings(&mut self, made: &DerivedSettings, before: Option<&DerivedSettings>) {
+    fn publish_warnings(&mut self, made: &DerivedSettings, before: Option<&DerivedSettings>) {
         let to_record = if self.facts.agent.is_none() { &made.warnings[..] } else { &[] };
         let was_told = |it: &&String| before.is_some_and(|before| before.warnings.contains(it));
         for what in to_record.iter().filter(|it| !was_told(it)) {

@@ -11,7 +11,7 @@ impl Turn {
             self.state.model.chain = Arc::clone(&derived_settings.chain);
             self.state.settings = Some(Arc::clone(derived_settings.settings()));
         }
-        self.put_gate_in_force();
+        self.update_gate();
         self.state.cwd = self.cwd().into();
         let settings = self.settings();
         // Gates are frozen when the session starts: what a tool writes later moves none of them.

@@ -117,7 +117,7 @@ impl Turn {
         };
         self.state.shaped = Some(ShapedContext { messages, tokens });
         self.state.assembled = Some(assembled);
-        self.tell_loaded();
+        self.fire_loaded();
     }
 
     /// What earlier turns left of the history, and the messages since.

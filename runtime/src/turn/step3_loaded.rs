@@ -60,7 +60,7 @@ impl Turn {
     }
 
     /// Fires for the next file that was noted; goes on when there is none.
-    pub(super) fn tell_loaded(&mut self) {
+    pub(super) fn fire_loaded(&mut self) {
         while let Some(loaded) = self.state.loaded.pop_front() {
             let firing = Firing::InstructionsLoaded(loaded);
             if self.fire(firing, None, FiringReason::InstructionsLoaded) {
@@ -77,6 +77,6 @@ impl Turn {
         if let Some(reason) = verdict.stop {
             self.end_with(RunEnd::HookStopped, Some(reason));
         }
-        self.tell_loaded();
+        self.fire_loaded();
     }
 }

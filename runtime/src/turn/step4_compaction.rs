@@ -45,7 +45,7 @@ impl Turn {
         let firing = Firing::SessionStart { source: "compact".into(), model: model.into() };
         let fires = FIRES_MORE <= self.facts.revision && self.facts.agent.is_none();
         if !fires || !self.fire(firing, None, FiringReason::CompactStart) {
-            self.tell_loaded();
+            self.fire_loaded();
         }
     }
 
@@ -59,7 +59,7 @@ impl Turn {
             shaped.tokens = shaped.tokens + counting.tokens(message.estimate());
             shaped.messages.push(message);
         }
-        self.tell_loaded();
+        self.fire_loaded();
     }
 
     pub(super) fn post_compact_answered(&mut self, verdict: &HookVerdict) {

@@ -85,7 +85,7 @@ impl Turn {
             None if 1 <= self.facts.revision => self.state.view.rest.end_with_user(),
             None => {}
         }
-        self.tell_repairs();
+        self.record_repairs();
         self.state.model.turn_attempts += 1;
         let attempt = self.begin_attempt(Purpose::Turn, cause);
         let (head, format) = (self.head(Purpose::Turn), self.format(&link));
@@ -96,7 +96,7 @@ impl Turn {
     }
 
     /// Records and publishes what the view differs in from the conversation, each once per session.
-    fn tell_repairs(&mut self) {
+    fn record_repairs(&mut self) {
         if self.facts.revision < 1 {
             return;
         }
@@ -216,7 +216,7 @@ impl Turn {
         let Some(purpose) = self.state.model.purpose.take() else { return };
         let failure = match &mut answered.result {
             Ok(answer) => {
-                self.tell_calls_apart(answer);
+                self.give_calls_own_ids(answer);
                 let failure = of_answer(answer, purpose == Purpose::Turn && self.follows_results());
                 // Nothing can be added to a summary; what there is, is one.
                 let is_summary = purpose == Purpose::Compaction;
@@ -284,7 +284,7 @@ impl Turn {
         if blocks.is_empty() {
             self.withdraw();
         } else {
-            self.say_answer(&ModelAnswer { blocks, ..answer });
+            self.publish_answer(&ModelAnswer { blocks, ..answer });
         }
         self.fail(failure);
     }
@@ -311,7 +311,7 @@ impl Turn {
             estimated: self.state.model.raw_estimate + of_answer,
         });
         self.memory.last_answer_at = Some(self.now);
-        self.say_answer(&answer);
+        self.publish_answer(&answer);
         // What was paused was part of the request, and is not among its messages.
         let estimated = if was_paused { None } else { self.learn(&usage) };
         self.state.model.answer = Some(answer);
@@ -328,7 +328,7 @@ impl Turn {
         if is_own || self.facts.revision < NAMES_ANSWERS { named.into() } else { id.to_string() }
     }
 
-    fn say_answer(&mut self, answer: &ModelAnswer) {
+    fn publish_answer(&mut self, answer: &ModelAnswer) {
         let id = self.journal.next_id(self.now);
         self.state.model.answer_entry = Some(id.clone());
         let asked = self.link().model;

@@ -214,7 +214,7 @@ impl Turn {
         if BINDS_ANSWERS <= self.facts.revision && self.is_outdated() {
             return self.judge_anew();
         }
-        if !self.tell_denial(&given) {
+        if !self.fire_denial(&given) {
             self.settle_now(given);
         }
     }
@@ -250,7 +250,7 @@ impl Turn {
         }
         if !answer.rules.is_empty() {
             self.memory.overrides.add(&answer.rules);
-            self.put_gate_in_force();
+            self.update_gate();
         }
         if answer.interrupt {
             self.state.is_cut_off = true;
@@ -267,7 +267,7 @@ impl Turn {
     pub(super) fn mode_changed(&mut self, mode: PermissionMode) {
         self.journal.record(self.now, RecordKind::Mode { mode });
         self.memory.overrides.mode = Some(mode);
-        self.put_gate_in_force();
+        self.update_gate();
         let is_waiting = matches!(self.awaits, Some(Awaits::Policy | Awaits::Permission));
         if is_waiting && self.state.question.is_some() {
             self.awaits = None;
@@ -289,7 +289,7 @@ impl Turn {
     }
 
     /// Puts the rules and the mode in force that hold now.
-    pub(super) fn put_gate_in_force(&mut self) {
+    pub(super) fn update_gate(&mut self) {
         let Some(derived_settings) = &self.memory.derived_settings else { return };
         if self.state.settings.is_none() {
             return;

@@ -15,7 +15,7 @@ const MAY_RETRY: &str = " A hook lets you try this call again.";
 
 impl Turn {
     /// Fires for the denial of a model; false when nothing waits for hooks.
-    pub(super) fn tell_denial(&mut self, given: &GivenAnswer) -> bool {
+    pub(super) fn fire_denial(&mut self, given: &GivenAnswer) -> bool {
         if given.by != AnsweredBy::Classifier || given.answer.allowed {
             return false;
         }

@@ -105,7 +105,7 @@ impl Turn {
     /// does not depend on the order in which parallel calls end.
     pub(super) fn answer_ended(&mut self) {
         while self.state.firing.is_none() {
-            if self.tell_move() {
+            if self.fire_move() {
                 break;
             }
             let index = self.state.n_answered;
@@ -129,7 +129,7 @@ impl Turn {
 
     /// Fires when the call that was answered last has moved the working directory; false when it has not, or
     /// nobody waits for it.
-    fn tell_move(&mut self) -> bool {
+    fn fire_move(&mut self) -> bool {
         if self.cwd() == &*self.state.cwd {
             return false;
         }

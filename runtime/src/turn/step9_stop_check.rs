@@ -32,13 +32,13 @@ impl Turn {
             };
             self.fire(firing, None, FiringReason::Stop)
         };
-        if !fired && !self.tell_failure() {
+        if !fired && !self.fire_failure() {
             self.stopped(decision);
         }
     }
 
     /// Fires for a run that the failure of a model server ends; false when nothing waits for hooks.
-    fn tell_failure(&mut self) -> bool {
+    fn fire_failure(&mut self) -> bool {
         let Some(class) = self.state.model.failed.take().filter(|_| !self.stop_marked) else {
             return false;
         };

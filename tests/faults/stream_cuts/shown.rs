@@ -22,7 +22,7 @@ impl ShownScreen {
         match event {
             Event::TurnStarted { .. } => (self.texts, self.is_complete) = Default::default(),
             Event::TextDelta { attempt, text } => {
-                assert!(!self.is_complete, "{text} comes behind its message");
+                assert!(!self.is_complete, "{text} comes after its message");
                 self.texts.entry(*attempt).or_default().push_str(text);
                 assert_eq!(self.texts.len(), 1, "two attempts are shown: {:?}", self.texts);
             }

@@ -7,7 +7,7 @@ use std::{
 };
 
 use ennead::{
-    internal::{Layout, Opened},
+    internal::{Layout, OpenOutcome},
     settings::Durability,
 };
 
@@ -67,7 +67,7 @@ async fn lock_of_a_process_that_is_being_killed_is_waited_for() {
         holder.kill();
     };
     killed.await;
-    let Some(Opened::Ready { epoch, .. }) = opened.recv().await else { panic!("it opens") };
+    let Some(OpenOutcome::Ready { epoch, .. }) = opened.recv().await else { panic!("it opens") };
     assert_eq!(epoch, 2);
     let took = begun.elapsed();
     assert!(PATIENCE * 3 / 4 <= took && took <= PATIENCE, "{took:?}");
@@ -79,7 +79,7 @@ async fn lock_that_stays_held_is_refused_with_its_holder_and_nothing_is_written(
     let world = closed().await;
     let (before, mut holder) = (world.bytes(), Holder::start(&world));
     let (mut opened, begun) = (world.request_open(), Instant::now());
-    let Some(Opened::Failed(error)) = opened.recv().await else { panic!("the lock is held") };
+    let Some(OpenOutcome::Failed(error)) = opened.recv().await else { panic!("the lock is held") };
     let message = error.to_string();
     assert!(message.starts_with("the session is written by process "), "{message}");
     let took = begun.elapsed();
@@ -87,5 +87,8 @@ async fn lock_that_stays_held_is_refused_with_its_holder_and_nothing_is_written(
     assert_eq!(world.bytes(), before);
     holder.kill();
     let mut opened = world.request_open();
-    assert!(matches!(opened.recv().await, Some(Opened::Ready { .. })), "it opens once it is free");
+    assert!(
+        matches!(opened.recv().await, Some(OpenOutcome::Ready { .. })),
+        "it opens once it is free"
+    );
 }

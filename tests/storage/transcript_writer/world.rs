@@ -16,7 +16,7 @@ use std::{
 use ennead::{
     data::{Directory, FileOps, Message},
     internal::{
-        Append, Archive, ArchiveMsg, ArchiveSetup, Layout, OpenTranscript, Opened, RealFiles,
+        Append, Archive, ArchiveMsg, ArchiveSetup, Layout, OpenOutcome, OpenTranscript, RealFiles,
         Recorded, Redaction, WriteError, WriterHandle,
     },
     settings::Durability,
@@ -127,7 +127,7 @@ pub(super) struct ArchiveRig {
 
 pub(super) struct Session {
     pub(super) handle: WriterHandle,
-    pub(super) opened: UnboundedReceiver<Opened>,
+    pub(super) opened: UnboundedReceiver<OpenOutcome>,
     pub(super) answers: UnboundedReceiver<Recorded>,
     pub(super) answer: UnboundedSender<Recorded>,
 }
@@ -168,7 +168,7 @@ impl ArchiveRig {
         self.store.read(&self.name("jsonl")).unwrap()
     }
 
-    pub(super) fn request_open(&self) -> UnboundedReceiver<Opened> {
+    pub(super) fn request_open(&self) -> UnboundedReceiver<OpenOutcome> {
         let (tell, opened) = unbounded_channel();
         let open = OpenTranscript {
             place: Layout::new(self.root()).session(&SESSION.into()).unwrap(),
@@ -191,7 +191,7 @@ impl ArchiveRig {
 
     pub(super) async fn open(&self) -> Session {
         let mut opened = self.request_open();
-        let Some(Opened::Ready { handle, .. }) = opened.recv().await else {
+        let Some(OpenOutcome::Ready { handle, .. }) = opened.recv().await else {
             panic!("the transcript opens")
         };
         let (answer, answers) = unbounded_channel();
@@ -249,7 +249,7 @@ impl Session {
     }
 
     pub(super) async fn restarted(&mut self) {
-        let Some(Opened::Restarted { handle }) = self.opened.recv().await else {
+        let Some(OpenOutcome::Restarted { handle }) = self.opened.recv().await else {
             panic!("the writer is started again")
         };
         self.handle = handle;

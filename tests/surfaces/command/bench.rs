@@ -47,7 +47,7 @@ fn each_figure_has_its_row() {
         ("8 tool_execution ", 2),
         ("9 stop_check ", 2),
         ("open and idle ", 1),
-        ("idle behind one turn ", 1),
+        ("idle after one turn ", 1),
         ("a tool waits: status served ", 2),
         ("a tool waits: interrupt served ", 2),
         ("a tool waits: run ended ", 2),

@@ -108,6 +108,19 @@ fn the_summary_counts_what_is_there_and_every_transcript_is_in_order() {
     }
 }
 
+#[test]
+fn readme_shows_what_the_demo_prints() {
+    let root = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
+    let place = CommandDirs::new();
+    let transcripts = place.work().join("mine");
+    let mut command = place.command(&["demo", "tests/cases", "--transcripts", text(&transcripts)]);
+    let ended: Ended = command.current_dir(root).output().unwrap().into();
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let readme = fs::read_to_string(root.join("README.md")).unwrap();
+    let shown = readme.split("```text\n").nth(1).unwrap().split("```").next().unwrap();
+    assert_eq!(ended.stdout, shown);
+}
+
 // REQ: AGT-2
 #[test]
 fn another_run_counts_the_same_although_transcripts_are_there_now() {

@@ -101,47 +101,30 @@ pub(super) const RUNTIME: &[Floor] = &[
     ("the crate", &[""]),
 ];
 
-/// The floors of `actors`, the lowest first.
+/// The floors of `actors`, the lowest first: each folder is on one.
 pub(super) const ACTORS: &[Floor] = &[
-    (
-        "groundwork",
-        &[
-            "storage::archive::files",
-            "groundwork::directory",
-            "groundwork::mailbox",
-            "groundwork::merging",
-            "groundwork::scheduler",
-            "groundwork::spans",
-            "groundwork::supervision",
-        ],
-    ),
-    (
-        "ports",
-        &[
-            "ports",
-            "storage::archive::guard",
-            "storage::archive::layout",
-            "storage::transcript_store",
-            "world",
-        ],
-    ),
-    ("options", &["groundwork::redaction", "options"]),
-    (
-        "storage",
-        &[
-            "storage::archive",
-            "storage::checkpoint",
-            "storage::transcript_writer",
-            "storage::transcripts",
-        ],
-    ),
+    ("groundwork", &["groundwork"]),
+    ("ports, and what the operating system brings", &["ports", "world"]),
+    ("options", &["options"]),
+    ("storage", &["storage"]),
+    ("services", &["services"]),
+    ("turn and session", &["session", "turn"]),
+    ("shard", &["shard"]),
+    ("handle", &["handle"]),
+    ("server", &["serve"]),
+    ("the crate", &[""]),
+];
+
+/// Within the floor of turn and session: a leaf knows what it is given, and no supervisor.
+pub(super) const LEAVES: &[Floor] = &[
+    ("below them", &["groundwork", "options", "ports", "services", "storage", "world"]),
     (
         "leaves, and what they share",
         &[
-            "services",
             "session::background",
             "session::context",
             "session::tools",
+            "turn::approval",
             "turn::gate_worker",
             "turn::hook_runner",
             "turn::model_call",
@@ -151,11 +134,8 @@ pub(super) const ACTORS: &[Floor] = &[
             "turn::turn_supervisor::message",
         ],
     ),
-    ("turn and session", &["session", "turn::turn_supervisor"]),
-    ("shard", &["shard"]),
-    ("handle", &["handle"]),
-    ("server", &["serve"]),
-    ("the crate", &["", "groundwork", "storage", "turn"]),
+    ("supervisors", &["session", "turn"]),
+    ("above them", &[""]),
 ];
 
 /// The floors of `tools`, the lowest first.

@@ -231,12 +231,12 @@ fn ignore_all(directory: &Path) -> Result<(), WorktreeError> {
 
 /// A worktree for the time of a call.
 #[derive(Debug)]
-pub(crate) struct Held {
+pub(crate) struct HeldWorktree {
     worktree: Worktree,
     context: ToolContext,
 }
 
-impl Held {
+impl HeldWorktree {
     /// Makes one for the sub-agent of a call.
     pub(crate) async fn new(
         context: &ToolContext,

@@ -36,7 +36,7 @@ pub(super) struct Unread {
 
 /// What was read.
 #[derive(Debug)]
-pub(super) struct Found {
+pub(super) struct ReadOutput {
     pub(super) output: NewOutput,
     /// Up to where the file is read with it.
     pub(super) read_until: u64,
@@ -53,7 +53,7 @@ pub(super) fn read(
     filter: Option<&str>,
     max_chars: usize,
     status: ShellStatus,
-) -> Result<Found, String> {
+) -> Result<ReadOutput, String> {
     let filter = filter.map(compiled).transpose()?;
     let mut excerpt = Excerpt::new(max_chars.saturating_mul(4));
     let read_until = match &filter {
@@ -83,7 +83,7 @@ pub(super) fn read(
         status,
         take: Box::new(|| ()),
     };
-    Ok(Found { output, read_until })
+    Ok(ReadOutput { output, read_until })
 }
 
 fn compiled(filter: &str) -> Result<Regex, String> {

@@ -179,7 +179,10 @@ impl<R: AsyncRead + Unpin> Lines<R> {
                 self.is_too_long = end.is_none();
                 let mut head = std::mem::take(&mut self.line);
                 head.truncate(MAX_HEAD);
-                return Some(told_apart(&head, format!("a line of more than {MAX_LINE} bytes")));
+                return Some(unreadable_line(
+                    &head,
+                    format!("a line of more than {MAX_LINE} bytes"),
+                ));
             }
         } else if end.is_some() {
             self.is_too_long = false;
@@ -234,18 +237,18 @@ fn judge(line: &[u8], tasks: &TaskTools) -> Verdict {
             Verdict::Message(Box::new(message))
         }
         Err(_) if std::str::from_utf8(text).is_err() => {
-            told_apart(text, "bytes that are no UTF-8".into())
+            unreadable_line(text, "bytes that are no UTF-8".into())
         }
         Err(error) if error.is_data() => {
-            told_apart(text, "JSON that is no message of the protocol".into())
+            unreadable_line(text, "JSON that is no message of the protocol".into())
         }
-        Err(error) => told_apart(text, format!("what is no JSON ({error})")),
+        Err(error) => unreadable_line(text, format!("what is no JSON ({error})")),
     }
 }
 
 /// Of a line that cannot be read: whom it answers, as far as its beginning says. A request or a
 /// notification answers no request.
-fn told_apart(line: &[u8], what: String) -> Verdict {
+fn unreadable_line(line: &[u8], what: String) -> Verdict {
     let mut head = Head::default();
     // Where the line cannot be read any further, what was read before counts.
     let _end = serde_json::Deserializer::from_slice(line).deserialize_map(&mut head);

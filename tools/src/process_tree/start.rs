@@ -157,7 +157,7 @@ impl ProcessLaunch<'_> {
             let why = "its helper failed, and without it nothing confines the command";
             return Err(io::Error::other(why));
         }
-        let child = alone(program, input, &configure)?;
+        let child = start_program(program, input, &configure)?;
         // Not reaped yet, so the number is the program's.
         #[cfg(target_os = "linux")]
         let leader = child
@@ -192,7 +192,7 @@ fn spawn(
 }
 
 /// Starts the program itself.
-fn alone(
+fn start_program(
     program: &OsStr,
     input: Option<OwnedFd>,
     configure: &impl Fn(&mut Command) -> io::Result<()>,

@@ -50,7 +50,7 @@ pub(super) enum SweepTarget<'a> {
 
 /// What a sweep did.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Swept {
+pub(super) struct SweepCount {
     /// Processes that were ended, without the leader.
     pub(super) n_ended: usize,
     /// Processes that are still there: they belong to another user, or the kernel does not let go of
@@ -59,7 +59,7 @@ pub(super) struct Swept {
 }
 
 /// Kills all and waits until they are gone.
-pub(super) fn end_all(whose: SweepTarget<'_>) -> Swept {
+pub(super) fn end_all(whose: SweepTarget<'_>) -> SweepCount {
     let mut ended: BTreeSet<Process> = BTreeSet::new();
     let mut spared: BTreeSet<Process> = BTreeSet::new();
     let (mut n_empty, mut n_unclear) = (0, 0);
@@ -103,7 +103,7 @@ pub(super) fn end_all(whose: SweepTarget<'_>) -> Swept {
     if let SweepTarget::Marked { leader: Some(leader), .. } = whose {
         ended.remove(&leader);
     }
-    Swept { n_ended: ended.len(), n_spared: spared.len() }
+    SweepCount { n_ended: ended.len(), n_spared: spared.len() }
 }
 
 /// Sends the signal to this process and to no later one of the same number.

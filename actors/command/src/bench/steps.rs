@@ -27,7 +27,7 @@ use crate::demo::is_last;
 pub struct StepCost {
     /// The step that was measured.
     pub step: Step,
-    /// Turns behind each of the two figures.
+    /// Turns that each of the two figures is taken over.
     pub n_turns: u32,
     /// The median in turns with one call. Without the model's own time.
     #[serde(rename = "with_call_us", serialize_with = "as_us")]

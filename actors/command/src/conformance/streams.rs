@@ -33,7 +33,7 @@ fn endings(stream: &[u8], expected: &Value) -> Result<(), String> {
         |at: usize| expected["complete_at"][at].as_u64().and_then(|it| usize::try_from(it).ok());
     let (Some(first), Some(last)) = (number(0), number(1)) else { return Ok(()) };
     let n = stream.len();
-    ensure(first <= n && last <= n, || "`complete_at` lies behind the stream".into())?;
+    ensure(first <= n && last <= n, || "`complete_at` is after the end of the stream".into())?;
     let step = if n <= SMALL { 1 } else { n / 40 };
     for k in (0..first).step_by(step).chain(first.saturating_sub(20)..first) {
         let got = conformance_report([&stream[..k]]);

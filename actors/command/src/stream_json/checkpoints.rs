@@ -60,13 +60,13 @@ enum Entry {
     /// The files after this one were changed in answer to this prompt.
     Prompt { id: String },
     /// A file is about to be changed for the first time since.
-    File { path: PathBuf, was: State },
+    File { path: PathBuf, was: CheckpointState },
 }
 
 /// What a file was.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum State {
+enum CheckpointState {
     /// Nothing lay at the path.
     Missing,
     /// Bytes of this digest, with these permissions.
@@ -177,12 +177,12 @@ impl History {
             return Ok(());
         }
         let was = match open_chosen(path) {
-            Err(ReadError::Missing) => State::Missing,
+            Err(ReadError::Missing) => CheckpointState::Missing,
             // No tool changes what is no regular file.
             Err(ReadError::NotRegular | ReadError::MadeUp) => return Ok(()),
             Err(error) => return Err(error.into()),
             Ok(opened) => match opened.read(MAX_BYTES) {
-                Err(ReadError::TooLarge { .. }) => State::TooLarge,
+                Err(ReadError::TooLarge { .. }) => CheckpointState::TooLarge,
                 Err(error) => return Err(error.into()),
                 Ok(bytes) => {
                     let digest = Digest::of(&bytes);
@@ -190,7 +190,10 @@ impl History {
                     if !copy.exists() {
                         put(&copy, &bytes, 0o600)?;
                     }
-                    State::Kept { digest, mode: fs::metadata(path)?.permissions().mode() & 0o7777 }
+                    CheckpointState::Kept {
+                        digest,
+                        mode: fs::metadata(path)?.permissions().mode() & 0o7777,
+                    }
                 }
             },
         };
@@ -200,7 +203,10 @@ impl History {
     }
 
     /// The first state of each file that was changed since a prompt.
-    fn since_prompt(&self, prompt: &str) -> Result<BTreeMap<PathBuf, State>, RewindError> {
+    fn since_prompt(
+        &self,
+        prompt: &str,
+    ) -> Result<BTreeMap<PathBuf, CheckpointState>, RewindError> {
         let text = fs::read_to_string(self.index()).unwrap_or_default();
         let entries = text.lines().filter_map(|it| serde_json::from_str(it).ok());
         let is_it = |it: &Entry| matches!(it, Entry::Prompt { id } if id == prompt);
@@ -218,16 +224,20 @@ impl History {
     }
 
     /// What a file is to hold; `None`: there is to be none.
-    fn content(&self, path: &Path, state: &State) -> Result<Option<(Vec<u8>, u32)>, RewindError> {
+    fn content(
+        &self,
+        path: &Path,
+        state: &CheckpointState,
+    ) -> Result<Option<(Vec<u8>, u32)>, RewindError> {
         // A link that was put there since would lead elsewhere.
         let parent = path.parent().unwrap_or(path);
         if parent.canonicalize().is_ok_and(|it| it != parent) {
             return Err(RewindError::Moved(path.to_owned()));
         }
         match state {
-            State::Missing => Ok(None),
-            State::TooLarge => Err(RewindError::NotKept(path.to_owned())),
-            State::Kept { digest, mode } => {
+            CheckpointState::Missing => Ok(None),
+            CheckpointState::TooLarge => Err(RewindError::NotKept(path.to_owned())),
+            CheckpointState::Kept { digest, mode } => {
                 let copy = self.directory.join(digest.to_string());
                 let bytes = fs::read(&copy)
                     .map_err(|error| RewindError::Io { path: copy.clone(), error })?;

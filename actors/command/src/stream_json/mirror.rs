@@ -107,7 +107,7 @@ impl Files {
     }
 }
 
-/// Shows the whole lines of a file behind this place; returns where the last one ends.
+/// Shows the whole lines of a file after this place; returns where the last one ends.
 fn frames_of(
     path: &Path,
     from: u64,

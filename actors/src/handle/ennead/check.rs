@@ -50,7 +50,10 @@ impl Ennead {
     }
 
     /// As [`Ennead::check`]; with what was found on the way.
-    pub(super) async fn looked_at(&self, options: &SessionOptions) -> Result<Looked, OpenError> {
+    pub(super) async fn looked_at(
+        &self,
+        options: &SessionOptions,
+    ) -> Result<LookResult, OpenError> {
         if let Some(id) = options.id.as_ref().filter(|it| !is_uuid(it.as_str())) {
             return Err(OpenError::BadId(id.to_string()));
         }
@@ -61,7 +64,7 @@ impl Ennead {
         let mut real_paths = RealPaths::default();
         let place = place(&self.options.environment, options, &mut real_paths)?;
         let layers = layers(options);
-        let mut looked = Looked { place, real_paths, layers, first: None, notice: None };
+        let mut looked = LookResult { place, real_paths, layers, first: None, notice: None };
         if options.reads_settings {
             match self.options.lookup.settings(&looked.place, None).await {
                 Ok((SettingsRead::Layers(read), seen)) => {
@@ -89,7 +92,7 @@ impl Ennead {
 
 /// What a look at the options of a session finds.
 #[derive(Debug)]
-pub(super) struct Looked {
+pub(super) struct LookResult {
     /// The directories that it works with.
     pub(super) place: SessionDirs,
     /// Where they really are.

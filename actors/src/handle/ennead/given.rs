@@ -4,15 +4,19 @@ use std::sync::Arc;
 
 use ennead_runtime::{permission::Scope, step1_settings_resolution::LayerText};
 
-use super::{Ennead, check::Looked};
+use super::{Ennead, check::LookResult};
 use crate::{
-    groundwork::redaction::Redaction,
     options::{Endpoint, SessionOptions},
+    storage::redaction::Redaction,
 };
 
 impl Ennead {
     /// What takes the secrets out of the session's texts, by its options and the settings files.
-    pub(super) async fn redaction(&self, options: &SessionOptions, looked: &Looked) -> Redaction {
+    pub(super) async fn redaction(
+        &self,
+        options: &SessionOptions,
+        looked: &LookResult,
+    ) -> Redaction {
         let endpoints = endpoints(options);
         let catalogue = self.learned.over(&self.catalogue, &endpoints);
         let merged = self.merged(&looked.layers, &catalogue);

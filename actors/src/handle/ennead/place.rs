@@ -6,8 +6,10 @@ use ennead_runtime::step7_permission_gate::PathKind;
 
 use crate::{
     options::SessionOptions,
-    ports::errors::OpenError,
-    storage::archive::{guard, layout::Layout},
+    ports::{
+        errors::OpenError,
+        transcript_store::{guard, layout::Layout},
+    },
     world::{environment::Environment, real_paths::RealPaths, source_files::SessionDirs},
 };
 

@@ -16,15 +16,15 @@ use ennead_runtime::{
     transcript::entry::LineFrame,
 };
 
-use super::{Ennead, check::Looked, given::endpoints, place::layout};
+use super::{Ennead, check::LookResult, given::endpoints, place::layout};
 use crate::{
-    groundwork::{redaction::Redaction, spans},
+    groundwork::spans,
     options::{Endpoint, SessionOptions, credentials::secret_variables},
-    ports::{errors::OpenError, events::EventHub, in_process_hook::Hooks},
-    services::mcp_server::{Joined, SessionServers},
+    ports::{errors::OpenError, events::EventHub, in_process_hook::Hooks, transcript_store::guard},
+    services::mcp_server::{ServersOfSession, SessionServers},
     session::{OpenPlan, SessionContext, SessionSetup, tools::SessionTools},
     shard::ShardHandle,
-    storage::archive::guard,
+    storage::redaction::Redaction,
     world::{source_files::SessionDirs, sources::memory_directory},
 };
 
@@ -44,11 +44,11 @@ impl Ennead {
         mut options: SessionOptions,
         shard: &ShardHandle,
         id: SessionId,
-        joined: Joined,
-        looked: Looked,
+        joined: ServersOfSession,
+        looked: LookResult,
         redaction: Redaction,
     ) -> Result<Box<SessionSetup>, OpenError> {
-        let Looked { place, mut real_paths, layers, first: first_look, .. } = looked;
+        let LookResult { place, mut real_paths, layers, first: first_look, .. } = looked;
         let layout = layout(&self.options.environment, &options, &place)?;
         let file = layout.session(&id).map_err(|it| OpenError::BadId(it.id))?;
         if options.id.is_some() && options.transcripts.is_none() {
@@ -56,8 +56,8 @@ impl Ennead {
         }
         real_paths.follow(&place.home);
         match &options.id {
-            Some(_) => drop(real_paths.follow(&file.beside)),
-            None => real_paths.follow_new(&file.beside),
+            Some(_) => drop(real_paths.follow(&file.directory)),
+            None => real_paths.follow_new(&file.directory),
         }
         let endpoints = endpoints(&options);
         let catalogue = self.learned.over(&self.catalogue, &endpoints);
@@ -77,7 +77,7 @@ impl Ennead {
             within: Vec::new(),
             home: text(&place.home),
             real: real_paths.real,
-            directory: text(&file.beside),
+            directory: text(&file.directory),
             memory: notes.map(|it| text(&it)),
             transcript: text(&file.file),
             tools: options
@@ -108,7 +108,7 @@ impl Ennead {
             git_branch: None,
             version: env!("CARGO_PKG_VERSION"),
         };
-        let Joined { notices, servers, starting } = joined;
+        let ServersOfSession { notices, servers, starting } = joined;
         let own = ContextParts { facts: Arc::clone(&facts), place, endpoints, servers, redaction };
         let shared = self.context(options, shard, own);
         // In a box, since the future of the one that opens a session would carry it to its end.

@@ -261,7 +261,7 @@ mod tests {
         EventHub::of_session(
             name.into(),
             all.clone(),
-            crate::groundwork::redaction::Redaction::default().redactor().clone(),
+            crate::storage::redaction::Redaction::default().redactor().clone(),
         )
     }
 

@@ -52,7 +52,7 @@ pub(crate) fn wants(options: &SessionOptions) -> bool {
 
 /// What a session is opened with, in addition to tools.
 #[derive(Debug, Default)]
-pub(crate) struct Joined {
+pub(crate) struct ServersOfSession {
     /// Notices for its listeners.
     pub(crate) notices: Vec<Arc<str>>,
     /// Its servers.
@@ -69,8 +69,8 @@ pub(crate) async fn join(
     common: &Options,
     servers: &McpServers,
     home: Arc<dyn ServerHome>,
-) -> Joined {
-    let mut joined = Joined::default();
+) -> ServersOfSession {
+    let mut joined = ServersOfSession::default();
     let notes = found(options, layers, place, common, servers, home, &mut joined).await;
     joined.notices = notes.into_iter().map(|it| one_line(&it).into()).collect();
     joined
@@ -83,7 +83,7 @@ async fn found(
     common: &Options,
     servers: &McpServers,
     home: Arc<dyn ServerHome>,
-    joined: &mut Joined,
+    joined: &mut ServersOfSession,
 ) -> Vec<Arc<str>> {
     let mut notes = Vec::new();
     let file = if options.reads_mcp_json { of_project(place, &mut notes) } else { None };

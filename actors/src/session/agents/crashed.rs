@@ -20,11 +20,9 @@ use crate::{
         directory::ActorKind,
         supervision::{HandlerResult, spawn_leaf},
     },
+    ports::transcript_store::{TranscriptStore, layout},
     session::{SessionMsg, SessionState},
-    storage::{
-        archive::{ArchiveMsg, CloseReply, layout},
-        transcript_store::TranscriptStore,
-    },
+    storage::archive::{ArchiveMsg, CloseReply},
 };
 
 impl SessionState {
@@ -34,7 +32,7 @@ impl SessionState {
             archive: self.archive.clone(),
             frame: self.open.frame.clone(),
             redaction: self.shared.redaction.clone(),
-            beside: self.open.place.beside.clone(),
+            directory: self.open.place.directory.clone(),
             durability: self.open.durability,
             clock: Arc::clone(&self.shared.world.clock),
             stream: self.machine.conversation().stream.child("orphans"),
@@ -47,14 +45,15 @@ impl SessionState {
         myself: &ActorRef<SessionMsg>,
         agent: AgentId,
     ) -> HandlerResult {
-        let (beside, archive) = (self.open.place.beside.clone(), self.archive.clone());
+        let (directory, archive) = (self.open.place.directory.clone(), self.archive.clone());
         let name = agent.clone();
         let (back, closer, hub) = (myself.clone(), self.closer(), self.shared.hub.clone());
         let store = Arc::clone(&self.shared.world.transcripts);
         let work = Box::pin(async move {
             let listed = Arc::clone(&store);
             let top = agent.clone();
-            let found = tokio::task::spawn_blocking(move || those_below(&*listed, &beside, &top));
+            let found =
+                tokio::task::spawn_blocking(move || those_below(&*listed, &directory, &top));
             let files = found.await.unwrap_or_default();
             let (closed, mut open) = mpsc::unbounded_channel::<()>();
             for file in files.values().cloned() {
@@ -94,10 +93,10 @@ pub(super) fn unread(agent: AgentId) -> SessionInput {
 /// The transcripts of a sub-agent and of those below it.
 fn those_below(
     store: &dyn TranscriptStore,
-    beside: &Path,
+    directory: &Path,
     agent: &AgentId,
 ) -> BTreeMap<AgentId, PathBuf> {
-    let mut all = layout::sidechains(store, beside);
+    let mut all = layout::sidechains(store, directory);
     let parent = |file: &PathBuf| {
         let meta = store.read(&file.with_extension("meta.json")).ok()?;
         let meta: serde_json::Value = serde_json::from_slice(&meta).ok()?;

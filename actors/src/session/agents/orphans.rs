@@ -30,10 +30,10 @@ use serde::Deserialize;
 use tokio::sync::mpsc;
 
 use crate::{
-    groundwork::redaction::Redaction,
+    ports::transcript_store::{TranscriptStore, layout::TranscriptPaths},
     storage::{
-        archive::{ArchiveMsg, OpenTranscript, Opened, WriterHandle, layout::TranscriptPaths},
-        transcript_store::TranscriptStore,
+        archive::{ArchiveMsg, OpenOutcome, OpenTranscript, WriterHandle},
+        redaction::Redaction,
         transcript_writer::{Append, Recorded},
     },
 };
@@ -43,7 +43,7 @@ use crate::{
 const MAX_WORDS: usize = 20_000;
 
 /// A sub-agent as its transcript shows it.
-pub(in crate::session) struct Found {
+pub(in crate::session) struct FoundAgent {
     pub(in crate::session) agent: AgentId,
     file: PathBuf,
     meta: Meta,
@@ -70,7 +70,7 @@ struct Cwd {
 pub(in crate::session) fn find(
     store: &dyn TranscriptStore,
     files: BTreeMap<AgentId, PathBuf>,
-) -> (Vec<Found>, Vec<String>) {
+) -> (Vec<FoundAgent>, Vec<String>) {
     let (mut found, mut unread) = (Vec::new(), Vec::new());
     for (agent, file) in files {
         let bytes = match store.read(&file) {
@@ -85,7 +85,7 @@ pub(in crate::session) fn find(
         let cwd = bytes
             .split(|it| *it == b'\n')
             .find_map(|line| serde_json::from_slice::<Cwd>(line).ok().and_then(|it| it.cwd));
-        found.push(Found {
+        found.push(FoundAgent {
             agent,
             meta: serde_json::from_slice(&meta).unwrap_or_default(),
             loaded: load(&bytes, LoadAs::Sidechain),
@@ -96,7 +96,7 @@ pub(in crate::session) fn find(
     (found, unread)
 }
 
-impl Found {
+impl FoundAgent {
     pub(in crate::session) fn used(&self) -> UsageTotals {
         self.loaded.used.clone()
     }
@@ -142,12 +142,12 @@ impl Found {
 /// What became of the calls of an agent (`None`: the top session) that were not answered, by the
 /// agents that they started.
 pub(in crate::session) fn outcomes(
-    found: &[Found],
+    found: &[FoundAgent],
     caller: Option<&AgentId>,
     of: &Loaded,
 ) -> BTreeMap<ToolUseId, ToolOutcome> {
     let outcome = |call: &ToolUseId| {
-        let is_meant = |it: &&Found| {
+        let is_meant = |it: &&FoundAgent| {
             it.meta.tool_use_id.as_ref() == Some(call) && it.meta.parent_agent_id.as_ref() == caller
         };
         // Some servers give the ids of calls again: the newest is of this one.
@@ -163,7 +163,7 @@ pub(in crate::session) struct Closer {
     /// Of the session; agents are named in it one by one.
     pub(in crate::session) frame: LineFrame,
     pub(in crate::session) redaction: Redaction,
-    pub(in crate::session) beside: PathBuf,
+    pub(in crate::session) directory: PathBuf,
     pub(in crate::session) durability: Durability,
     pub(in crate::session) clock: Arc<dyn Clock>,
     pub(in crate::session) stream: EntropyStream,
@@ -171,7 +171,7 @@ pub(in crate::session) struct Closer {
 
 impl Closer {
     /// Closes all that were left open. Returns what could not be closed, in words for people.
-    pub(in crate::session) async fn close_all(&self, found: &[Found]) -> Vec<String> {
+    pub(in crate::session) async fn close_all(&self, found: &[FoundAgent]) -> Vec<String> {
         let mut problems = Vec::new();
         for it in found {
             let Some((lines, stored)) = self.closing(it, found) else { continue };
@@ -184,7 +184,11 @@ impl Closer {
     }
 
     /// The lines that are missing, if any are.
-    fn closing(&self, it: &Found, found: &[Found]) -> Option<(Vec<Line>, Vec<StoredText>)> {
+    fn closing(
+        &self,
+        it: &FoundAgent,
+        found: &[FoundAgent],
+    ) -> Option<(Vec<Line>, Vec<StoredText>)> {
         let at = self.clock.now();
         let Some(open_run) = &it.loaded.open_run else {
             // The first line is torn: a whole one after it has the writer name those bytes.
@@ -226,14 +230,14 @@ impl Closer {
 
     async fn append(
         &self,
-        it: &Found,
+        it: &FoundAgent,
         lines: Vec<Line>,
         stored: Vec<StoredText>,
     ) -> Result<(), String> {
         let (tell, mut received) = mpsc::unbounded_channel();
         let cwd = it.cwd.clone().unwrap_or_else(|| Arc::clone(&self.frame.cwd));
         let open = OpenTranscript {
-            place: TranscriptPaths { file: it.file.clone(), beside: self.beside.clone() },
+            place: TranscriptPaths { file: it.file.clone(), directory: self.directory.clone() },
             frame: LineFrame { agent: Some(it.agent.clone()), cwd, ..self.frame.clone() },
             durability: self.durability,
             meta: None,
@@ -247,8 +251,8 @@ impl Closer {
         let gone = || "the archive is gone".to_owned();
         self.archive.cast(ArchiveMsg::Open(open)).map_err(|_| gone())?;
         let writer = match received.recv().await {
-            Some(Opened::Ready { handle, .. } | Opened::Restarted { handle }) => handle,
-            Some(Opened::Failed(error)) => return Err(error.to_string()),
+            Some(OpenOutcome::Ready { handle, .. } | OpenOutcome::Restarted { handle }) => handle,
+            Some(OpenOutcome::Failed(error)) => return Err(error.to_string()),
             None => return Err(gone()),
         };
         let _closing = CloseOnDrop { archive: self.archive.clone(), file: &it.file };

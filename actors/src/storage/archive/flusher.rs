@@ -9,7 +9,7 @@ use std::{
     thread,
 };
 
-use crate::storage::transcript_store::{StoreError, SyncWork};
+use crate::ports::transcript_store::{StoreError, SyncWork};
 
 /// A transcript that is to be brought to disk, and the answer to that.
 pub(crate) struct SyncRequest {

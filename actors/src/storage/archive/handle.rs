@@ -8,7 +8,7 @@ use crate::storage::transcript_writer::{Append, WriterMsg};
 #[derive(Clone, Debug)]
 pub struct WriterHandle(ActorRef<WriterMsg>);
 
-/// The writer has ended. If it crashed, [`super::Opened::Restarted`] follows.
+/// The writer has ended. If it crashed, [`super::OpenOutcome::Restarted`] follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the writer has ended")]
 pub struct WriterGone;

@@ -21,11 +21,13 @@ use ennead_runtime::{
 };
 
 use crate::{
-    groundwork::redaction::Redaction,
+    groundwork::files,
+    ports::transcript_store::{
+        StoreError, SyncWork, TranscriptLog, TranscriptStore, layout::TranscriptPaths,
+    },
     storage::{
-        archive::{files, layout::TranscriptPaths},
         checkpoint::{self, Acknowledged, Checkpoint},
-        transcript_store::{StoreError, SyncWork, TranscriptLog, TranscriptStore},
+        redaction::Redaction,
         transcript_writer::WriteError,
     },
 };
@@ -285,7 +287,7 @@ impl TranscriptFile {
             TextFolder::ToolResults => "tool-results",
         };
         let text = &*self.redaction.stored(text);
-        let path = self.place.beside.join(directory).join(format!("{}.txt", text.digest));
+        let path = self.place.directory.join(directory).join(format!("{}.txt", text.digest));
         let kept = match text.place {
             TextFolder::Records => self.log.attach(&path, text.text.as_bytes()),
             // Tools read it by its path, so it is a file whatever the store is.

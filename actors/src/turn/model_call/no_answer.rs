@@ -8,7 +8,7 @@ use ennead_runtime::{
     turn::{TurnInput, input::Answered},
 };
 
-use super::Sent;
+use super::SentMark;
 
 /// The answer in place of that of a call that crashed. Asking again, in one piece, avoids whatever
 /// a stream could have done to it.
@@ -33,7 +33,7 @@ pub(crate) fn within(
     limit_ms: u64,
     waiting: BoxFuture<'static, ()>,
     attempt: u32,
-    sent: Option<Sent>,
+    sent: Option<SentMark>,
     work: BoxFuture<'static, TurnInput>,
 ) -> BoxFuture<'static, TurnInput> {
     Box::pin(async move {
@@ -44,7 +44,7 @@ pub(crate) fn within(
     })
 }
 
-fn out_of_time(attempt: u32, limit_ms: u64, sent: Option<Sent>) -> TurnInput {
+fn out_of_time(attempt: u32, limit_ms: u64, sent: Option<SentMark>) -> TurnInput {
     let message = format!("no answer for {limit_ms} ms");
     TurnInput::ModelAnswered(Box::new(Answered {
         attempt,

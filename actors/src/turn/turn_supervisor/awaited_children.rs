@@ -19,9 +19,8 @@ use ractor::{ActorId, ActorRef};
 use super::{ActiveTurn, Pending, TurnMsg};
 use crate::{
     groundwork::supervision::HandlerResult,
-    services::approval,
     session::SessionMsg,
-    turn::{gate_worker, model_call, source_reader},
+    turn::{approval, gate_worker, model_call, source_reader},
 };
 
 impl ActiveTurn {

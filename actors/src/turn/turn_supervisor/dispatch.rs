@@ -40,7 +40,7 @@ pub(super) fn check_inputs(
     state.flush(myself)?;
     let turn = myself.clone();
     let pending = Pending::Inputs(calls.clone());
-    let checking = gate_worker::check_apart(state.shared.clone(), calls, n_let_in);
+    let checking = gate_worker::check_on_thread(state.shared.clone(), calls, n_let_in);
     let work = Box::pin(async move {
         // The turn may have ended meanwhile.
         let _gone = turn.cast(TurnMsg::InputsChecked(checking.await));

@@ -4,9 +4,8 @@
 use ennead_runtime::{hook::HandlerOutput, step::Step, turn::TurnInput};
 use ractor::ActorId;
 
-use crate::{
-    services::approval::pending::SurfaceAnswer,
-    turn::{gate_worker::CheckedCall, source_reader::Look},
+use crate::turn::{
+    approval::pending::SurfaceAnswer, gate_worker::CheckedCall, source_reader::Look,
 };
 
 /// What a turn supervisor receives.

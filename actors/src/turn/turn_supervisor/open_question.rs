@@ -11,7 +11,7 @@ use ractor::ActorRef;
 use super::{ActiveTurn, Pending, TurnMsg, outcome::Outcome};
 use crate::{
     groundwork::directory::ActorKind,
-    services::approval::{self, pending::SurfaceAnswer},
+    turn::approval::{self, pending::SurfaceAnswer},
 };
 
 impl ActiveTurn {

@@ -50,7 +50,7 @@ impl ActiveTurn {
         let turn = myself.clone();
         let work = Box::pin(async move {
             // Without an answer the leaf is gone, and the turn cannot run.
-            if let Some(made) = source_reader::in_force(order).await {
+            if let Some(made) = source_reader::derive_on_thread(order).await {
                 let read = TurnInput::SettingsMerged(Box::new(made));
                 let _gone = turn.cast(TurnMsg::Input(read));
             }

@@ -13,7 +13,7 @@ use tokio::sync::oneshot;
 use super::ActiveTurn;
 use crate::{
     session::{SessionMsg, WaitingCall},
-    turn::model_call::Sent,
+    turn::model_call::SentMark,
 };
 
 /// What a call under limits has.
@@ -21,7 +21,7 @@ pub(super) struct Admission {
     /// Done when it may begin.
     go: oneshot::Receiver<()>,
     /// Set when it was sent.
-    pub(super) sent: Sent,
+    pub(super) sent: SentMark,
 }
 
 /// The work of a call, begun when it is let go. A call that is not let go waits until it falls with
@@ -48,7 +48,7 @@ impl ActiveTurn {
         if !limits.bounds_calls() {
             return None;
         }
-        let ((go, tree_admission), sent) = (oneshot::channel(), Sent::default());
+        let ((go, tree_admission), sent) = (oneshot::channel(), SentMark::default());
         let (name, worst) = ((self.key, order.attempt), self.turn.worst_case());
         let call = WaitingCall { name, limits, worst, go, sent: sent.clone() };
         // A session that is gone takes its turn along.

@@ -28,9 +28,8 @@ use crate::{
         spans,
         supervision::{HandlerResult, spawn_leaf, stop_after_reply},
     },
-    services::approval,
     session::{HookToken, SessionMsg},
-    turn::{gate_worker, model_call, shaper_stage},
+    turn::{approval, gate_worker, model_call, shaper_stage},
     world::real_paths::EYES,
 };
 

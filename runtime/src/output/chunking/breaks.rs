@@ -28,7 +28,7 @@ pub(super) struct Breaks {
     n_lines: usize,
     line: TextPosition,
     /// What stood before those blanks ended a sentence.
-    is_behind_sentence: bool,
+    ends_sentence: bool,
     /// The line of code before this one is the opening one.
     lines_in_code: usize,
 }
@@ -56,7 +56,7 @@ impl Breaks {
             return None;
         }
         let n_lines = std::mem::take(&mut self.n_lines);
-        let is_behind_sentence = std::mem::replace(&mut self.is_behind_sentence, ends_sentence(c));
+        let ends_sentence = std::mem::replace(&mut self.ends_sentence, ends_sentence(c));
         let last = last?;
         if in_code {
             return None;
@@ -70,7 +70,7 @@ impl Breaks {
                 }
             }
             0 if !may_part(last, c) => return None,
-            0 if is_behind_sentence => (Some(Break::Sentence), end),
+            0 if ends_sentence => (Some(Break::Sentence), end),
             0 => (None, end),
             1 => (Some(Break::Newline), self.line),
             _ => (Some(Break::Paragraph), self.line),
@@ -100,8 +100,8 @@ impl Breaks {
     }
 
     /// Whether the text ends with the end of a sentence.
-    pub(super) fn is_behind_sentence(&self) -> bool {
-        self.is_behind_sentence
+    pub(super) fn ends_sentence(&self) -> bool {
+        self.ends_sentence
     }
 
     /// Forgets the breaks before this place.

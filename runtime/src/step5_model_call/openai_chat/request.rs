@@ -13,7 +13,7 @@ use crate::{
             forms::RequestForm,
         },
         request::{EncodedHead, EncodedRequest, PrefixChain, RequestHead},
-        view::{Settled, ViewMessage},
+        view::{SettledMessage, ViewMessage},
     },
 };
 
@@ -31,7 +31,7 @@ const MAX_ID_CHARS: usize = 40;
 /// provider ran itself are left out.
 pub(in super::super) fn encode(
     head: &EncodedHead,
-    messages: (&SharedList<Settled>, &[ViewMessage]),
+    messages: (&SharedList<SettledMessage>, &[ViewMessage]),
     chain: &mut PrefixChain,
     writes: bool,
 ) -> EncodedRequest {

@@ -16,7 +16,7 @@ use crate::{
             forms::RequestForm,
         },
         request::{EncodedHead, EncodedRequest, PrefixChain, RequestHead},
-        view::{Settled, ViewMessage},
+        view::{SettledMessage, ViewMessage},
         wire_format::OPENAI_ITEM,
     },
     tool::ToolSpec,
@@ -33,7 +33,7 @@ const MARK: Digest = Digest(*b"ennead resp form");
 /// them follow in a message of the user.
 pub(in super::super) fn encode(
     head: &EncodedHead,
-    messages: (&SharedList<Settled>, &[ViewMessage]),
+    messages: (&SharedList<SettledMessage>, &[ViewMessage]),
     chain: &mut PrefixChain,
     writes: bool,
 ) -> EncodedRequest {

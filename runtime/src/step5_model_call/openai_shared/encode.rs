@@ -18,7 +18,7 @@ use crate::{
     shared::SharedList,
     step5_model_call::{
         request::{EncodedHead, EncodedRequest, PrefixChain},
-        view::{Settled, ViewMessage},
+        view::{SettledMessage, ViewMessage},
     },
 };
 
@@ -31,7 +31,7 @@ pub(crate) fn join(
     form: &RequestForm,
     head: &EncodedHead,
     stable: &str,
-    (settled, rest): (&SharedList<Settled>, &[ViewMessage]),
+    (settled, rest): (&SharedList<SettledMessage>, &[ViewMessage]),
     chain: &mut PrefixChain,
     writes: bool,
 ) -> EncodedRequest {

@@ -1,6 +1,6 @@
 //! The texts of messages in one of the OpenAI formats, kept from one request to the next.
 //!
-//! Texts of what a view says is settled are kept as they are. Those behind are kept under the digest of
+//! Texts of what a view says is settled are kept as they are. Those after it are kept under the digest of
 //! what they were made from, by place. The texts are kept next to the blocks, so a conversation takes its
 //! own length again in memory.
 
@@ -10,7 +10,7 @@ use crate::{
     digest::Digest,
     message::Role,
     shared::SharedList,
-    step5_model_call::view::{Extent, Settled, ViewMessage},
+    step5_model_call::view::{Extent, SettledMessage, ViewMessage},
 };
 
 /// How a format joins a request.
@@ -61,7 +61,7 @@ impl Forms {
     pub(super) fn follow(
         &mut self,
         form: &RequestForm,
-        settled: &SharedList<Settled>,
+        settled: &SharedList<SettledMessage>,
         rest: &[ViewMessage],
     ) {
         if !self.holds(form, settled) {
@@ -90,7 +90,7 @@ impl Forms {
     }
 
     /// Whether the texts of the settled messages are those of the messages that are settled now.
-    fn holds(&self, form: &RequestForm, settled: &SharedList<Settled>) -> bool {
+    fn holds(&self, form: &RequestForm, settled: &SharedList<SettledMessage>) -> bool {
         let Some(at) = self.settled.len().checked_sub(1) else { return true };
         let is_of_form = || {
             let first = self.settled.get(0).zip(settled.get(0));

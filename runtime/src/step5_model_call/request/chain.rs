@@ -5,7 +5,7 @@ use crate::{
     shared::SharedList,
     step5_model_call::{
         openai_shared::forms::Forms,
-        view::{Extent, Settled, ViewMessage},
+        view::{Extent, SettledMessage, ViewMessage},
     },
 };
 
@@ -37,7 +37,7 @@ impl PrefixChain {
     pub(in crate::step5_model_call) fn follow(
         &mut self,
         head: Digest,
-        settled: &SharedList<Settled>,
+        settled: &SharedList<SettledMessage>,
         rest: &[ViewMessage],
     ) -> Digest {
         let last_settled = self.n_settled_messages.checked_sub(1).and_then(|it| settled.get(it));

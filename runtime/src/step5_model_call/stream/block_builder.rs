@@ -48,7 +48,7 @@ pub(super) struct Finished {
 
 /// What an addition is, to those who watch.
 #[derive(Debug)]
-pub(super) enum Added<'a> {
+pub(super) enum AddedPiece<'a> {
     Nothing,
     Text(Cow<'a, str>),
     Reasoning(Cow<'a, str>),
@@ -92,49 +92,49 @@ impl BlockBuilder {
     }
 
     /// What a block has to show from its start on.
-    pub(super) fn initial(&self) -> Added<'_> {
+    pub(super) fn initial(&self) -> AddedPiece<'_> {
         match self {
-            Self::Text { text, .. } => Added::Text(Cow::Borrowed(text)),
-            Self::Thinking { thinking, .. } => Added::Reasoning(Cow::Borrowed(thinking)),
-            Self::Tool(_) | Self::Whole { .. } => Added::Nothing,
+            Self::Text { text, .. } => AddedPiece::Text(Cow::Borrowed(text)),
+            Self::Thinking { thinking, .. } => AddedPiece::Reasoning(Cow::Borrowed(thinking)),
+            Self::Tool(_) | Self::Whole { .. } => AddedPiece::Nothing,
         }
     }
 
     /// Takes an addition. Kinds of additions that this version does not know, or that do not
     /// belong to this kind of block, change nothing.
-    pub(super) fn add<'a>(&mut self, addition: Addition<'a>) -> Result<Added<'a>, Malformed> {
+    pub(super) fn add<'a>(&mut self, addition: Addition<'a>) -> Result<AddedPiece<'a>, Malformed> {
         match (self, addition) {
             (Self::Text { text, .. }, Addition::Text(added)) => {
                 let added = added.ok_or(Malformed("the text delta has no text"))?;
                 text.push_str(&added);
-                Ok(Added::Text(added))
+                Ok(AddedPiece::Text(added))
             }
             (Self::Text { citations, .. }, Addition::Citation(citation)) => {
                 let citation = citation.ok_or(Malformed("the delta has no citation"))?;
                 citations.push(single_line(citation.get()).into_owned());
-                Ok(Added::Nothing)
+                Ok(AddedPiece::Nothing)
             }
             (Self::Thinking { thinking, .. }, Addition::Thinking(added)) => {
                 let added = added.ok_or(Malformed("the delta has no thinking"))?;
                 thinking.push_str(&added);
-                Ok(Added::Reasoning(added))
+                Ok(AddedPiece::Reasoning(added))
             }
             (Self::Thinking { signature, .. }, Addition::Signature(added)) => {
                 let added = added.ok_or(Malformed("the delta has no signature"))?;
                 signature.get_or_insert_default().push_str(&added);
-                Ok(Added::Nothing)
+                Ok(AddedPiece::Nothing)
             }
             (Self::Tool(tool), Addition::Json(added)) => {
                 let added = added.ok_or(Malformed("the delta has no JSON"))?;
                 tool.joined.push_str(&added);
-                Ok(Added::ToolInput)
+                Ok(AddedPiece::ToolInput)
             }
             (Self::Whole { added, .. }, Addition::Content(more)) => {
                 let more = more.ok_or(Malformed("the delta has no content"))?;
                 added.get_or_insert_default().push_str(&more);
-                Ok(Added::Nothing)
+                Ok(AddedPiece::Nothing)
             }
-            _ => Ok(Added::Nothing),
+            _ => Ok(AddedPiece::Nothing),
         }
     }
 

@@ -12,7 +12,7 @@ use serde_json::value::RawValue;
 
 use super::{
     DeltaBatch, StreamDelta, StreamPhase,
-    block_builder::{Added, BlockBuilder, Finished, Malformed, ToolBuilder},
+    block_builder::{AddedPiece, BlockBuilder, Finished, Malformed, ToolBuilder},
     plain::{self, Plain},
     wire::{Addition, KindOnly, MessagesEvent, OddDelta, ReportedUsage, WireText, refusal_of},
 };
@@ -330,17 +330,17 @@ impl StreamMachine {
         }
     }
 
-    fn show(&mut self, index: u64, added: Added<'_>, out: &mut DeltaBatch<'_>) {
+    fn show(&mut self, index: u64, added: AddedPiece<'_>, out: &mut DeltaBatch<'_>) {
         match added {
-            Added::Text(text) => {
+            AddedPiece::Text(text) => {
                 self.partial_text.push_str(&text);
                 out.text(&text);
             }
-            Added::Reasoning(text) => out.reasoning(&text),
-            Added::ToolInput => {
+            AddedPiece::Reasoning(text) => out.reasoning(&text),
+            AddedPiece::ToolInput => {
                 self.previews_due.insert(index);
             }
-            Added::Nothing => {}
+            AddedPiece::Nothing => {}
         }
     }
 

@@ -86,7 +86,7 @@ fn server_tools_are_paired(messages: &[ViewMessage]) -> bool {
             Role::Assistant => true,
             Role::User | Role::System => only_results,
         };
-        // Behind an answer that holds a call without result, only its continuation may come.
+        // After an answer that holds a call without result, only its continuation may come.
         if !waiting.is_empty() && !in_order {
             return false;
         }

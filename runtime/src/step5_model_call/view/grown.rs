@@ -3,7 +3,7 @@
 //! A message that is added joins the newest ones at most: results go to the last answer, and text to
 //! what the user said after it. So whatever is in front of an answer whose results are all in front of
 //! the next one is settled, and the next view goes on from there. Where a message before that is another
-//! one or the answer behind it is, a call that had no result gets one, or all messages together are too
+//! one or the answer after it is, a call that had no result gets one, or all messages together are too
 //! large, the whole is compiled anew: the view is always what [`compile_for`](super::compile_for) makes.
 
 use std::sync::Arc;
@@ -40,21 +40,21 @@ pub struct CarriedView {
     calls: SharedSet<ToolUseId>,
     /// Those of the calls that have no result.
     unanswered: SharedSet<ToolUseId>,
-    settled: SharedList<Settled>,
+    settled: SharedList<SettledMessage>,
     looks: u64,
 }
 
 /// A view in two parts: what is settled, and what follows it.
 #[derive(Clone, Debug, Default)]
 pub struct GrownView {
-    pub(in crate::step5_model_call) settled: SharedList<Settled>,
+    pub(in crate::step5_model_call) settled: SharedList<SettledMessage>,
     /// What follows. Its notes are those that are new.
     pub rest: View,
 }
 
 /// A settled message, and how much there is up to and with it.
 #[derive(Clone, Debug)]
-pub(in crate::step5_model_call) struct Settled {
+pub(in crate::step5_model_call) struct SettledMessage {
     pub(in crate::step5_model_call) message: Arc<ViewMessage>,
     pub(in crate::step5_model_call) up_to: Extent,
 }
@@ -133,7 +133,7 @@ impl CarriedView {
         new[..n_sources].iter().for_each(|it| self.sources.push(Arc::clone(it)));
         for message in rest.messages.drain(..n_settled) {
             let up_to = self.extent().with(&message);
-            self.settled.push(Settled { message: Arc::new(message), up_to });
+            self.settled.push(SettledMessage { message: Arc::new(message), up_to });
         }
         Some(GrownView { settled: self.settled.clone(), rest })
     }

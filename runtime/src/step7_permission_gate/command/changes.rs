@@ -1,28 +1,28 @@
 //! What a part does to files, as a value. [`files`](super::files) finds it.
 
-use super::named::Named;
+use super::named::NamedFile;
 use crate::step7_permission_gate::rule::wildcard;
 
 /// What a part does to files.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Changes {
     /// Files that it reads.
-    pub(crate) reads: Vec<Named>,
+    pub(crate) reads: Vec<NamedFile>,
     /// Files and directories of which it reads all that is in them.
-    pub(crate) trees: Vec<Named>,
+    pub(crate) trees: Vec<NamedFile>,
     /// More of them, if some operand is none.
-    pub(crate) doubtful_trees: Vec<Named>,
+    pub(crate) doubtful_trees: Vec<NamedFile>,
     /// Files that operands name which it changes.
-    pub(crate) changes: Vec<Named>,
+    pub(crate) changes: Vec<NamedFile>,
     /// Targets of redirections and operands of `tee`.
-    pub(crate) writes: Vec<Named>,
+    pub(crate) writes: Vec<NamedFile>,
     /// Files and directories that it removes or moves away; `dir/*` for the files in it that have no
     /// dot in front, `dir/**` for the directories, too.
-    pub(crate) removes: Vec<Named>,
+    pub(crate) removes: Vec<NamedFile>,
     /// Directories below which it changes or removes files that it does not name.
     pub(crate) below: Vec<ChangedBelow>,
     /// Files and directories that it gives another name, or that it shows elsewhere.
-    pub(crate) links: Vec<Named>,
+    pub(crate) links: Vec<NamedFile>,
     /// Some of those are links: what climbs from there climbs from where they lead.
     pub(crate) makes_links: bool,
     /// It puts whole directories out of the workspace, or to a place that is not known.
@@ -32,14 +32,14 @@ pub(crate) struct Changes {
     /// The same, and it changes or removes what is there, or hands it on to what may.
     pub(crate) alters_through_links: bool,
     /// Protected paths that it names, of a program whose use of them is not known.
-    pub(crate) suspected: Vec<Named>,
+    pub(crate) suspected: Vec<NamedFile>,
     /// It removes something that needs a question first.
     pub(crate) is_critical: bool,
 }
 
 impl Changes {
     /// Everything that is not as it was afterwards.
-    pub(crate) fn altered(&self) -> impl Iterator<Item = &Named> {
+    pub(crate) fn altered(&self) -> impl Iterator<Item = &NamedFile> {
         self.changes.iter().chain(&self.writes).chain(&self.removes)
     }
 }
@@ -47,7 +47,7 @@ impl Changes {
 /// A directory in which files are changed or removed, on any level below it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ChangedBelow {
-    pub(crate) directory: Named,
+    pub(crate) directory: NamedFile,
     /// The pattern of names that are chosen, with `*` alone; `None`: any may be.
     pub(super) chosen: Option<String>,
     /// Files are put there and none is taken away, so that only rules about edits are about it.
@@ -55,11 +55,11 @@ pub(crate) struct ChangedBelow {
 }
 
 impl ChangedBelow {
-    pub(super) fn all_in(directory: Named) -> Self {
+    pub(super) fn all_in(directory: NamedFile) -> Self {
         Self { directory, chosen: None, only_brings: false }
     }
 
-    pub(super) fn brought_to(directory: Named) -> Self {
+    pub(super) fn brought_to(directory: NamedFile) -> Self {
         Self { directory, chosen: None, only_brings: true }
     }
 

@@ -19,7 +19,7 @@ use super::{
     edits::is_device,
     escapes::{self, escapes},
     files::changes,
-    named::{Named, named, shortened},
+    named::{NamedFile, named, shortened},
     options::{has_letter, is_long},
     programs::{PRINTERS, READERS, SHELLS},
 };
@@ -82,7 +82,7 @@ fn of_part(part: &CommandPart, found: &Changes, around: &CommandContext) -> Comm
     writes.max().unwrap_or(ReadOnly).max(sets).max(runs)
 }
 
-fn of_write(file: &Named, part: &CommandPart, around: &CommandContext) -> CommandClass {
+fn of_write(file: &NamedFile, part: &CommandPart, around: &CommandContext) -> CommandClass {
     if is_device(file) {
         return ReadOnly;
     }

@@ -3,7 +3,7 @@
 use super::{
     CommandContext, CommandPart, escapes,
     files::changes,
-    named::Named,
+    named::NamedFile,
     options::{Table, is_long},
     read_only::has_harmless_assignments,
     writers::edits_in_place,
@@ -117,7 +117,7 @@ pub(in super::super) fn is_accepted(part: &CommandPart, around: &CommandContext)
 }
 
 /// Whether a file is known, in the workspace and not protected.
-fn is_editable(file: &Named, part: &CommandPart, around: &CommandContext) -> bool {
+fn is_editable(file: &NamedFile, part: &CommandPart, around: &CommandContext) -> bool {
     file.is_inside(&part.dirs, around) && !file.paths.iter().any(|it| is_protected(it))
 }
 
@@ -142,7 +142,7 @@ fn is_known_option(table: &Table, word: &Word) -> bool {
 
 /// Whether a write is apart from the command and is accepted: of a device that keeps nothing, or
 /// of a file of the workspace in this mode.
-pub(in super::super) fn is_device(file: &Named) -> bool {
+pub(in super::super) fn is_device(file: &NamedFile) -> bool {
     file.paths.iter().all(|it| matches!(&**it, "/dev/null" | "/dev/stdout" | "/dev/stderr"))
         && !file.paths.is_empty()
 }

@@ -5,7 +5,7 @@ use super::{
     changes::Changes,
     dirs::PathTarget,
     links_below, lists,
-    named::{Named, has_pattern, listed, named, shortened},
+    named::{NamedFile, has_pattern, listed, named, shortened},
     options::{included, is_long, operands},
     part::base,
     piped::Piped,
@@ -50,7 +50,7 @@ pub(crate) fn changes(part: &CommandPart, around: &CommandContext) -> Changes {
             if lists::names_files(name, args) {
                 found
                     .reads
-                    .push(Named { target: PathTarget::Open(String::new()), paths: Vec::new() });
+                    .push(NamedFile { target: PathTarget::Open(String::new()), paths: Vec::new() });
             }
             if start == program {
                 suspects::suspected(name, args, part, around, &mut found);
@@ -88,11 +88,11 @@ fn fed(start: usize, part: &CommandPart, around: &CommandContext, found: &mut Ch
         found.suspected.extend(protected);
     }
     if let Some(piped) = piped.filter(|it| reads && it.lists_files()) {
-        let files: Vec<Named> = listed(piped, part, around).collect();
+        let files: Vec<NamedFile> = listed(piped, part, around).collect();
         found.trees.extend(files.iter().cloned());
         found.reads.extend(files);
     } else if reads {
-        found.reads.push(Named { target: PathTarget::Open(String::new()), paths: Vec::new() });
+        found.reads.push(NamedFile { target: PathTarget::Open(String::new()), paths: Vec::new() });
     }
 }
 
@@ -110,7 +110,7 @@ fn operands_of(
     } else if READERS.contains(name) || MORE_READERS.contains(name) {
         let n_skipped = usize::from(has_pattern(name, args));
         let words: Vec<Word> = included(args).cloned().collect();
-        let files: Vec<Named> = if name == "find" && !runs_any(args) {
+        let files: Vec<NamedFile> = if name == "find" && !runs_any(args) {
             searches::opened_by_find(args).map(at).collect()
         } else {
             operands(&words).skip(n_skipped).map(at).collect()
@@ -162,7 +162,7 @@ fn operands_of(
 }
 
 /// Files that a program of `awk` opens itself: those of its texts, and others that it works out.
-fn of_awk(args: &[Word], at: impl Fn(&Word) -> Named, found: &mut Changes) {
+fn of_awk(args: &[Word], at: impl Fn(&Word) -> NamedFile, found: &mut Changes) {
     let opens = |it: &&Word| ["getline", "ARGV", "@"].iter().any(|word| it.text.contains(word));
     // Files of programs and libraries.
     for (i, arg) in args.iter().enumerate().take_while(|it| it.1.text != "--") {
@@ -179,7 +179,7 @@ fn of_awk(args: &[Word], at: impl Fn(&Word) -> Named, found: &mut Changes) {
     for arg in args.iter().filter(opens) {
         let texts = arg.text.split('"').skip(1).filter(|it| !it.is_empty());
         found.reads.extend(texts.map(|it| at(&Word::plain(it))));
-        found.reads.push(Named { target: PathTarget::Open(String::new()), paths: Vec::new() });
+        found.reads.push(NamedFile { target: PathTarget::Open(String::new()), paths: Vec::new() });
     }
 }
 

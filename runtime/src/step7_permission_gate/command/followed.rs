@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use self::pattern::{first_pattern, name_pattern};
 use super::{
     dirs::ProcessWalk,
-    moved::{MoveIndex, Moved},
+    moved::{MoveIndex, MovedPaths},
 };
 use crate::step7_permission_gate::{
     path_resolution::{PathEntry, by_text, follow_noting},
@@ -102,7 +102,7 @@ struct PathCache {
     homes: Arc<[String]>,
     /// Paths that lead through what a process has open, or where it is.
     of_process: BTreeSet<String>,
-    moved: Moved,
+    moved: MovedPaths,
     n_moves: usize,
     n_left: usize,
     is_cut: bool,

@@ -7,7 +7,7 @@ use super::{
     changes::Changes,
     dirs::{Dirs, PathTarget, target},
     escapes::{GitCall, call},
-    named::{Named, has_pattern, place_in, shortened},
+    named::{NamedFile, has_pattern, place_in, shortened},
     names::Names,
     options::{has_letter, is_long},
 };
@@ -91,7 +91,7 @@ pub(super) fn reads(
     };
     if call.args.iter().any(is_fed) {
         // Its input, or a file, names the objects.
-        found.reads.push(Named { target: PathTarget::Open(String::new()), paths: Vec::new() });
+        found.reads.push(NamedFile { target: PathTarget::Open(String::new()), paths: Vec::new() });
     }
     let is_grep = call.command == "grep";
     let mut n_skipped = usize::from(is_grep && has_pattern("grep", call.args));
@@ -161,7 +161,7 @@ pub(super) fn directories(call: &GitCall<'_>, part: &CommandPart, around: &Comma
 }
 
 /// Where an operand leads: as it is, and as the path of a revision or a pathspec.
-fn places(word: &Word, dirs: &Dirs, part: &CommandPart, around: &CommandContext) -> Vec<Named> {
+fn places(word: &Word, dirs: &Dirs, part: &CommandPart, around: &CommandContext) -> Vec<NamedFile> {
     let of = |word: &Word| match target(word, &around.home, part.is_lost) {
         // Git itself expands what is quoted.
         PathTarget::Known(text) if text.contains(['*', '?', '[']) => PathTarget::Glob(text),

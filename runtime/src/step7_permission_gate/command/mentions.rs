@@ -13,7 +13,7 @@ use super::{
     file_url::file_url,
     git_files,
     interpreters::is_interpreter,
-    named::{Named, has_pattern, place_in, shortened},
+    named::{NamedFile, has_pattern, place_in, shortened},
     names::Names,
     options::included,
     outputs::{self, values},
@@ -27,7 +27,7 @@ use crate::step7_permission_gate::shell::{braces, tree::Redirect, word::Word};
 /// A file that a word names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Mention {
-    pub(crate) named: Named,
+    pub(crate) named: NamedFile,
     /// The program may read it.
     pub(crate) may_read: bool,
     /// The program may change it.

@@ -24,7 +24,7 @@ const MAX_STEPS: usize = 4;
 
 /// What may lie at a path besides what lies there before the command runs.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Moved {
+pub(super) struct MovedPaths {
     /// The old paths, by the new one.
     sources: BTreeMap<String, Vec<String>>,
     n_choices: usize,
@@ -33,7 +33,7 @@ pub(super) struct Moved {
 /// Which of the things that may lie at a path is looked at; `None` for what lies there before.
 pub(super) type MoveIndex = Option<usize>;
 
-impl Moved {
+impl MovedPaths {
     pub(super) fn is_empty(&self) -> bool {
         self.sources.is_empty()
     }

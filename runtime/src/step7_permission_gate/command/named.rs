@@ -15,14 +15,14 @@ use crate::step7_permission_gate::{
 
 /// One file that a part names.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Named {
+pub(crate) struct NamedFile {
     /// What the word represents.
     pub(crate) target: PathTarget,
     /// Where it may be, by text; as written where the directory is not known.
     pub(crate) paths: Vec<String>,
 }
 
-impl Named {
+impl NamedFile {
     /// Whether it is known, and lies in the workspace wherever the shell is.
     pub(crate) fn is_inside(&self, dirs: &Dirs, around: &CommandContext) -> bool {
         let is_known = matches!(self.target, PathTarget::Known(_));
@@ -32,23 +32,23 @@ impl Named {
 }
 
 /// Where a word leads from every directory.
-pub(super) fn named(word: &Word, part: &CommandPart, around: &CommandContext) -> Named {
+pub(super) fn named(word: &Word, part: &CommandPart, around: &CommandContext) -> NamedFile {
     place_in(target(word, &around.home, part.is_lost), &part.dirs, around)
 }
 
 /// Where something leads from these directories.
-pub(super) fn place_in(target: PathTarget, dirs: &Dirs, around: &CommandContext) -> Named {
+pub(super) fn place_in(target: PathTarget, dirs: &Dirs, around: &CommandContext) -> NamedFile {
     let text = target.text();
     let written = match (through_process(text, dirs), dirs.all()) {
         (Some(paths), _) if paths.is_empty() => {
-            return Named { target: PathTarget::Open(text.to_owned()), paths };
+            return NamedFile { target: PathTarget::Open(text.to_owned()), paths };
         }
         (Some(paths), _) => paths,
         (None, _) if text.starts_with('/') => vec![text.to_owned()],
         (None, Some(all)) => all.map(|it| format!("{it}/{text}")).collect(),
         (None, None) => {
             let paths = vec![by_text(text).trim_start_matches('/').to_owned()];
-            return Named { target, paths };
+            return NamedFile { target, paths };
         }
     };
     let mut paths: Vec<String> = Vec::with_capacity(written.len());
@@ -69,7 +69,7 @@ pub(super) fn place_in(target: PathTarget, dirs: &Dirs, around: &CommandContext)
     }
     // Where its process will be is not known.
     let target = if is_lost { PathTarget::Open(target.text().to_owned()) } else { target };
-    Named { target, paths }
+    NamedFile { target, paths }
 }
 
 /// The places of which the names come that a program in front of this part lists.
@@ -77,7 +77,7 @@ pub(super) fn listed(
     piped: &Piped,
     part: &CommandPart,
     around: &CommandContext,
-) -> impl Iterator<Item = Named> {
+) -> impl Iterator<Item = NamedFile> {
     // Patterns of names in quotes are those of `find`.
     let of = |word: &Word| match target(word, &around.home, part.is_lost) {
         PathTarget::Known(text) if text.contains(['*', '?', '[']) => PathTarget::Glob(text),

@@ -11,7 +11,7 @@ use super::{
     escapes,
     file_url::file_url,
     git_files,
-    named::{Named, named, place_in, shortened},
+    named::{NamedFile, named, place_in, shortened},
     names::Names,
     options::{has_letter, is_long, operands, value_of},
 };
@@ -58,7 +58,7 @@ pub(super) fn outputs(
 }
 
 /// Adds a file if it is protected.
-fn add(file: Named, found: &mut Changes) {
+fn add(file: NamedFile, found: &mut Changes) {
     let is_open = !matches!(file.target, PathTarget::Known(_));
     let is_one = |path: &String| {
         is_protected(path) || is_open && has_dotted_glob(path) && may_be_protected(path)
@@ -116,7 +116,7 @@ pub(super) fn words(name: &str, args: &[Word]) -> Vec<Word> {
 pub(super) fn of_download(
     name: &str,
     args: &[Word],
-    at: impl Fn(&Word) -> Named,
+    at: impl Fn(&Word) -> NamedFile,
     found: &mut Changes,
 ) {
     let letter = if name == "curl" { "-o" } else { "-O" };
@@ -125,7 +125,9 @@ pub(super) fn of_download(
         let url = file_url(&arg.text).map(|it| at(&shortened(arg, &it)));
         found.reads.extend(url.filter(|it| matches!(it.target, PathTarget::Open(_))));
         if arg.spans.first().is_some_and(|it| it.start == 0 && it.piece != PieceKind::Quoted) {
-            found.reads.push(Named { target: PathTarget::Open(String::new()), paths: Vec::new() });
+            found
+                .reads
+                .push(NamedFile { target: PathTarget::Open(String::new()), paths: Vec::new() });
         }
         if arg.text == letter || arg.text == long {
             found.changes.extend(args.get(i + 1).map(&at));

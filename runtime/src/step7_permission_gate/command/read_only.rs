@@ -4,7 +4,7 @@ use super::{
     CommandContext, CommandPart,
     dirs::{PathTarget, target},
     escapes::{self, call},
-    named::{Named, named},
+    named::{NamedFile, named},
     options::{has_letter, operands},
     programs::{HARMLESS, PRINTERS, READERS},
     walk::destination,
@@ -97,7 +97,7 @@ fn is_inside(word: &Word, opens: bool, part: &CommandPart, around: &CommandConte
     if !opens && !leads_away(text) {
         return true;
     }
-    let Named { target, paths } = named(word, part, around);
+    let NamedFile { target, paths } = named(word, part, around);
     match target {
         PathTarget::Open(_) if opens || word.has_tilde() => false,
         PathTarget::Open(text) => !leads_away(&text),

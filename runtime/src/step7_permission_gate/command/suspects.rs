@@ -2,7 +2,7 @@
 //! `wget -P`, `python -c`.
 //!
 //! The other way round than for what only reads: there are more programs that write what they are
-//! told by an argument than a list can hold. A path that is read after all costs a question and nothing more.
+//! recognised by an argument than a list can hold. A path that is read after all costs a question and nothing more.
 
 use super::{
     CommandContext, CommandPart,

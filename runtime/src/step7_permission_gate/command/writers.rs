@@ -5,7 +5,7 @@ use super::{
     changes::Changes,
     dirs::PathTarget,
     escapes::sed_files,
-    named::{Named, has_pattern, named, place_in, shortened},
+    named::{NamedFile, has_pattern, named, place_in, shortened},
     options::{has_letter, is_long, operands},
     part::base,
 };
@@ -32,7 +32,9 @@ pub(super) fn writer(
     let mut into = into(args);
     if into.len() > MAX_INTO {
         into.clear();
-        found.changes.push(Named { target: PathTarget::Open(String::new()), paths: Vec::new() });
+        found
+            .changes
+            .push(NamedFile { target: PathTarget::Open(String::new()), paths: Vec::new() });
     }
     match name {
         "cp" | "mv" | "install" | "ln" => {
@@ -156,7 +158,7 @@ pub(super) fn edits_in_place(option: &str) -> bool {
 /// makes of a word.
 pub(super) fn is_critical(
     word: &Word,
-    named: &Named,
+    named: &NamedFile,
     part: &CommandPart,
     around: &CommandContext,
 ) -> bool {

@@ -250,7 +250,7 @@ impl<'a> ShellReader<'a> {
 
     fn pipeline(&mut self) -> Pipeline {
         let mut found = Pipeline::default();
-        // `time` is left to the simple command behind it, which it wraps.
+        // `time` is left to the simple command after it, which it wraps.
         let mut timed = Vec::new();
         loop {
             self.skip_blanks();

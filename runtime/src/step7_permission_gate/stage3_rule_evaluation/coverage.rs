@@ -6,7 +6,7 @@ use crate::{
     permission::PermissionMode,
     step7_permission_gate::{
         GateSetup, RuleRef,
-        command::{Changes, CommandPart, Named, PathTarget, ShellCommand, edits, reads_only},
+        command::{Changes, CommandPart, NamedFile, PathTarget, ShellCommand, edits, reads_only},
         path_rule::escape,
     },
 };
@@ -58,7 +58,7 @@ impl From<Option<RuleRef>> for Covering {
 /// What no rule covers.
 pub(super) enum Uncovered<'a> {
     Part(&'a CommandPart),
-    Write(&'a Named),
+    Write(&'a NamedFile),
 }
 
 impl<'a> Coverage<'a> {
@@ -136,7 +136,7 @@ impl<'a> Coverage<'a> {
     }
 
     /// The files that it writes and nothing accepts.
-    fn refused(&self) -> impl Iterator<Item = (&'a CommandPart, &'a Named)> {
+    fn refused(&self) -> impl Iterator<Item = (&'a CommandPart, &'a NamedFile)> {
         let writes =
             self.visible().flat_map(|(_, part, it)| it.writes.iter().map(move |it| (part, it)));
         writes.filter(|(part, it)| self.of_write(it, part).is_none())
@@ -147,7 +147,7 @@ impl<'a> Coverage<'a> {
     }
 
     /// What accepts a file that is written.
-    fn of_write(&self, file: &Named, part: &CommandPart) -> Covering {
+    fn of_write(&self, file: &NamedFile, part: &CommandPart) -> Covering {
         let (book, mode) = (self.setup.book(), self.setup.mode());
         if edits::is_device(file) {
             return Covering::Free;
@@ -198,7 +198,7 @@ fn covering(tool: &str, part: &CommandPart, command: &ShellCommand, setup: &Gate
 }
 
 /// Whether a rule may accept a file: it is known where it is, and is not a peer.
-fn is_acceptable(file: &Named, part: &CommandPart) -> bool {
+fn is_acceptable(file: &NamedFile, part: &CommandPart) -> bool {
     let is_known = matches!(file.target, PathTarget::Known(_));
     let is_placed = file.target.text().starts_with('/') || !part.dirs.is_unknown();
     let is_net = |it: &String| it.starts_with("/dev/tcp/") || it.starts_with("/dev/udp/");

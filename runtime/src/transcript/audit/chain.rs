@@ -115,7 +115,7 @@ pub(super) fn check<'a>(
             continue;
         };
         let Some(seal) = read.seal else {
-            // Behind a line of ours a copy could represent a message that never was.
+            // After a line of ours a copy could represent a message that never was.
             let may_be_copy = chain.head == Head::default() && verified.foreign.is_empty();
             let is_copy = may_be_copy
                 && forked::take(line.text(), &read.entry, &mut before).map_err(wrong)?;

@@ -64,7 +64,7 @@ impl<'a> TurnLines<'a> {
                     _ => lines.push(line),
                 },
             }
-            // Behind the ninth step only the end from outside still belongs to the turn.
+            // After the ninth step only the end from outside still belongs to the turn.
             if done.is_none() {
                 end = place + 1;
             }

@@ -39,8 +39,8 @@ fn wanted(call: &str) -> WorktreeRequest {
     WorktreeRequest { call: call.into(), base: WorktreeBase::Fresh, hidden: Arc::default() }
 }
 
-fn held(world: &World, call: &str) -> Result<Held, WorktreeError> {
-    block_on(Held::new(&world.context, wanted(call)))
+fn held(world: &World, call: &str) -> Result<HeldWorktree, WorktreeError> {
+    block_on(HeldWorktree::new(&world.context, wanted(call)))
 }
 
 /// Worktrees in addition to the first one, and branches in addition to the first one.
@@ -102,7 +102,7 @@ fn whatever_was_changed_stays() {
 fn each_call_has_its_own_also_under_one_name() {
     let world = repository();
     let all = [held(&world, "a").unwrap(), held(&world, "a").unwrap(), held(&world, "b").unwrap()];
-    let paths: std::collections::BTreeSet<_> = all.iter().map(Held::workspace).collect();
+    let paths: std::collections::BTreeSet<_> = all.iter().map(HeldWorktree::workspace).collect();
     assert_eq!((paths.len(), left(&world)), (3, (3, 3)));
 }
 
@@ -212,7 +212,7 @@ fn default_branch_of_the_remote_comes_before_the_present_commit_unless_that_is_a
     let file = format!("{}/below/file", held.workspace());
     assert_eq!(fs::read_to_string(file).unwrap(), "text");
     let wanted = WorktreeRequest { base: WorktreeBase::Head, ..wanted("b") };
-    let held = block_on(Held::new(&world.context, wanted)).unwrap();
+    let held = block_on(HeldWorktree::new(&world.context, wanted)).unwrap();
     let file = format!("{}/below/file", held.workspace());
     assert_eq!(fs::read_to_string(file).unwrap(), "later");
 }

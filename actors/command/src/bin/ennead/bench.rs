@@ -72,7 +72,7 @@ fn table(figures: &Figures) -> String {
          and steps. Sessions read no settings and no instruction files. Lines are written and,\n\
          except where interrupts are measured, not forced to disk. Turns run on one scheduler\n\
          thread; at once, the time of all is divided by the turns of all. Step 9 ends where the\n\
-         next turn begins, and behind an answer when a listener hears that the turn is finished.\n\
+         next turn begins, and after an answer when a listener hears that the turn is finished.\n\
          The 10 ms are for serving; a run has ended when all that it started is gone and its\n\
          end is on the disk.\n",
     );
@@ -147,7 +147,7 @@ fn memory(figures: &Figures) -> String {
     let title = format!("memory, KiB for each of {} sessions", it.n_sessions);
     let mut text = format!("{title}\n");
     for (what, bytes) in
-        [("open and idle", it.bytes_open()), ("idle behind one turn", it.bytes_answered())]
+        [("open and idle", it.bytes_open()), ("idle after one turn", it.bytes_answered())]
     {
         line(&mut text, format_args!("{what:<42}{:>12}", tenths(bytes * 10 / 1024)));
     }

@@ -76,7 +76,7 @@ impl Face {
         self.output.write(of_command(self.translator.frame(), &notes));
         self.has_failed = false;
         if self.queue.is_empty() {
-            self.tell_state("idle");
+            self.send_state("idle");
         }
     }
 }

@@ -29,7 +29,7 @@ impl Face {
         let mut prompt = self.queue.pop_front()?;
         let (clears, compacts) = (is_clear(&prompt), compacts(&prompt));
         self.call_command(&mut prompt);
-        self.tell_state("running");
+        self.send_state("running");
         let servers = self.servers();
         let init = self.facts.init(self.translator.frame(), &servers, &self.skills);
         self.output.write(init);
@@ -98,8 +98,8 @@ impl Face {
             _ => {}
         }
         match question(&event) {
-            Some(true) => self.tell_state("requires_action"),
-            Some(false) => self.tell_state("running"),
+            Some(true) => self.send_state("requires_action"),
+            Some(false) => self.send_state("running"),
             None => {}
         }
         if let Some(running) = &mut self.running {
@@ -148,11 +148,11 @@ impl Face {
         self.translator.end_of_run();
         self.shown_calls.clear();
         if self.queue.is_empty() {
-            self.tell_state("idle");
+            self.send_state("idle");
         }
     }
 
-    pub(super) fn tell_state(&mut self, state: &str) {
+    pub(super) fn send_state(&mut self, state: &str) {
         let Some(is_for_sdk) = self.face.tells_state else { return };
         let mut fields = json!({"state": state});
         if is_for_sdk {

@@ -12,9 +12,9 @@ use ennead_runtime::{
 };
 
 use super::{Again, TranscriptFile, WINDOW};
-use crate::storage::{
-    checkpoint::{self, Checkpoint},
-    transcript_store::StoreError,
+use crate::{
+    ports::transcript_store::StoreError,
+    storage::checkpoint::{self, Checkpoint},
 };
 
 impl TranscriptFile {

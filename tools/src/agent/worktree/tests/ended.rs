@@ -20,7 +20,7 @@ fn endless() -> (World, PathBuf) {
 /// Waits until the checkout has begun, and then ends it. Returns when nothing works for the call
 /// any more, and the text of the call's result.
 fn ended_by(
-    end: impl FnOnce(&Switch, &mut Option<tokio::task::JoinHandle<Result<Held, WorktreeError>>>),
+    end: impl FnOnce(&Switch, &mut Option<tokio::task::JoinHandle<Result<HeldWorktree, WorktreeError>>>),
 ) -> (World, Option<WorktreeError>) {
     let (mut world, fifo) = endless();
     let switch = Arc::new(Switch::default());
@@ -30,7 +30,7 @@ fn ended_by(
         let context = ToolContext { hold: WorkGuard::new(kept), ..world.context.clone() };
         let mut begun = pipe::OpenOptions::new().read_write(true).open_receiver(&fifo).unwrap();
         #[expect(clippy::disallowed_methods, reason = "stands for the executor of the call")]
-        let waiting = tokio::spawn(async move { Held::new(&context, wanted("a")).await });
+        let waiting = tokio::spawn(async move { HeldWorktree::new(&context, wanted("a")).await });
         let mut waiting = Some(waiting);
         begun.read_exact(&mut [0; 6]).await.unwrap();
         end(&switch, &mut waiting);

@@ -134,9 +134,9 @@ fn worktree_that_could_not_be_removed_is_removed_when_the_next_one_is_made() {
     for is_over in [true, false] {
         let world = repository();
         let context = all_but(&world, ["worktree", "remove", "--force"]);
-        let held = block_on(Held::new(&context, wanted("a"))).unwrap();
+        let held = block_on(HeldWorktree::new(&context, wanted("a"))).unwrap();
         block_on(held.end(is_over)).unwrap();
-        let second = block_on(Held::new(&context, wanted("b"))).unwrap();
+        let second = block_on(HeldWorktree::new(&context, wanted("b"))).unwrap();
         assert_eq!(left(&world), (2, 2));
         drop(second);
         assert_eq!(left_by_the_next(&world), (0, 0));

@@ -15,7 +15,7 @@ fn including(list: &str) -> World {
 }
 
 fn brought(world: &World, wanted: WorktreeRequest) -> Vec<&'static str> {
-    let held = block_on(Held::new(&world.context, wanted)).unwrap();
+    let held = block_on(HeldWorktree::new(&world.context, wanted)).unwrap();
     let workspace = PathBuf::from(held.workspace());
     let names = [".env", "below/.env", "built/deep/out", "other.log", "new.txt"];
     let brought = names

@@ -16,7 +16,7 @@ use ennead_runtime::time::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::StoreError;
-use crate::storage::archive::files;
+use crate::groundwork::files;
 
 /// Bytes of a holder's text at most; a longer text was not written by ennead.
 const MAX_TEXT: u64 = 64 * 1024;

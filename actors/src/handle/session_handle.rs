@@ -18,7 +18,6 @@ use ennead_runtime::{
 use ractor::ActorRef;
 use tokio::sync::oneshot;
 
-use super::{Prompt, SessionMsg, Status};
 use crate::{
     groundwork::{
         directory::{ActorKind, Directory},
@@ -28,10 +27,9 @@ use crate::{
         channel::Channel,
         events::{EventHub, Events, Wants},
     },
-    services::{
-        approval::pending::Approvals,
-        mcp_server::{McpServerStatus, SessionServers},
-    },
+    services::mcp_server::{McpServerStatus, SessionServers},
+    session::{Prompt, SessionMsg, Status},
+    turn::approval::pending::Approvals,
 };
 
 /// A session. Clones are the same session. It lives until it is closed or its `Ennead` ends;

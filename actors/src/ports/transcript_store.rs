@@ -6,7 +6,9 @@
 
 pub(crate) mod file_ops;
 mod files;
+pub(crate) mod guard;
 mod in_place;
+pub(crate) mod layout;
 mod lock;
 
 use std::{

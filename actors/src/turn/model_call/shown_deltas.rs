@@ -14,19 +14,26 @@ use serde_json::Value;
 /// The members of a delta of which texts are made, over all its kinds.
 const PIECES: [&str; 3] = ["text", "thinking", "partial_json"];
 
+/// Bytes of what nobody heard that are kept at least: no secret is longer (`MAX_SPAN` in
+/// `redaction/scan.rs` of `runtime`), so what comes next can only be the rest of one that began in them.
+const MAX_SECRET: usize = 64 * 1024;
+
 /// The deltas of one answer.
 #[derive(Debug)]
-pub(super) struct Shown {
+pub(super) struct ShownDeltas {
     redactor: Redactor,
     text: RedactionStream,
     reasoning: RedactionStream,
     /// The blocks of the events, by index: their text so far, and the last event that added to it.
     blocks: BTreeMap<u64, (RedactionStream, Value)>,
-    /// What came while nobody listened. One who comes later is shown no part of a secret that began in it.
+    /// The end of what came while nobody listened: at most twice `MAX_SECRET` and one delta. One who comes
+    /// later is shown no part of a secret that began in it.
     held: Vec<StreamDelta>,
+    /// Bytes in `held`.
+    n_held: usize,
 }
 
-impl Shown {
+impl ShownDeltas {
     pub(super) fn new(redactor: &Redactor) -> Self {
         let (text, reasoning) = (redactor.stream(), redactor.stream());
         Self {
@@ -35,12 +42,14 @@ impl Shown {
             reasoning,
             blocks: BTreeMap::new(),
             held: Vec::new(),
+            n_held: 0,
         }
     }
 
     /// Keeps what is shown to nobody.
     pub(super) fn hold(&mut self, deltas: &mut Vec<StreamDelta>) {
         for delta in deltas.drain(..) {
+            self.n_held += n_bytes(&delta);
             match (self.held.last_mut(), delta) {
                 (Some(StreamDelta::Text(held)), StreamDelta::Text(text))
                 | (Some(StreamDelta::Reasoning(held)), StreamDelta::Reasoning(text)) => {
@@ -49,11 +58,33 @@ impl Shown {
                 (_, delta) => self.held.push(delta),
             }
         }
+        if 2 * MAX_SECRET < self.n_held {
+            self.drop_early();
+        }
+    }
+
+    /// Drops of what is held all that lies before the last `MAX_SECRET` bytes.
+    fn drop_early(&mut self) {
+        let mut excess = self.n_held - MAX_SECRET;
+        self.held.retain_mut(|delta| {
+            let n = n_bytes(delta);
+            if 0 < excess && n <= excess {
+                excess -= n;
+                return false;
+            }
+            if let StreamDelta::Text(text) | StreamDelta::Reasoning(text) = delta {
+                text.drain(..text.floor_char_boundary(excess));
+            }
+            excess = 0;
+            true
+        });
+        self.n_held = self.held.iter().map(n_bytes).sum();
     }
 
     /// What can be shown of these deltas and those before.
     pub(super) fn take(&mut self, deltas: &mut Vec<StreamDelta>) -> Vec<StreamDelta> {
         let mut held = std::mem::take(&mut self.held);
+        self.n_held = 0;
         if !held.is_empty() {
             let _shown_to_nobody = self.pass(&mut held);
         }
@@ -151,6 +182,16 @@ impl Shown {
     }
 }
 
+/// Bytes of text in a delta.
+fn n_bytes(delta: &StreamDelta) -> usize {
+    match delta {
+        StreamDelta::Text(text) | StreamDelta::Reasoning(text) => text.len(),
+        StreamDelta::ToolInput { preview, .. } => preview.len(),
+        StreamDelta::Event(json) => json.len(),
+        StreamDelta::Usage(_) => 0,
+    }
+}
+
 /// The text of a delta's event.
 fn piece_of(event: &Value) -> Option<&Value> {
     let delta = event.get("delta")?;
@@ -181,12 +222,12 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::groundwork::redaction::Redaction;
+    use crate::storage::redaction::Redaction;
 
     const TOKEN: &str = "ghp_abcdefghijklmnopqrstuvwxyz0123456789";
 
-    fn shown() -> Shown {
-        Shown::new(Redaction::default().redactor())
+    fn shown() -> ShownDeltas {
+        ShownDeltas::new(Redaction::default().redactor())
     }
 
     // REQ: SES-8
@@ -217,6 +258,22 @@ mod tests {
         shown.hold(&mut of(&TOKEN[1..20]));
         let seen = shown.take(&mut of(&format!("{} !", &TOKEN[20..])));
         assert_eq!(seen, [StreamDelta::Text("[secret:github-token:1] !".into())]);
+    }
+
+    // REQ: SES-8
+    #[test]
+    fn of_what_nobody_hears_only_the_end_is_kept_and_it_still_hides_a_secret() {
+        let (mut shown, long) = (shown(), "é".repeat(MAX_SECRET / 3));
+        let of = |text: &str| vec![StreamDelta::Text(text.into())];
+        for _ in 0..50 {
+            shown.hold(&mut of(&long));
+            shown.hold(&mut vec![StreamDelta::Event(format!("\"{long}\""))]);
+            assert!(shown.n_held <= 2 * MAX_SECRET, "{} bytes are held", shown.n_held);
+        }
+        shown.hold(&mut of(&format!("a {}", &TOKEN[..20])));
+        let seen = shown.take(&mut of(&format!("{} !", &TOKEN[20..])));
+        assert_eq!(seen, [StreamDelta::Text("[secret:github-token:1] !".into())]);
+        assert_eq!(shown.n_held, 0);
     }
 
     // REQ: SES-8

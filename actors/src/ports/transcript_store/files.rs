@@ -13,7 +13,7 @@ use super::{
     in_place,
     lock::SessionLock,
 };
-use crate::storage::archive::files;
+use crate::groundwork::files;
 
 /// Keeps transcripts as files; the name is the path.
 ///
@@ -63,10 +63,10 @@ impl TranscriptStore for FileStore {
     }
 
     fn read(&self, name: &Path) -> Result<Vec<u8>, StoreError> {
-        let read = fs::metadata(name).and_then(|it| match it.is_file() || it.is_dir() {
-            true => fs::read(name),
+        let read = fs::metadata(name).and_then(|it| {
             // A pipe would be waited for, and a device may have no end.
-            false => Err(no_regular_file()),
+            let is_readable = it.is_file() || it.is_dir();
+            if is_readable { fs::read(name) } else { Err(no_regular_file()) }
         });
         read.map_err(|error| match error.kind() {
             io::ErrorKind::NotFound => StoreError::Missing,

@@ -7,7 +7,7 @@ use std::{
 
 use ennead_runtime::ids::{AgentId, SessionId};
 
-use crate::storage::transcript_store::TranscriptStore;
+use crate::ports::transcript_store::TranscriptStore;
 
 /// Characters of a project's name before a hash represents the rest.
 const MAX_NAME: usize = 200;
@@ -18,7 +18,7 @@ pub struct TranscriptPaths {
     /// Path of the transcript itself.
     pub file: PathBuf,
     /// The directory next to it: stored texts, tool results, sub-agents. Made when first needed.
-    pub beside: PathBuf,
+    pub directory: PathBuf,
 }
 
 /// An id that cannot be the name of a file.
@@ -61,7 +61,7 @@ impl Layout {
         let name = checked(session.as_str())?;
         Ok(TranscriptPaths {
             file: self.root.join(format!("{name}.jsonl")),
-            beside: self.root.join(name),
+            directory: self.root.join(name),
         })
     }
 
@@ -75,9 +75,9 @@ impl Layout {
         session: &SessionId,
         agent: &AgentId,
     ) -> Result<TranscriptPaths, BadName> {
-        let beside = self.session(session)?.beside;
+        let directory = self.session(session)?.directory;
         let name = format!("agent-{}.jsonl", checked(agent.as_str())?);
-        Ok(TranscriptPaths { file: beside.join("subagents").join(name), beside })
+        Ok(TranscriptPaths { file: directory.join("subagents").join(name), directory })
     }
 }
 
@@ -100,8 +100,11 @@ impl TranscriptPaths {
 
 /// The transcripts of sub-agents in the directory next to that of their session, by id. Where none
 /// can be listed there are none.
-pub(crate) fn sidechains(store: &dyn TranscriptStore, beside: &Path) -> BTreeMap<AgentId, PathBuf> {
-    let names = store.list(&beside.join("subagents")).unwrap_or_default();
+pub(crate) fn sidechains(
+    store: &dyn TranscriptStore,
+    directory: &Path,
+) -> BTreeMap<AgentId, PathBuf> {
+    let names = store.list(&directory.join("subagents")).unwrap_or_default();
     let of = |path: PathBuf| {
         let id = path.file_name()?.to_str()?.strip_prefix("agent-")?.strip_suffix(".jsonl")?;
         Some((AgentId::new(id), path))
@@ -169,7 +172,7 @@ mod tests {
         let place = layout.sidechain(&"s-1".into(), &"0011".into()).unwrap();
         assert_eq!(place.file, Path::new("/r/s-1/subagents/agent-0011.jsonl"));
         assert_eq!(place.meta(), Path::new("/r/s-1/subagents/agent-0011.meta.json"));
-        assert_eq!(place.beside, Path::new("/r/s-1"));
+        assert_eq!(place.directory, Path::new("/r/s-1"));
         assert!(layout.session(&"../x".into()).is_err());
     }
 }

@@ -11,7 +11,7 @@ use std::{
 };
 
 use super::{StoreError, file_ops::FileOps};
-use crate::storage::archive::files;
+use crate::groundwork::files;
 
 /// Makes sure that an open file of this many bytes at least is the file of its name, where those who
 /// read it look. Returns the file in its place, if another one had to be made.

@@ -11,7 +11,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::{files, layout::TranscriptPaths};
+use super::layout::TranscriptPaths;
+use crate::groundwork::files;
 
 /// Bits that let others than the owner write.
 const WRITABLE_BY_OTHERS: u32 = 0o022;
@@ -83,8 +84,8 @@ pub fn prepare(root: &Path) -> Result<(), UnsafeTranscripts> {
 ///
 /// [`UnsafeTranscripts::Link`].
 pub(crate) fn check_session(place: &TranscriptPaths) -> Result<(), UnsafeTranscripts> {
-    let all = [place.file.clone(), place.beside.clone(), place.lock(), place.checkpoint()];
-    let inside = ["subagents", "stored", "tool-results"].map(|it| place.beside.join(it));
+    let all = [place.file.clone(), place.directory.clone(), place.lock(), place.checkpoint()];
+    let inside = ["subagents", "stored", "tool-results"].map(|it| place.directory.join(it));
     match all.into_iter().chain(inside).find(|it| look(it).is_ok_and(|it| it.is_symlink())) {
         Some(path) => Err(UnsafeTranscripts::Link { path }),
         None => Ok(()),
@@ -102,7 +103,7 @@ mod tests {
     use ennead_runtime::ids::SessionId;
 
     use super::*;
-    use crate::storage::archive::layout::Layout;
+    use crate::ports::transcript_store::layout::Layout;
 
     #[test]
     fn directory_is_made_for_its_owner_alone_and_git_is_kept_out() {

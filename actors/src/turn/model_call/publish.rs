@@ -2,16 +2,18 @@
 
 use ennead_runtime::{event::Event, step5_model_call::stream::StreamDelta, turn::effect::Purpose};
 
-use super::{CallAttempt, shown::Shown};
+use super::{CallAttempt, shown_deltas::ShownDeltas};
 
 impl CallAttempt<'_> {
     /// Shows what was read, if somebody listens.
-    pub(super) fn show(&mut self, answer: &mut Shown, read: &mut Vec<StreamDelta>) {
+    pub(super) fn show(&mut self, answer: &mut ShownDeltas, read: &mut Vec<StreamDelta>) {
         if read.is_empty() {
             return;
         }
         self.pace.part(self.millis());
-        if self.hub().pass_over(read.len()) {
+        let is_answer = self.order.purpose == Purpose::Turn;
+        let is_event = |it: &&StreamDelta| is_answer && !matches!(it, StreamDelta::Usage(_));
+        if self.hub().pass_over(read.iter().filter(is_event).count()) {
             answer.hold(read);
         } else {
             self.publish(answer.take(read));
