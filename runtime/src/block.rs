@@ -23,9 +23,9 @@ pub use crate::json::quote;
 
 /// One block of a message. Cheap to clone.
 #[derive(Clone)]
-pub struct Block(Arc<Inner>);
+pub struct Block(Arc<BlockParts>);
 
-struct Inner {
+struct BlockParts {
     kind: BlockKind,
     wire: Box<str>,
     size: Size,
@@ -207,7 +207,7 @@ impl Block {
         let is_odd = shape::is_odd(&kind, text);
         let open = text.strip_suffix('}').unwrap_or(text).trim_end();
         let digest = Digest::of(open.as_bytes());
-        Ok(Self(Arc::new(Inner { kind, wire: open.into(), size, digest, is_odd })))
+        Ok(Self(Arc::new(BlockParts { kind, wire: open.into(), size, digest, is_odd })))
     }
 
     /// An image or a document: its JSON object without the closing brace.
@@ -218,16 +218,16 @@ impl Block {
 
     fn new(kind: BlockKind, wire: String, size: Size) -> Self {
         let digest = Digest::of(wire.as_bytes());
-        Self(Arc::new(Inner { kind, wire: wire.into(), size, digest, is_odd: false }))
+        Self(Arc::new(BlockParts { kind, wire: wire.into(), size, digest, is_odd: false }))
     }
 
     /// The same block of which it is not known whether its provider wrote it so: its line in a
     /// transcript was changed, or somebody else wrote the line.
     #[must_use]
     pub fn doubted(&self) -> Self {
-        let Inner { kind, wire, size, digest, .. } = &*self.0;
+        let BlockParts { kind, wire, size, digest, .. } = &*self.0;
         let (kind, wire) = (kind.clone(), wire.clone());
-        Self(Arc::new(Inner { kind, wire, size: *size, digest: *digest, is_odd: true }))
+        Self(Arc::new(BlockParts { kind, wire, size: *size, digest: *digest, is_odd: true }))
     }
 
     /// Whether it is of a type that is not known here, or a picture or document without a source: on

@@ -118,40 +118,26 @@ fn every_link_of_a_page_leads_to_a_file_and_a_heading() {
     assert!(20 < n_links, "{n_links}");
 }
 
-/// Whether a word is the path of a file of ours.
+/// Whether a word is the path of a file of ours, or the end of one. What is below `src` belongs to an example.
 fn names_file(word: &str) -> bool {
     let folders = ["docs/", "runtime/", "tools/", "actors/", "tests/", "examples/"];
     let is_page = [".md", ".toml"].iter().any(|it| word.ends_with(it));
-    let is_code = word.ends_with(".rs") && word.contains('/') && !word.starts_with('/');
+    let is_example =
+        ["/", "src/", "a/"].iter().any(|it| word.starts_with(it)) || word.contains(':');
+    let is_code = word.ends_with(".rs") && word.contains('/') && !is_example;
     is_code || is_page && folders.iter().any(|it| word.starts_with(it))
-}
-
-/// Whether there is such a file below the root, below a folder of sources, or below a folder that holds the
-/// one that names it.
-fn is_found(word: &str, named_in: &Path) -> bool {
-    let sources = [
-        "",
-        "runtime/src",
-        "runtime/simulated/src",
-        "tools/src",
-        "actors/src",
-        "actors/command/src",
-        "actors/command/src/bin/ennead",
-    ];
-    let folders = sources.iter().map(Path::new).chain(named_in.ancestors().skip(1));
-    folders.map(|it| root().join(it).join(word)).any(|it| it.exists())
 }
 
 #[test]
 fn every_file_that_a_comment_or_a_page_names_exists() {
-    let mut wrong = Vec::new();
-    let mut n_named = 0;
+    let (mut wrong, mut n_named) = (Vec::new(), 0);
+    let files = files_below("");
     for (path, text) in texts() {
         // In code only comments are read: tests make files of their own.
         let is_read = |line: &&str| is_page(&path) || line.trim_start().starts_with("//");
         for word in text.lines().filter(is_read).flat_map(words).filter(|it| names_file(it)) {
             n_named += 1;
-            if !is_found(word, &path) {
+            if !files.iter().any(|it| it.ends_with(word)) {
                 wrong.push(format!("{}: {word}", path.display()));
             }
         }

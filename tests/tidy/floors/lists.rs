@@ -135,7 +135,7 @@ pub(super) const LEAVES: &[Floor] = &[
         ],
     ),
     ("supervisors", &["session", "turn"]),
-    ("above them", &[""]),
+    ("above them", &["", "handle", "serve", "shard"]),
 ];
 
 /// The floors of `tools`, the lowest first.

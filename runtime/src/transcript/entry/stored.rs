@@ -94,7 +94,7 @@ impl Stored {
 
     /// Like [`Stored::new`], for the one text of a record: up to 3 KiB are in the record, which
     /// spares most sessions a file.
-    pub fn in_record(text: &str, stored_externally: &mut Vec<StoredText>) -> Self {
+    pub(crate) fn in_record(text: &str, stored_externally: &mut Vec<StoredText>) -> Self {
         Self::within(MAX_ALONE, text, stored_externally)
     }
 
