@@ -32,9 +32,8 @@ pub(super) fn writer(
     let mut into = into(args);
     if into.len() > MAX_INTO {
         into.clear();
-        found
-            .changes
-            .push(NamedFile { target: PathTarget::Open(String::new()), paths: Vec::new() });
+        let anywhere = PathTarget::Open(String::new());
+        found.changes.push(NamedFile { target: anywhere, paths: Vec::new() });
     }
     match name {
         "cp" | "mv" | "install" | "ln" => {
