@@ -18,7 +18,7 @@ use crate::{
 };
 
 /// The revision of the rules by which turns decide; see [`SessionFacts::revision`].
-pub const REVISION: u32 = 13;
+pub const REVISION: u32 = 14;
 
 /// The first revision in which what becomes due in a session is appended to the conversation.
 pub(crate) const APPENDS: u32 = 5;
@@ -54,6 +54,9 @@ pub(crate) const FIRES_MORE: u32 = 12;
 
 /// The first revision in which pressure clears old results that are long, the oldest first.
 pub(crate) const CLEARS_OLD: u32 = 13;
+
+/// The first revision in which what looks like the mark of a cut is made harmless in results of tools.
+pub(crate) const ESCAPES_MARKS: u32 = 14;
 
 /// What is fixed when a session is opened.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -8,10 +8,10 @@ use crate::{
     hook::{Firing, HookVerdict},
     ids::ToolUseId,
     message::{Message, MessageKind},
-    run::{RunEnd, no_progress::Repetition},
+    run::{RunEnd, facts::ESCAPES_MARKS, no_progress::Repetition},
     step::Step,
     step2_state_initialization::{CallStage, CallState, FiringReason},
-    step3_context_assembly::source8_tool_results::escape_harness_tags,
+    step3_context_assembly::source8_tool_results::{escape_harness_marks, escape_harness_tags},
     step8_tool_execution::{
         post_tool_use_hooks::{all_of, event_after, with_context},
         schedule::{self, Schedule, Scheduled},
@@ -208,7 +208,11 @@ impl Turn {
         }
         let replaced = verdict.as_ref().and_then(|it| it.output_of(&tool));
         let replaced_it = replaced.is_some();
-        let shown_text = escape_harness_tags(replaced.unwrap_or(&outcome.text));
+        let text = replaced.unwrap_or(&outcome.text);
+        let shown_text = match self.facts.revision {
+            ..ESCAPES_MARKS => escape_harness_tags(text),
+            _ => escape_harness_marks(text),
+        };
         // Of a result that is hidden from the model nothing stays in its message.
         let structured = outcome.structured.as_ref().filter(|_| replaced.is_none()).cloned();
         let text = match &verdict {

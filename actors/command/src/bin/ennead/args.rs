@@ -45,7 +45,7 @@ pub(crate) struct Args {
 /// Flags of a run that answers one prompt.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Print {
-    /// Run one prompt and print its result; what is piped in is appended to it (at most 10 MB).
+    /// Run one prompt and print its result; what is piped in is appended to it in a frame that names its origin, and alone is the prompt (at most 10 MB).
     #[arg(short = 'p', long = "print", value_name = "PROMPT", num_args = 0..=1)]
     pub(crate) print: Option<Option<String>>,
     /// The prompt, when it does not follow -p.
