@@ -130,14 +130,15 @@ fn what_a_hook_says_to_the_user_is_on_standard_error_and_in_its_record() {
     assert_eq!(place.run(&["verify", text(&file)]).code, Some(0));
 }
 
-// REQ: SUR-2
+// REQ: SUR-2, CTX-6
 #[test]
 fn what_is_piped_in_joins_the_prompt_up_to_ten_megabytes() {
     let place = CommandDirs::new();
     let server = Simulation::start(&place);
     let args = ["-p", "sum", "--model", "m"];
     let ended = with_input(server.command(&place, &args), b"1 and 2");
-    assert_eq!(ended.stdout, "m: sum\n\n1 and 2\n", "{ended:?}");
+    let framed = "<untrusted origin=\"standard input\">\n1 and 2\n</untrusted>";
+    assert_eq!(ended.stdout, format!("m: sum\n\n{framed}\n"), "{ended:?}");
     let ended = with_input(server.command(&place, &args), &vec![b'x'; 11 << 20]);
     assert_eq!(ended.code, Some(2));
     assert!(ended.stderr.contains("longer than 10 MB"), "{}", ended.stderr);
