@@ -2,6 +2,7 @@
 //! user of the process trusts.
 
 pub(crate) mod ennead;
+mod process;
 mod session_handle;
 pub(crate) mod trust;
 

@@ -11,8 +11,8 @@
 //! # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
 //! let ennead = Ennead::simulated().await?;
 //! let session = ennead.open(SessionOptions::new(workspace.path(), Endpoint::simulated())).await?;
-//! let outcome = session.prompt("What is 6 + 7?").await?;
-//! assert!(outcome.text.starts_with("13"));
+//! let answer = session.prompt("What is 6 + 7?").await?.into_answer()?;
+//! assert!(answer.starts_with("13"));
 //! ennead.shutdown().await;
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! # })?;
@@ -67,7 +67,7 @@
 //! |---|---|---|
 //! | `http` | the transport that reaches model servers; without it [`Options::transport`] must be given, or models be in process | yes |
 //! | `mcp` | servers of the Model Context Protocol | yes |
-//! | `sandbox` | the sandbox of commands, on Linux; without it a command that is to be confined is not run | yes |
+//! | `sandbox` | the sandbox of commands, on Linux, for a program that calls [`Ennead::serve_helper`]; without it a command that is to be confined is not run | yes |
 //! | `schema` | checks of tool inputs against their schemas; without it they are parsed only | yes |
 //! | `search` | the tools Glob and Grep | yes |
 //! | `simulated` | the simulated model ([`Ennead::simulated`]) | yes |

@@ -139,7 +139,7 @@ impl Catalogue {
         Self { models, ..Self::default() }
     }
 
-    /// The name that an alias (`opus`, `sonnet`, …) represents; any other name is given back.
+    /// Returns the name that an alias (`opus`, `sonnet`, …) has in full; any other name is given back.
     pub fn resolve<'a>(&'a self, name: &'a str) -> &'a str {
         self.aliases.get(name).map_or(name, |it| it)
     }

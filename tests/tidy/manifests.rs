@@ -102,6 +102,31 @@ fn a_minimal_embedder_compiles_at_most_120_crates() {
 }
 
 #[test]
+fn figures_have_the_crates_of_each_feature() {
+    let manifest = manifest("Cargo.toml");
+    let names =
+        |it: &Value| it.as_array().unwrap().iter().map(|it| it.as_str().unwrap().into()).collect();
+    let default: Vec<String> = names(&manifest["features"]["default"]);
+    let page = read("docs/figures.md");
+    for feature in &default {
+        let row = format!("| with `{feature}` | {} |", crates(feature).len());
+        assert!(page.contains(&row), "{row}");
+    }
+    let (none, all) = (crates("").len(), crates(&default.join(",")).len());
+    let row = format!("| `ennead` as it is by default | {all} |");
+    assert!(page.contains(&row), "{row}");
+    let told = format!("By default an embedder compiles {all} crates.");
+    assert!(read("docs/embedding.md").contains(&told), "{told}");
+    for (page, told) in [
+        ("docs/embedding.md", format!("the simulated model ({none} crates)")),
+        ("actors/src/lib.rs", format!("without any, {none} crates are compiled")),
+        ("ARCHITECTURE.md", format!("without them {none} crates are compiled")),
+    ] {
+        assert!(read(page).contains(&told), "{page}: {told}");
+    }
+}
+
+#[test]
 fn every_feature_of_the_library_is_checked_alone() {
     let manifest = manifest("Cargo.toml");
     let features = manifest["features"].as_table().unwrap().keys();

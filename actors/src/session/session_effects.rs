@@ -9,6 +9,7 @@ use ennead_runtime::{
     session::{SessionEffect, SessionInput},
     turn::TurnInput,
 };
+use ennead_tools::locked::Locked as _;
 use ractor::{ActorProcessingErr, ActorRef};
 
 use super::{RunTimer, SessionMsg, SessionState, Starting};
@@ -186,7 +187,7 @@ impl SessionState {
         let replies = std::sync::Mutex::new(std::mem::take(&mut self.closing));
         let ended = myself.clone();
         let done = Arc::new(move || {
-            let mut replies = replies.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+            let mut replies = replies.locked();
             for reply in replies.drain(..) {
                 let _gone = reply.send(());
             }

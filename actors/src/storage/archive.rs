@@ -19,6 +19,7 @@ use ennead_runtime::{
     step1_settings_resolution::Durability,
     transcript::{entry::LineFrame, seal::Head},
 };
+use ennead_tools::locked::Locked as _;
 use ractor::{
     Actor, ActorCell, ActorId, ActorProcessingErr, ActorRef, ActorStatus, SupervisionEvent,
 };
@@ -299,7 +300,7 @@ async fn open(myself: &ActorRef<ArchiveMsg>, transcript: OpenTranscript, state: 
 
 async fn restart(myself: &ActorRef<ArchiveMsg>, file: File, state: &mut ArchiveState) {
     let Some(mut entry) = state.open.remove(&file) else { return };
-    let end = entry.acknowledged.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone();
+    let end = entry.acknowledged.locked().clone();
     // Without it the one before died before it could say that it is ready.
     let restarted = end.is_some();
     let at = end.map_or(0, |it| it.offset);

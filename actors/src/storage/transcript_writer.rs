@@ -18,6 +18,7 @@ use ennead_runtime::{
         seal::Head,
     },
 };
+use ennead_tools::locked::Locked as _;
 use ractor::{Actor, ActorProcessingErr, ActorRef};
 
 use file::TranscriptFile;
@@ -246,7 +247,7 @@ fn at(path: &Path) -> impl FnOnce(StoreError) -> OpenError {
 async fn open(setup: &WriterSetup) -> Result<(TranscriptFile, u64), OpenError> {
     let mut epoch = 0;
     if let Some(slot) = &setup.lock {
-        let known = || slot.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let known = || slot.locked();
         let is_taken = known().is_some();
         if !is_taken {
             let lock = lock(setup).await?;
@@ -384,7 +385,7 @@ fn close(myself: &ActorRef<WriterMsg>, state: &mut TranscriptWriterState) {
         }
     }
     if let Some(slot) = &state.setup.lock {
-        slot.lock().unwrap_or_else(std::sync::PoisonError::into_inner).take();
+        slot.locked().take();
     }
     myself.stop(None);
 }

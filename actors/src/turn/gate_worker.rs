@@ -62,7 +62,7 @@ pub(crate) async fn check_on_thread(
     checked.unwrap_or_else(|_| unchecked(kept))
 }
 
-/// What stands for the check of inputs that was broken off.
+/// What is taken for the check of inputs that was broken off.
 pub(crate) fn unchecked(calls: Vec<ToolCall>) -> Vec<CheckedCall> {
     let why = || Err("the check of the input crashed".to_owned());
     calls.into_iter().map(|it| (it, why())).collect()

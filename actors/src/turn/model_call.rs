@@ -3,8 +3,9 @@
 //! What can be shown goes straight to the event hub, one batch per read; the supervisor hears the
 //! settled answer or why there is none. Before it sends it passes the limiter of the provider and key
 //! (`services/governor/provider_limiter.rs`), where it may be parked. Bytes come from a `Transport`
-//! (`world/http.rs`) and are read in `model_call/body.rs` by `AnswerReader` (`step5_model_call/provider.rs` in
-//! `runtime`); deltas leave by way of `model_call/shown_deltas.rs`, which holds secrets back, for `ports/events.rs`.
+//! (`world/http.rs`) and are read in the loop below by `AnswerReader` (`step5_model_call/provider.rs` in
+//! `runtime`); deltas leave by way of `model_call/shown_deltas.rs`, which holds secrets back, and
+//! `model_call/publish.rs` for `ports/events.rs`.
 
 mod body;
 mod headers;

@@ -2,10 +2,9 @@
 //!
 //! Sessions that are opened by the thousand in one place look for the same files in the same
 //! directories, mostly in vain. A name cannot appear in a directory without changing the
-//! directory's times (some network and FUSE file systems apart), so one `stat` of it represents one
-//! of each name. The time of its last change
-//! is looked at in addition to that of its last modification: it also moves when permissions do,
-//! and no program can put it back.
+//! directory's times (some network and FUSE file systems apart), so one `stat` of it takes the place of
+//! one for each name. The time of its last change is looked at in addition to that of its last
+//! modification: it also moves when permissions do, and no program can put it back.
 
 use std::{
     collections::BTreeMap, ffi::OsString, fs, io, os::unix::fs::MetadataExt, path::Path,

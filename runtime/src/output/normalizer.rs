@@ -60,7 +60,7 @@ impl Normalizer {
         self.settings = settings;
     }
 
-    /// When [`Normalizer::tick`] has something to do, if nothing is piece before.
+    /// Returns when [`Normalizer::tick`] has something to do, unless a piece comes earlier.
     pub fn due(&self) -> Option<u64> {
         self.due
     }

@@ -13,7 +13,7 @@ const WINDOW: usize = 3;
 const PLACES: usize = 1 << BITS;
 const BITS: u32 = 12;
 
-/// What a place holds beside the step when a pattern begins with its pair.
+/// What a place holds in addition to the step when a pattern begins with its pair.
 const BEGINS: u8 = 4;
 
 /// The longest step: no pattern has the pair in its window.

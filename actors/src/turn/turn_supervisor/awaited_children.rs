@@ -1,4 +1,4 @@
-//! Children that owe an answer, and what represents the answer of one that is gone. Questions to people are
+//! Children that owe an answer, and what is taken for the answer of one that is gone. Questions to people are
 //! in `open_question.rs`.
 
 use ennead_runtime::{

@@ -1,6 +1,6 @@
 //! Carries out the effects of a turn: each becomes a message or a child. Tool calls go on to `dispatch.rs`,
-//! questions to people to
-//! `open_question.rs`, what files hold to `reading.rs`, and children that owe an answer into `awaited_children.rs`.
+//! questions to people to `open_question.rs`, what files hold to `reading.rs`, and children that owe an answer
+//! into `awaited_children.rs`.
 
 use std::{collections::VecDeque, sync::Arc, time::Duration};
 

@@ -18,8 +18,10 @@ use ennead_runtime::saturating::Saturating as _;
 pub(crate) async fn run(args: args::BenchArgs) -> Result<Exit, Failure> {
     let mut signals = Signals::take().await?;
     demo::raise_open_files();
-    if cfg!(debug_assertions) {
-        show::note("This is a debug build; its figures say little. Measure with --release.");
+    if env!("ENNEAD_OPT_LEVEL") != "3" {
+        show::note(
+            "This build is not optimised; its figures say little. Measure with --profile dist.",
+        );
     }
     if let Some(n_tenants) = args.tenants {
         let isolation = Isolation { n_tenants, n_sessions: args.sessions, n_turns: args.turns };

@@ -28,11 +28,11 @@ mod trusted;
 use std::process::ExitCode;
 
 use args::{Args, Command};
+use ennead::{Ennead, Environment};
 use ennead_command::{
     exit::{Exit, Failure},
     signals,
 };
-use ennead_tools::withdrawn_keys;
 
 // Turns make many small blocks on several threads. Measured against mimalloc: the CPU of a round is
 // the same while sessions are few; a thousand that wait take a fifth less memory, and with it the
@@ -42,13 +42,11 @@ use ennead_tools::withdrawn_keys;
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 fn main() -> ExitCode {
-    #[cfg(target_os = "linux")]
-    if let Some(ended) = ennead_tools::process_tree::reaper::serve() {
+    if let Some(ended) = Ennead::serve_helper() {
         return ended;
     }
     // Before anything else, as it may start this program once more.
-    let kept = withdrawn_keys::withdraw().and_then(|()| withdrawn_keys::hide_memory());
-    if let Err(error) = kept {
+    if let Err(error) = Environment::withdraw_keys() {
         show::problem(&format!("commands can read the keys of this process: {error}"));
     }
     let exit = match args::read() {
