@@ -1,6 +1,4 @@
 //! What is read out of a shell command.
-//!
-//! Built under `#[cfg(test)]` only.
 
 use super::*;
 

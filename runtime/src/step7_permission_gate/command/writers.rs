@@ -43,9 +43,7 @@ pub(super) fn writer(
                 });
             let (sources, destinations) = match (&into[..], &plain[..]) {
                 _ if makes_directories => (&[][..], plain.iter().copied().cloned().collect()),
-                ([], [sources @ .., last]) if !sources.is_empty() => {
-                    (sources, vec![Word::clone(last)])
-                }
+                ([], [from @ .., last]) if !from.is_empty() => (from, vec![Word::clone(last)]),
                 // A link to a single operand is made where the shell is.
                 ([], all) => (all, vec![Word::plain(".")]),
                 (into, all) => (all, into.to_vec()),
