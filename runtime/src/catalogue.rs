@@ -158,7 +158,7 @@ impl Catalogue {
 
     /// What is known under these names and no others.
     #[must_use]
-    pub fn excerpt<'a>(&self, names: impl IntoIterator<Item = &'a str>) -> Self {
+    pub(crate) fn excerpt<'a>(&self, names: impl IntoIterator<Item = &'a str>) -> Self {
         let mut excerpt = Self::default();
         for name in names {
             if let Some(of) = self.aliases.get(name) {

@@ -62,7 +62,7 @@ impl Lease {
     }
 
     /// When the session is to end.
-    pub fn ends(&self) -> Option<Duration> {
+    pub(crate) fn ends(&self) -> Option<Duration> {
         self.ends
     }
 

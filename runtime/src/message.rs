@@ -135,6 +135,6 @@ pub(crate) fn estimate_of<'a>(messages: impl IntoIterator<Item = &'a Arc<Message
 }
 
 /// The size of a list of messages by characters alone.
-pub fn tokens_of<'a>(messages: impl IntoIterator<Item = &'a Arc<Message>>) -> Tokens {
+pub(crate) fn tokens_of<'a>(messages: impl IntoIterator<Item = &'a Arc<Message>>) -> Tokens {
     messages.into_iter().map(|it| it.tokens()).sum()
 }

@@ -48,7 +48,7 @@ pub trait Tool: Send + Sync + fmt::Debug {
     fn check_input(&self, input: &str) -> Result<(), String>;
 
     /// Runs one call. Dropping the future cancels it; work on other threads polls
-    /// [`ToolContext::cancel`] and holds [`ToolContext::hold`] until it is over.
+    /// [`ToolContext::cancel`] and holds [`ToolContext::guard`] until it is over.
     fn run(&self, permit: Permit, context: ToolContext) -> BoxFuture<'static, ToolOutcome>;
 }
 
@@ -71,9 +71,9 @@ pub struct ToolContext {
     pub cancel: Arc<dyn Cancel>,
     /// Kept by whatever still works on the call, blocking work included. When the last clone is
     /// gone, the call can no longer touch the world.
-    pub hold: WorkGuard,
+    pub guard: WorkGuard,
     /// Takes the outcome of a call once it can no longer be undone, from whatever thread did it.
-    pub settled: CommittedOutcome,
+    pub committed: CommittedOutcome,
     /// Runs sub-agents. `None` where nesting is not allowed.
     pub agents: Option<Arc<dyn SpawnAgent>>,
     /// Runs child processes outside the call. `None`: the call runs them itself.
@@ -205,7 +205,7 @@ pub struct AgentPlace {
     /// The directory below the workspace that it works in.
     pub directory: String,
     /// Kept until nothing of the sub-agent can touch the worktree any more.
-    pub hold: WorkGuard,
+    pub guard: WorkGuard,
 }
 
 /// How a sub-agent ended.

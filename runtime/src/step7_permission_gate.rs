@@ -39,7 +39,7 @@ pub use judgement::{CommandOrder, Judged};
 pub use permit::{Permit, PermitError};
 pub use setup::{GateSetup, Handler, Places};
 pub use stage1_prefilter::offered;
-pub use stage4_permission_handler::nobody;
+pub(crate) use stage4_permission_handler::no_handler_reason;
 
 /// What was decided about one call, and why.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

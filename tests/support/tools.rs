@@ -91,9 +91,9 @@ impl Workshop {
                     let thread = thread.clone();
                     async move {
                         let work = tokio::task::spawn_blocking(move || {
-                            context.settled.set(ToolOutcome::ok("it is done"));
+                            context.committed.set(ToolOutcome::ok("it is done"));
                             thread.pass_blocking();
-                            drop(context.hold);
+                            drop(context.guard);
                         });
                         work.await.unwrap();
                         ToolOutcome::ok("it is done and over")
@@ -103,14 +103,14 @@ impl Workshop {
             .access(Access::Free)
             .build(),
             CustomTool::raw("hoard", "Never lets go.", SCHEMA, move |_, context| {
-                hoard.lock().unwrap().push(context.hold);
+                hoard.lock().unwrap().push(context.guard);
                 std::future::pending()
             })
             .access(Access::Free)
             .build(),
             CustomTool::raw("host", "Hosts work that heeds nobody.", SCHEMA, move |_, context| {
                 let host = context.processes.unwrap();
-                let (waiting, hold) = (waiting.clone(), context.hold);
+                let (waiting, hold) = (waiting.clone(), context.guard);
                 let work = Box::pin(async move {
                     let _hold = hold;
                     waiting.pass().await;
@@ -130,7 +130,7 @@ impl Workshop {
                             let file = std::path::Path::new(&*context.workspace).join("written");
                             std::fs::write(file, "too late").unwrap();
                         }
-                        drop(context.hold);
+                        drop(context.guard);
                     });
                     work.await.unwrap();
                     ToolOutcome::ok("written")

@@ -104,7 +104,7 @@ impl BuiltIn for Agent {
             model,
             worktree: held
                 .as_ref()
-                .map(|it| AgentPlace { directory: it.workspace(), hold: it.hold() }),
+                .map(|it| AgentPlace { directory: it.workspace(), guard: it.hold() }),
         };
         let report = agents.spawn(order).await;
         let ms = millis(context.clock.elapsed().saturating_sub(start));

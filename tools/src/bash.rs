@@ -192,7 +192,7 @@ async fn run(call: BuiltInCall<BashInput>, context: ToolContext) -> Worked<ToolO
                 Ok(KeptShell { shell, going_on }) => {
                     let result = outcome::in_background(&shell.status(), limit_ms);
                     // It cannot be undone: an interrupt from now on does not end it.
-                    context.settled.set(result.clone());
+                    context.committed.set(result.clone());
                     let rest = Box::pin(async move {
                         going_on.await;
                         drop(cwd_file);

@@ -44,7 +44,7 @@ where
     let Some(host) = context.processes.clone() else { return Some(work(context).await.result) };
     // Goes with the last clone of the hold, and so after the last process.
     let (kept, gone) = oneshot::channel::<()>();
-    context.hold = WorkGuard::new((context.hold, kept));
+    context.guard = WorkGuard::new((context.guard, kept));
     let work = work(context);
     let (mut reply, result) = oneshot::channel();
     let detached = Detached::default();
@@ -118,7 +118,7 @@ mod tests {
     {
         let (host, mut context) = (Arc::new(KeptWork::default()), World::new().context);
         let (kept, gone) = oneshot::channel();
-        context.hold = WorkGuard::new(kept);
+        context.guard = WorkGuard::new(kept);
         let hosting = host.clone();
         #[expect(clippy::disallowed_methods, reason = "stands for the executor of the call")]
         let waiting = tokio::spawn(async move {
@@ -149,7 +149,7 @@ mod tests {
         block_on(async {
             let (hold, held) = oneshot::channel();
             let (waiting, mut work, gone) = call(|context| async move {
-                assert!(hold.send(context.hold).is_ok());
+                assert!(hold.send(context.guard).is_ok());
                 std::future::pending().await
             })
             .await;
@@ -172,7 +172,7 @@ mod tests {
     fn work_ends_when_nobody_waits_for_it() {
         block_on(async {
             let (waiting, work, gone) = call(|context| async move {
-                let _hold = context.hold;
+                let _hold = context.guard;
                 std::future::pending().await
             })
             .await;

@@ -1,7 +1,7 @@
 //! The processes that something started, with all that they started in turn.
 //!
 //! It keeps the promise that nothing of it outlives the one that owns it: however that ends,
-//! also by dropping it, a thread ends the whole tree, and only then lets go of the owner's `hold`.
+//! also by dropping it, a thread ends the whole tree, and only then lets go of the owner's `guard`.
 
 #[cfg(target_os = "linux")]
 mod link;
@@ -92,10 +92,10 @@ impl ProcessTree {
         Ok(processes.reaper_status().unwrap_or(status))
     }
 
-    /// Lets go of its owner's `hold`, and keeps this one until nothing of the tree is left.
-    pub(crate) fn hold_by(&mut self, hold: WorkGuard) {
+    /// Lets go of its owner's `guard`, and keeps this one until nothing of the tree is left.
+    pub(crate) fn hold_by(&mut self, guard: WorkGuard) {
         if let Some(processes) = &mut self.processes {
-            processes.hold = hold;
+            processes.guard = guard;
         }
     }
 
@@ -144,7 +144,7 @@ struct Processes {
     mark: String,
     has_exited: bool,
     is_ended: bool,
-    hold: WorkGuard,
+    guard: WorkGuard,
     /// What it reaches a network through.
     #[cfg(target_os = "linux")]
     proxy: Option<crate::sandbox::Proxy>,

@@ -56,6 +56,6 @@ pub(crate) fn replace<I>(
         return Ok(interrupted());
     }
     prepared.put().map_err(say)?;
-    call.context.settled.set(outcome.clone());
+    call.context.committed.set(outcome.clone());
     Ok(outcome)
 }

@@ -150,8 +150,8 @@ impl World {
             memory: Arc::default(),
             env: Arc::default(),
             cancel: Arc::new(Switch::default()),
-            hold: WorkGuard::new(()),
-            settled: CommittedOutcome::default(),
+            guard: WorkGuard::new(()),
+            committed: CommittedOutcome::default(),
             agents: None,
             processes: None,
             shell: ShellSettings::default(),
@@ -195,7 +195,8 @@ impl World {
         let call =
             ToolCall { id: "toolu_1".into(), name: tool.spec().name.clone(), input: text.into() };
         let hidden = self.hidden.clone().into();
-        let context = ToolContext { settled: CommittedOutcome::default(), ..self.context.clone() };
+        let context =
+            ToolContext { committed: CommittedOutcome::default(), ..self.context.clone() };
         Box::pin(Declared::<B>::call(&call, path, hidden, context))
     }
 

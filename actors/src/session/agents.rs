@@ -263,7 +263,7 @@ impl SessionState {
         if let Some(worktree) = &order.worktree {
             files.worktree = Some((&worktree.directory).into());
             facts.works_in(&worktree.directory);
-            guard = Some(worktree.hold.clone());
+            guard = Some(worktree.guard.clone());
         }
         facts.reads_settings = false;
         if let Some(settings) = own_settings(&kind, order, layers) {

@@ -132,7 +132,7 @@ impl Execution {
 
     /// Where the call leaves its outcome once it cannot be undone.
     pub(crate) fn settled(&self) -> CommittedOutcome {
-        self.context.settled.clone()
+        self.context.committed.clone()
     }
 }
 
@@ -174,8 +174,8 @@ async fn run(
     let Some(tool) = tool else {
         return ToolOutcome::failed(ToolErrorKind::UnknownTool, format!("no tool {}", call.name));
     };
-    let _hold: WorkGuard = context.hold.clone();
-    let settled = context.settled.clone();
+    let _hold: WorkGuard = context.guard.clone();
+    let settled = context.committed.clone();
     let running = tool.run(permit, context);
     match spec.timeout_ms {
         None => running.await,

@@ -125,7 +125,7 @@ async fn git(workspace: &Path, arguments: &[&str], more: &[(String, String)]) ->
         rest: Rest::Ends,
         mark: new_mark("git"),
         confine: None,
-        hold: WorkGuard::new(()),
+        guard: WorkGuard::new(()),
     };
     let started = launch.start(|command| {
         command.arg("-C").arg(workspace).args(["--no-pager", "--no-optional-locks"]);

@@ -58,20 +58,20 @@ fn name_of(handler: &HookHandler, event: HookEvent) -> String {
 }
 
 /// Runs a handler to its end. When it is late, or the future is dropped, all that it started is
-/// ended. `hold` is let go when none of that is left, or it ended by itself.
+/// ended. `guard` is let go when none of that is left, or it ended by itself.
 pub(crate) async fn run_handler(
     handler: &HookHandler,
     place: &HookPlace,
     input: &str,
     clock: &dyn Clock,
-    hold: WorkGuard,
+    guard: WorkGuard,
 ) -> HandlerOutput {
     let name = name_of(handler, place.event);
     if place.chain.contains(&name) {
         return HandlerOutput::new(HandlerEnd::Cycle, String::new(), handler.label(), 0);
     }
     let started = clock.elapsed();
-    let ran = run(handler, place, input, name, hold).await;
+    let ran = run(handler, place, input, name, guard).await;
     let took = clock.elapsed().saturating_sub(started);
     let duration_ms = u64::saturating(took.as_millis());
     match ran {
@@ -93,7 +93,7 @@ async fn run(
     place: &HookPlace,
     input: &str,
     name: String,
-    hold: WorkGuard,
+    guard: WorkGuard,
 ) -> std::io::Result<Option<(HandlerEnd, String, String)>> {
     let command = handler.command.replace("${CLAUDE_PROJECT_DIR}", &place.project);
     let (program, args) = match &handler.args {
@@ -111,7 +111,7 @@ async fn run(
         rest: Rest::Stays,
         mark: new_mark("hook"),
         confine,
-        hold,
+        guard,
     };
     let started = launch.start(|command| {
         command

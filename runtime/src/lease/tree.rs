@@ -108,7 +108,11 @@ impl Tree {
     /// others are in the way (the caller waits for them, within a bound), or
     /// [`LeaseRefused::Closed`] for an agent that was never admitted or has ended. Nothing is taken
     /// then.
-    pub fn debit(&mut self, agent: Option<&AgentId>, worst: &MaxCost) -> Result<(), LeaseRefused> {
+    pub(crate) fn debit(
+        &mut self,
+        agent: Option<&AgentId>,
+        worst: &MaxCost,
+    ) -> Result<(), LeaseRefused> {
         self.set_aside(agent, 1, worst)
     }
 

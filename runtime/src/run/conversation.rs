@@ -171,7 +171,7 @@ impl TurnMemory {
     }
 
     /// Takes in that a file was read, or changed.
-    pub fn touch(&mut self, path: &str, is_changed: bool) {
+    pub(crate) fn touch(&mut self, path: &str, is_changed: bool) {
         if !self.touched.contains(path) {
             Arc::make_mut(&mut self.touched).insert(path.to_owned());
         }
@@ -370,7 +370,7 @@ impl Conversation {
     }
 
     /// What the run may still use.
-    pub fn budget(&self, used: Usage) -> RunBudget {
+    pub(crate) fn budget(&self, used: Usage) -> RunBudget {
         let settings = self.memory.resolved.as_ref();
         RunBudget {
             used: used.total().0,

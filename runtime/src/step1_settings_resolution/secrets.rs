@@ -83,7 +83,7 @@ impl SecretEnv {
     }
 
     /// Whether a variable is kept from everything that a session starts.
-    pub fn is_secret(&self, name: &str) -> bool {
+    pub(crate) fn is_secret(&self, name: &str) -> bool {
         PROVIDER_KEYS.contains(&name) || self.names.contains(name)
     }
 

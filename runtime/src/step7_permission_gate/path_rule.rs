@@ -196,7 +196,7 @@ impl PathPattern {
     }
 
     /// Whether it covers the path both as written and as reached.
-    pub fn covers(&self, path: &ResolvedPath) -> bool {
+    pub(crate) fn covers(&self, path: &ResolvedPath) -> bool {
         self.matches(&path.lexical) && self.matches(&path.real)
     }
 

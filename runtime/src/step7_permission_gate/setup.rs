@@ -110,7 +110,7 @@ impl GateSetup {
     /// With directories in which the harness keeps results that the model may read there; absolute,
     /// as they really are. Reading in them needs no rule.
     #[must_use]
-    pub fn keeping(self, kept: impl Into<Arc<[String]>>) -> Self {
+    pub(crate) fn keeping(self, kept: impl Into<Arc<[String]>>) -> Self {
         Self { kept: kept.into(), ..self }
     }
 
@@ -216,10 +216,6 @@ impl GateSetup {
         &self.places
     }
 
-    /// Who can be asked.
-    pub fn handler(&self) -> Handler {
-        self.handler
-    }
 
     /// Whether anybody or anything answers what no rule decides.
     pub(crate) fn may_ask(&self) -> bool {

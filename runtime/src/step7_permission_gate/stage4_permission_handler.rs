@@ -8,12 +8,12 @@ use crate::{
 
 /// Returns the decision about a call where there is no handler to ask.
 pub(super) fn without_handler(reason: &str, rule: Option<RuleRef>) -> Decision {
-    let (stage, reason) = (GateStage::PermissionHandler, nobody(reason));
+    let (stage, reason) = (GateStage::PermissionHandler, no_handler_reason(reason));
     Decision { allowed: false, stage, rule, reason, class: None }
 }
 
 /// Returns why a call is denied where there is no handler to ask.
-pub fn nobody(reason: &str) -> String {
+pub(crate) fn no_handler_reason(reason: &str) -> String {
     format!("permission was needed ({reason}) and nobody can be asked for it")
 }
 

@@ -19,7 +19,7 @@ use crate::{
     permission::PermissionMode,
     run::RunEnd,
     step2_state_initialization::{CallStage, FiringReason, OpenQuestion},
-    step7_permission_gate::{Decision, GateStage, Handler, nobody},
+    step7_permission_gate::{Decision, GateStage, Handler, no_handler_reason},
     time::Timestamp,
     tool::{ToolErrorKind, ToolOutcome},
     transcript::entry::{RecordKind, clip},
@@ -127,7 +127,7 @@ impl Turn {
                 self.publish(asked(&question));
             }
             _ => {
-                let answer = PermissionAnswer::deny(nobody(&question.reason));
+                let answer = PermissionAnswer::deny(no_handler_reason(&question.reason));
                 self.settle(GivenAnswer { answer, by: AnsweredBy::Nobody, surface: None });
             }
         }

@@ -88,7 +88,7 @@ impl BuiltIn for BashOutput {
                 let take = std::mem::replace(&mut output.take, Box::new(|| ()));
                 let outcome = shown(&output);
                 // An interrupt from now on leaves this result, so nothing of it is lost.
-                context.settled.set(outcome.clone());
+                context.committed.set(outcome.clone());
                 take();
                 outcome
             }
@@ -146,7 +146,7 @@ impl BuiltIn for KillShell {
             "command": command,
         });
         let outcome = outcome.with_structured(&result);
-        context.settled.set(outcome.clone());
+        context.committed.set(outcome.clone());
         shell.end_is_known();
         outcome
     }

@@ -40,7 +40,7 @@ pub(super) async fn of_command(
     let shows_file = matches!(ending, Ending::Exited(0)) && output.truncation.is_none();
     // Looks at files, so not on a thread that others wait for.
     let raw = if shows_file { output.text.clone() } else { String::new() };
-    let hold = context.hold.clone();
+    let hold = context.guard.clone();
     let looked = tokio::task::spawn_blocking(move || {
         let _kept_until_done = hold;
         let seen = shows_file.then(|| shown::shown(&command, &start.path, &raw)).flatten();

@@ -129,7 +129,7 @@ impl Running {
     }
 
     /// Has something else wait for the end of its processes than what did when it was started.
-    pub(super) fn hold_by(&mut self, hold: WorkGuard) {
+    pub(super) fn hold_by(&mut self, guard: WorkGuard) {
         self.tree.hold_by(hold);
     }
 
@@ -196,7 +196,7 @@ async fn start(
         rest: Rest::Ends,
         mark: mark(order, context),
         confine: confinement(order, context),
-        hold: context.hold.clone(),
+        guard: context.guard.clone(),
     };
     let started = launch.start(|command| {
         command.arg("-c").arg(script(order)).current_dir(order.cwd);

@@ -257,10 +257,10 @@ async fn a_runaway_is_gone_after_a_timeout() {
 async fn a_runaway_is_gone_before_a_dropped_call_lets_go_of_its_hold() {
     let mut world = World::new();
     let (sender, released) = oneshot::channel();
-    world.context.hold = WorkGuard::new(Released(Some(sender)));
+    world.context.guard = WorkGuard::new(Released(Some(sender)));
     let mut fifo = holders(&world).await;
     let mut run = world.start::<Bash>(json!({"command": RUNAWAY}));
-    world.context.hold = WorkGuard::new(());
+    world.context.guard = WorkGuard::new(());
     tokio::select! {
         outcome = &mut run => panic!("{outcome:?}"),
         () = said_there(&mut fifo) => {}

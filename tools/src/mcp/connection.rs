@@ -54,19 +54,19 @@ impl std::fmt::Debug for Connection {
 }
 
 /// Starts a server, greets it and asks for its tools. Has no limit of its own; dropping the future
-/// ends the process. `hold` is let go once nothing of the server is left.
+/// ends the process. `guard` is let go once nothing of the server is left.
 ///
 /// # Errors
 ///
 /// [`ConnectError`]; nothing of the server is left then.
 pub async fn connect(
     launch: &ServerLaunch,
-    hold: WorkGuard,
+    guard: WorkGuard,
 ) -> Result<(Connection, Vec<Listed>), ConnectError> {
     let ServerTransport::Stdio(program) = &launch.config.reach else {
         return Err(ConnectError::Http);
     };
-    let started = start(program, launch, hold)
+    let started = start(program, launch, guard)
         .await
         .map_err(|cause| ConnectError::Start { command: program.command.clone(), cause })?;
     let Started { tree, input, stdout, stderr } = started;
@@ -215,7 +215,7 @@ impl Errors {
 async fn start(
     program: &ServerProgram,
     launch: &ServerLaunch,
-    hold: WorkGuard,
+    guard: WorkGuard,
 ) -> std::io::Result<Started> {
     let server = process_tree::ProcessLaunch {
         program: OsStr::new(&program.command),
@@ -223,7 +223,7 @@ async fn start(
         rest: Rest::Ends,
         mark: new_mark("mcp"),
         confine: launch.confine.clone(),
-        hold,
+        guard,
     };
     let started = server.start(|command| {
         // What the configuration itself gives to the server comes after it.

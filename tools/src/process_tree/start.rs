@@ -59,7 +59,7 @@ pub struct ProcessLaunch<'a> {
     /// What confines it and all that it starts. Where that cannot be, it is not started.
     pub confine: Option<Arc<SandboxPolicy>>,
     /// Let go of when nothing of the tree is left.
-    pub hold: WorkGuard,
+    pub guard: WorkGuard,
 }
 
 /// A program that was started.
@@ -86,7 +86,7 @@ impl ProcessLaunch<'_> {
         self,
         configure: impl Fn(&mut Command) -> io::Result<()>,
     ) -> io::Result<Started> {
-        let Self { program, input, rest, mark, confine, hold } = self;
+        let Self { program, input, rest, mark, confine, guard } = self;
         #[cfg(not(target_os = "linux"))]
         let _for_reapers = rest;
         let marks = marks_with(&mark);
@@ -132,7 +132,7 @@ impl ProcessLaunch<'_> {
             let below = below_reaper(program, rest, confine.as_deref(), input.as_ref(), &configure);
             if let Ok((child, link, proxied)) = below {
                 let reaper = Some(Reaper { link, ended: None });
-                let (mark, hold) = (mark.clone(), hold.clone());
+                let (mark, guard) = (mark.clone(), guard.clone());
                 let mut started = started(Processes {
                     child,
                     leader: None,
@@ -140,7 +140,7 @@ impl ProcessLaunch<'_> {
                     mark,
                     has_exited: false,
                     is_ended: false,
-                    hold,
+                    guard,
                     proxy: None,
                 });
                 if started.tree.is_begun().await? {
@@ -173,7 +173,7 @@ impl ProcessLaunch<'_> {
             mark,
             has_exited: false,
             is_ended: false,
-            hold,
+            guard,
             #[cfg(target_os = "linux")]
             proxy: None,
         };

@@ -126,7 +126,7 @@ fn the_outcome_is_settled_once_the_file_is_in_its_place() {
     let path = crate::test_support::resolve(&input.file_path);
     let call = BuiltInCall { id: "t".into(), input, path: Some(path), hidden: Arc::default() };
     let outcome = block_on(Write::call(call, context.clone()));
-    assert_eq!(context.settled.get(), Some(&outcome));
+    assert_eq!(context.committed.get(), Some(&outcome));
 }
 
 // REQ: TOL-7

@@ -35,8 +35,8 @@ impl ActiveTurn {
             memory: Arc::clone(self.turn.memory()),
             env: self.child_env(),
             cancel: Arc::new(CancelFlag(self.scope.cancel.clone())),
-            hold: WorkGuard::new((self.scope.tracker.token(), self.shared.guard.clone())),
-            settled: CommittedOutcome::default(),
+            guard: WorkGuard::new((self.scope.tracker.token(), self.shared.guard.clone())),
+            committed: CommittedOutcome::default(),
             agents,
             processes: Some(Arc::new(ProcessPort {
                 shared: Arc::clone(&self.shared),

@@ -49,7 +49,7 @@ struct FoundResult {
 }
 
 /// Repairs a conversation. Marks are left out.
-pub fn repair(recorded: &[Arc<Message>]) -> Repaired {
+pub(crate) fn repair(recorded: &[Arc<Message>]) -> Repaired {
     let mut report = Vec::new();
     let mut drafts = drafts(recorded, &mut report);
     drop_last_thinking(&mut drafts, &mut report);

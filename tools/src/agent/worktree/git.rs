@@ -85,7 +85,7 @@ impl Git {
     /// The same, and `token` is kept while a command runs.
     pub(super) fn holding(&self, token: impl Any + Send + Sync) -> Self {
         let mut git = self.clone();
-        git.context.hold = WorkGuard::new((git.context.hold, token));
+        git.context.guard = WorkGuard::new((git.context.guard, token));
         git
     }
 
@@ -146,7 +146,7 @@ impl Git {
             rest: Rest::Ends,
             mark: new_mark("git"),
             confine: None,
-            hold: self.context.hold.clone(),
+            guard: self.context.guard.clone(),
         };
         let started = launch.start(|command| {
             command.arg("-C").arg(directory);

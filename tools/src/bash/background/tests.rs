@@ -119,10 +119,10 @@ fn output_is_read_once_and_by_filter_and_the_end_is_shown() {
         let command =
             "echo one; echo two; echo > up; read line < go; echo three; echo four; exit 3";
         let (kept, let_go) = oneshot::channel::<()>();
-        rig.world.context.hold = WorkGuard::new(kept);
+        rig.world.context.guard = WorkGuard::new(kept);
         let started = rig.start(command).await;
         assert_eq!(started.error, None);
-        rig.world.context.hold = WorkGuard::new(());
+        rig.world.context.guard = WorkGuard::new(());
         let gone = tokio::time::timeout(LIMIT, let_go).await;
         assert!(gone.expect("its turn does not wait for it").is_err());
         let result = structured(&started);
