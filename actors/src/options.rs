@@ -59,8 +59,8 @@ pub enum Placement {
 }
 
 impl Placement {
-    /// A current-thread runtime with sockets and timers, for a thread of the
-    /// embedder's own that hosts sessions: start an [`Ennead`](crate::Ennead) with [`Placement::Ambient`] on it.
+    /// Returns the builder of a current-thread runtime with sockets and timers, for a thread of the embedder's own that
+    /// hosts sessions: start an [`Ennead`](crate::Ennead) with [`Placement::Ambient`] on it.
     ///
     /// ```
     /// use ennead::{Endpoint, Ennead, Placement, SessionOptions};
@@ -134,7 +134,7 @@ pub struct Options {
     pub hook_chain: Option<Vec<String>>,
 }
 
-/// Options by which sources are read through `lookup`.
+/// Replaces the port by which sources are read.
 pub fn with_lookup(options: Options, lookup: Arc<dyn SourceLookup>) -> Options {
     Options { lookup, ..options }
 }
@@ -161,7 +161,7 @@ impl Default for Options {
 }
 
 impl Options {
-    /// All sessions talk to the simulated model, which plays this playbook in process. Whatever
+    /// Makes options by which all sessions talk to the simulated model, which plays this playbook in process. Whatever
     /// their endpoint, no packet leaves.
     #[cfg(feature = "simulated")]
     pub fn simulated(playbook: Playbook) -> Self {
@@ -247,7 +247,7 @@ impl Options {
         Self { breakpoints: Some(breakpoints), ..self }
     }
 
-    /// The limits on MCP servers that hold.
+    /// Returns the limits on MCP servers: those that were set, else those of the environment's variables.
     pub fn mcp_limits(&self) -> McpLimits {
         let variable = |name: &str| self.environment.variable(name);
         self.mcp.unwrap_or_else(|| McpLimits::from_variables(variable))

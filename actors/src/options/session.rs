@@ -109,7 +109,7 @@ pub struct SessionOptions {
 }
 
 impl SessionOptions {
-    /// A session in this directory on that server, with the built-in tools.
+    /// Makes the options of a session in this directory, with this endpoint and the built-in tools.
     pub fn new(workspace: impl Into<PathBuf>, endpoint: Endpoint) -> Self {
         Self {
             workspace: workspace.into(),
@@ -188,7 +188,7 @@ impl SessionOptions {
         Ok(self)
     }
 
-    /// Has the approver asked about what this rule matches, whatever allows it.
+    /// Adds a rule whose calls the approver is asked about, whatever allows them.
     ///
     /// # Errors
     ///
@@ -250,7 +250,7 @@ impl SessionOptions {
         Self { tenant: Some(tenant.into()), ..self }
     }
 
-    /// Names the session, or goes on with the earlier one of this name.
+    /// Sets the name of the session. An earlier session of this name is continued.
     #[must_use]
     pub fn id(self, id: impl Into<SessionId>) -> Self {
         Self { id: Some(id.into()), ..self }
@@ -336,7 +336,7 @@ impl SessionOptions {
         Self { reads_sources, ..self }
     }
 
-    /// Has answers streamed, or not.
+    /// Sets whether answers are streamed.
     #[must_use]
     pub fn streams(self, streams: bool) -> Self {
         Self { streams, ..self }

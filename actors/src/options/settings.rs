@@ -35,14 +35,14 @@ use super::OptionError;
 pub struct Settings(Map<String, Value>);
 
 impl Settings {
-    /// No settings: those of files and the defaults hold.
+    /// Returns empty settings, so that those of files and the defaults apply.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Settings in the shape of a settings file. Keys that cannot be read are ignored, as in a file, and
-    /// an alert says so with the first run.
+    /// Reads settings in the shape of a settings file. Keys that cannot be read are ignored, as in a file, and an alert
+    /// says so with the first run.
     ///
     /// # Errors
     ///
@@ -72,7 +72,7 @@ impl Settings {
         self.with("model", model.into())
     }
 
-    /// Names models to turn to when the first cannot answer, in order.
+    /// Sets the models to turn to when the first cannot answer, in order.
     #[must_use]
     pub fn fallback_models<'a>(self, models: impl IntoIterator<Item = &'a str>) -> Self {
         self.with("fallbackModel", models.into_iter().collect())
@@ -102,7 +102,7 @@ impl Settings {
         self.rule(RuleKind::Deny, "deny", rule)
     }
 
-    /// Has the approver asked about what this rule matches, whatever allows it.
+    /// Adds a rule whose calls the approver is asked about, whatever allows them.
     ///
     /// # Errors
     ///
@@ -199,7 +199,7 @@ impl Settings {
         self.push("hooks", event.name(), json!({ "matcher": matcher, "hooks": [handler] }))
     }
 
-    /// The value of a key, as it is in JSON.
+    /// Returns the value of a key, as it is in JSON.
     pub fn get(&self, key: &str) -> Option<&Value> {
         self.0.get(key)
     }

@@ -84,7 +84,7 @@ struct Listener {
 }
 
 impl EventHub {
-    /// A hub for a session; that of a sub-agent publishes to its parent's listeners, too.
+    /// Makes the hub of a session. The hub of a sub-agent publishes to its parent's listeners, too.
     pub fn new(parent: Option<(EventHub, AgentId)>) -> Self {
         let redactor = parent.as_ref().and_then(|(it, _)| it.0.redactor.clone());
         Self(Arc::new(HubShared { state: Mutex::default(), parent, all: None, redactor }))
@@ -175,14 +175,14 @@ impl EventHub {
         Events { key, hub: self.clone() }
     }
 
-    /// The session is over: listeners read what is left and then the end.
+    /// Closes the hub, since the session is over. Listeners read what is left and then the end.
     pub fn close(&self) {
         let mut state = lock(&self.0.state);
         state.is_closed = true;
         state.listeners.iter_mut().for_each(Listener::wake);
     }
 
-    /// The defaults of channels, as the last turn found them.
+    /// Returns the defaults of channels, as the last turn found them.
     pub fn output(&self) -> Arc<OutputSettings> {
         Arc::clone(&lock(&self.0.state).output)
     }
@@ -299,8 +299,8 @@ pub struct Events {
 }
 
 impl Events {
-    /// The next event; `None` when the session is over and everything was read. Dropping the
-    /// future loses nothing.
+    /// Returns the next event; `None` when the session is over and everything was read. Dropping the future loses
+    /// nothing.
     pub async fn next(&mut self) -> Option<Numbered> {
         poll_fn(|context| self.poll(context)).await
     }
@@ -313,14 +313,14 @@ impl Events {
         }
     }
 
-    /// Events that wait, and bytes of their texts.
+    /// Returns the number of events that wait, and the bytes of their texts.
     pub fn backlog(&self) -> (usize, usize) {
         let state = lock(&self.hub.0.state);
         let listener = state.listeners.iter().find(|it| it.key == self.key);
         listener.map_or((0, 0), |it| (it.backlog.len(), it.backlog.n_bytes()))
     }
 
-    /// The defaults of channels, as the last turn found them.
+    /// Returns the defaults of channels, as the last turn found them.
     pub fn output(&self) -> Arc<OutputSettings> {
         self.hub.output()
     }

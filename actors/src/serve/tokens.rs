@@ -126,7 +126,7 @@ struct TokenFileContent {
 }
 
 impl TokenFile {
-    /// The tokens in this file; one that is not there has none.
+    /// Makes the set of tokens that this file holds. A missing file holds none.
     pub fn new(path: impl Into<PathBuf>) -> Self {
         Self { path: path.into(), read: Mutex::default() }
     }

@@ -33,7 +33,7 @@ pub struct Http {
 }
 
 impl Http {
-    /// With a pool of its own. Proxy and certificates are as the environment of the process says.
+    /// Makes a client with a pool of its own. Its proxy and certificates are as the environment of the process says.
     ///
     /// # Errors
     ///

@@ -30,7 +30,7 @@ impl Ennead {
         self.looked_at(options).await.map(drop)
     }
 
-    /// Where each value of the settings of such a session comes from.
+    /// Returns where each value of the settings of such a session comes from.
     ///
     /// # Errors
     ///

@@ -11,19 +11,19 @@ use crate::ports::{
 };
 
 impl SessionOptions {
-    /// Names who answers questions about permissions.
+    /// Sets the approver, which answers questions about permissions.
     #[must_use]
     pub fn approver(self, approver: Arc<dyn Approver>) -> Self {
         Self { approver: Some(approver), ..self }
     }
 
-    /// Has this policy decide about calls before anybody is asked.
+    /// Sets the policy that decides about calls before a question is asked.
     #[must_use]
     pub fn policy(self, policy: Arc<dyn PermissionPolicy>) -> Self {
         Self { policy: Some(policy), ..self }
     }
 
-    /// The same with a closure, which is called on the thread of the session and must not wait.
+    /// Sets a closure as the policy. It is called on the thread of the session and must not wait.
     #[must_use]
     pub fn policy_fn(
         self,

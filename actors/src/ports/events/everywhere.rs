@@ -200,7 +200,7 @@ pub struct AllEvents {
 }
 
 impl AllEvents {
-    /// The next event, or a hole where events were left out; `None` when the `Ennead` has ended and
+    /// Returns the next event, or [`EventsMissed`] where events were left out; `None` when the `Ennead` has ended and
     /// everything was read. Dropping the future loses nothing.
     pub async fn next(&mut self) -> Option<Result<SessionEvent, EventsMissed>> {
         poll_fn(|context| self.poll(context)).await

@@ -29,7 +29,7 @@ pub(crate) trait ServerHome: Send + Sync {
     /// Asks a server for its tools. Returns false and drops `reply` once the home has ended.
     fn ask(&self, server: Arc<SharedServer>, reply: oneshot::Sender<Tools>) -> bool;
 
-    /// Whether it starts no more actors.
+    /// Returns whether it starts no more actors.
     fn has_ended(&self) -> bool;
 }
 
