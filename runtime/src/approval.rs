@@ -113,20 +113,20 @@ impl PermissionAnswer {
         Self { reason: reason.into(), ..Self::default() }
     }
 
-    /// With a rule that holds from now on.
+    /// Adds a rule that holds from now on.
     #[must_use]
     pub fn with_rule(mut self, rule: RuleUpdate) -> Self {
         self.rules.push(rule);
         self
     }
 
-    /// With another input for the call.
+    /// Replaces the input of the call.
     #[must_use]
     pub fn with_input(self, input: impl Into<Arc<str>>) -> Self {
         Self { input: Some(input.into()), ..self }
     }
 
-    /// Whether it can be taken at all, whatever it answers.
+    /// Checks whether it can be taken at all, whatever it answers.
     ///
     /// # Errors
     ///
@@ -204,7 +204,7 @@ impl AnsweredBy {
         }
     }
 
-    /// Whether the question was answered, in contrast to one that ended without an answer.
+    /// Returns whether the question was answered, in contrast to one that ended without an answer.
     pub fn is_answer(self) -> bool {
         matches!(self, Self::Hook | Self::Policy | Self::Classifier | Self::Bubble | Self::Surface)
     }
@@ -240,12 +240,12 @@ pub enum PolicyVerdict {
 }
 
 impl Question {
-    /// What an answer to it names.
+    /// Returns what an answer to it names.
     pub fn key(&self) -> QuestionKey {
         QuestionKey { id: self.id.clone(), digest: self.digest, epoch: self.epoch }
     }
 
-    /// Whether an answer with this key fits, at this time.
+    /// Checks whether an answer with this key fits, at this time.
     ///
     /// # Errors
     ///
@@ -284,8 +284,8 @@ pub(crate) fn question_id(
     ApprovalId::new(format!("q_{}", of[0].chain(of[1]).chain(action)))
 }
 
-/// Whether a session may be put into this mode. `has_leave`: it was opened with leave to bypass
-/// permissions; `off`: the modes that settings switch off.
+/// Checks whether a session may be put into this mode. `has_leave`: it was opened with leave to bypass permissions;
+/// `off`: the modes that settings switch off.
 ///
 /// # Errors
 ///

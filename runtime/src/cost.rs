@@ -72,7 +72,7 @@ impl Account {
         Self { calls: 1, usage, cost: cost.unwrap_or_default(), unpriced: is_unpriced.into() }
     }
 
-    /// The whole cost; `None` when part of it is not known.
+    /// Returns the whole cost; `None` when part of it is not known.
     pub fn known_cost(&self) -> Option<Money> {
         (self.unpriced == 0).then_some(self.cost)
     }
@@ -177,7 +177,7 @@ impl CostLedger {
         }
     }
 
-    /// The same with a name for the model that is asked first, in the agent itself.
+    /// Sets the name of the model that is asked first, in the agent itself.
     #[must_use]
     pub fn named(mut self, model: &str) -> Self {
         if let Some(accounts) = self.models.remove("") {
@@ -197,7 +197,7 @@ impl CostLedger {
         self.agents.values().fold(self.own(), |sum, it| sum + it.tree())
     }
 
-    /// Of the agent and all below it, by model.
+    /// Adds up the accounts of the agent and all below it, by model.
     pub fn by_model(&self) -> BTreeMap<Arc<str>, Accounts> {
         let mut sums: BTreeMap<_, _> =
             self.models.iter().map(|(model, it)| (Arc::clone(model), **it)).collect();
@@ -231,7 +231,7 @@ impl CostLedger {
         Money(plain.0.saturating_sub(paid.0))
     }
 
-    /// The agents right below it.
+    /// Returns the agents right below it.
     pub fn agents(&self) -> &BTreeMap<AgentId, CostLedger> {
         &self.agents
     }

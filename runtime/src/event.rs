@@ -363,7 +363,7 @@ pub struct Numbered {
 }
 
 impl Numbered {
-    /// Numbers an event that represents `stands_for` events from `first_seq` to `seq`.
+    /// Makes the number of an event that represents `stands_for` events from `first_seq` to `seq`.
     pub fn new(first_seq: u64, seq: u64, stands_for: u64, event: Event) -> Self {
         Self { seq, first_seq, stands_for, event }
     }

@@ -52,8 +52,8 @@ id! {
     SessionId
 }
 impl SessionId {
-    /// What a sub-agent goes by where sessions are distinguished: its own name below that of the top
-    /// session of its tree.
+    /// Makes the name of a sub-agent where sessions are distinguished: its own name below that of the top session of
+    /// its tree.
     pub fn of_agent(top: &SessionId, agent: &AgentId) -> Self {
         Self::new(format!("{top}/agent-{agent}"))
     }

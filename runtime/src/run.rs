@@ -71,7 +71,7 @@ pub enum RunEnd {
 }
 
 impl RunEnd {
-    /// The code, as on the wire.
+    /// Returns the code, as on the wire.
     pub fn code(self) -> &'static str {
         match self {
             RunEnd::NoPendingTools => "no_pending_tools",
@@ -94,7 +94,7 @@ impl RunEnd {
         }
     }
 
-    /// What it means of a sub-agent.
+    /// Returns what the end means for a sub-agent.
     pub fn agent_status(self) -> AgentStatus {
         match self {
             RunEnd::NoPendingTools | RunEnd::ExplicitStop | RunEnd::Compacted => {
@@ -116,7 +116,7 @@ impl RunEnd {
         }
     }
 
-    /// Whether the run did what it was for.
+    /// Returns whether the run did what it was for.
     pub fn is_success(self) -> bool {
         matches!(self, RunEnd::NoPendingTools | RunEnd::ExplicitStop | RunEnd::Compacted)
     }

@@ -224,7 +224,7 @@ impl Machine {
         }
     }
 
-    /// The conversation, as its sub-agents start from it.
+    /// Returns the conversation, as its sub-agents start from it.
     pub fn conversation(&self) -> &Conversation {
         &self.conversation
     }
@@ -239,7 +239,7 @@ impl Machine {
         self.active.as_ref().map_or_else(Usage::default, |it| it.run.usage)
     }
 
-    /// Whether this agent of the tree can still ask. Known at the top of the tree alone.
+    /// Returns whether this agent of the tree can still ask. Known at the top of the tree alone.
     pub fn is_agent_open(&self, agent: &AgentId) -> bool {
         self.agents.is_open(agent)
     }

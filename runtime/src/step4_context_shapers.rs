@@ -72,7 +72,7 @@ impl Stage {
         Stage::AutoCompact,
     ];
 
-    /// The name used in transcripts, events and spans.
+    /// Returns the name used in transcripts, events and spans.
     pub fn name(self) -> &'static str {
         match self {
             Stage::BudgetReduction => "budget_reduction",
@@ -195,7 +195,7 @@ pub enum StageResult {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Due(Option<Clearing>);
 
-/// Whether this stage would do anything here. Pure and cheap: looks at kept counts, not at texts.
+/// Checks whether this stage would do anything here. Pure and cheap: looks at kept counts, not at texts.
 ///
 /// # Errors
 ///

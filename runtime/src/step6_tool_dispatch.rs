@@ -24,8 +24,8 @@ pub enum Admission {
     InvalidInput(String),
 }
 
-/// The calls of an answer. Those that name no offered tool, or whose input is not an object, are
-/// refused already.
+/// Returns the calls of an answer. Those that name no offered tool, or whose input is not an object, are refused
+/// already.
 pub fn calls_of(answer: &ModelAnswer, tools: &[Arc<ToolSpec>]) -> Vec<CallState> {
     let uses = answer.blocks.iter().filter_map(|block| block.as_tool_use());
     uses.map(|(id, name, input)| {

@@ -44,7 +44,7 @@ pub enum EndReason {
 }
 
 impl EndReason {
-    /// The code, as in transcripts.
+    /// Returns the code, as in transcripts.
     pub fn code(self) -> &'static str {
         match self {
             EndReason::ExplicitStop => "explicit_stop",
@@ -68,13 +68,13 @@ impl StopDecision {
     /// The run goes on.
     pub const GO_ON: Self = Self { done: false, reason: None };
 
-    /// The run is over.
+    /// Makes the decision that the run is over.
     pub fn end(reason: EndReason) -> Self {
         Self { done: true, reason: Some(reason) }
     }
 }
 
-/// Whether the run is over. The first that holds decides:
+/// Decides whether the run is over. The first that holds decides:
 ///
 /// 1. a stop request after the last prompt: `explicit_stop`;
 /// 2. an error after the last prompt and after every later answer: `error`;

@@ -29,8 +29,8 @@ pub const CHARS_PER_TOKEN: u64 = 4;
 pub struct Tokens(pub u64);
 
 impl Tokens {
-    /// The estimate for this many characters of any kind, rounded up. What decides about the context
-    /// goes by the kinds of characters instead.
+    /// Estimates the tokens of this many characters of any kind, rounded up. What decides about the context goes by the
+    /// kinds of characters instead.
     pub fn from_chars(chars: u64) -> Self {
         Self(chars.div_ceil(CHARS_PER_TOKEN))
     }
@@ -92,7 +92,7 @@ pub struct Usage {
 }
 
 impl Usage {
-    /// The size of the request as the model saw it.
+    /// Returns the size of the request as the model saw it.
     pub fn context(&self) -> Tokens {
         Tokens(
             self.input_tokens
@@ -101,7 +101,7 @@ impl Usage {
         )
     }
 
-    /// Everything that was paid for.
+    /// Adds up everything that was paid for.
     pub fn total(&self) -> Tokens {
         self.context() + Tokens(self.output_tokens)
     }

@@ -22,7 +22,7 @@ pub struct PermissionOverrides {
 }
 
 impl PermissionOverrides {
-    /// Whether the settings hold as they are.
+    /// Returns whether nothing is overridden.
     pub fn is_empty(&self) -> bool {
         self.mode.is_none() && self.updates.is_empty()
     }
@@ -44,8 +44,8 @@ impl PermissionOverrides {
         }
     }
 
-    /// The settings with these in force. A mode that they switch off does not hold, and no answer takes
-    /// away what a policy or the caller sets.
+    /// Applies these overrides to the settings. A mode that they switch off does not hold, and no answer takes away
+    /// what a policy or the caller sets.
     #[must_use]
     pub fn over(&self, settings: &Settings) -> Settings {
         let mut settings = settings.clone();
@@ -87,7 +87,8 @@ impl PermissionOverrides {
         self.updates.iter().filter(move |it| it.act == act)
     }
 
-    /// The same as a layer of settings, for sub-agents, which have their parent's.
+    /// Returns these overrides as a layer of settings, for sub-agents, which have their parent's. `None` if there are
+    /// none.
     pub fn layer(&self) -> Option<LayerText> {
         if self.is_empty() {
             return None;

@@ -115,7 +115,7 @@ pub enum RuleDestination {
 }
 
 impl RuleDestination {
-    /// The scope of the rules that settings have from there.
+    /// Returns the scope of the rules that settings have from there.
     pub fn scope(self) -> Scope {
         match self {
             Self::Session => Scope::Session,

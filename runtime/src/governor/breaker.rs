@@ -71,7 +71,7 @@ impl Breaker {
         }
     }
 
-    /// A call was let through as the probe.
+    /// Returns a call was let through as the probe.
     pub(crate) fn probe_sent(&mut self) {
         if let BreakerState::Open { cause, .. } | BreakerState::HalfOpen { cause, .. } = self.state
         {

@@ -48,8 +48,8 @@ impl Bucket {
         Self { limit, level, rate: rate.max(1), at: now }
     }
 
-    /// Milliseconds until `cost` units can be taken and `reserve_divisor`-th of the limit is left;
-    /// 0 when they can be taken now. A cost above the limit waits for a full bucket, not for ever.
+    /// Returns the milliseconds until `cost` units can be taken and `reserve_divisor`-th of the limit is left; 0 when
+    /// they can be taken now. A cost above the limit waits for a full bucket, not for ever.
     pub fn wait_ms(&self, now: u64, cost: u64, reserve_divisor: Option<u64>) -> u64 {
         let reserve = reserve_divisor.map_or(0, |it| self.limit / it.max(1));
         let needed = cost.saturating_mul(PARTS).saturating_add(reserve).min(self.limit);

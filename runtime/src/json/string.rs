@@ -25,7 +25,7 @@ const LETTERS: [u8; 256] = {
     letters
 };
 
-/// `text` as a JSON string, quotes included.
+/// Returns `text` as a JSON string, quotes included.
 pub fn quote(text: &str) -> String {
     join(&[JsonPiece::Text(text)])
 }

@@ -37,7 +37,7 @@ struct Member {
 }
 
 impl Tree {
-    /// The tree of a top session alone that has used nothing.
+    /// Makes the tree of a top session alone that has used nothing.
     pub fn new(limits: AgentLimits) -> Self {
         Self {
             limits,
@@ -112,7 +112,7 @@ impl Tree {
         self.set_aside(agent, 1, worst)
     }
 
-    /// The same for a further model call of a turn.
+    /// Reserves the most that a further model call of a turn can cost.
     ///
     /// # Errors
     ///
@@ -125,8 +125,8 @@ impl Tree {
         self.set_aside(agent, 0, worst)
     }
 
-    /// Model calls have ended: takes what they used, the turns they were made in included, and gives
-    /// back what the agent had set aside. What an ended agent used is still counted.
+    /// Settles the model calls that ended: takes what they used, the turns they were made in included, and gives back
+    /// what the agent had set aside. What an ended agent used is still counted.
     pub fn settle(&mut self, agent: Option<&AgentId>, used: Spent) {
         self.spent = self.spent + used;
         if let Some(member) = self.members.get_mut(&agent.cloned()) {
@@ -134,8 +134,8 @@ impl Tree {
         }
     }
 
-    /// An agent has ended, and with it those below it. What they had set aside and never settled
-    /// counts as used, since they crashed and their usage stays unknown.
+    /// Ends an agent and all below it. What they had set aside and never settled counts as used, since they crashed and
+    /// their usage stays unknown.
     pub fn close(&mut self, agent: &AgentId) {
         if let Some(member) = self.members.get_mut(&Some(agent.clone())) {
             member.closed = true;
@@ -147,7 +147,7 @@ impl Tree {
         below.iter().for_each(|it| self.close(it));
     }
 
-    /// Whether this agent can still ask.
+    /// Returns whether this agent can still ask.
     pub fn is_open(&self, agent: Option<&AgentId>) -> bool {
         self.members.get(&agent.cloned()).is_some_and(|it| !it.closed)
     }
@@ -179,7 +179,7 @@ impl Tree {
         all.into_iter().filter_map(limit).collect()
     }
 
-    /// Used by the whole tree, without what is set aside.
+    /// Returns what the whole tree has used, without what is set aside.
     pub fn spent(&self) -> Spent {
         self.spent
     }

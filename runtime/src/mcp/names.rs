@@ -17,7 +17,7 @@ pub(crate) fn tool_name(server: &str, tool: &str) -> Option<String> {
     (whole.len() <= MAX_NAME).then_some(whole)
 }
 
-/// What the names of all tools of this server begin with.
+/// Returns the prefix of the names of all tools of this server.
 pub fn prefix(server: &str) -> String {
     format!("mcp__{}__", tidy(server))
 }

@@ -44,7 +44,7 @@ pub struct Piece {
 }
 
 impl Piece {
-    /// What a messenger posts: with the fence lines, without blank lines around it.
+    /// Returns what a messenger posts: with the fence lines, without blank lines around it.
     pub fn shown(&self) -> String {
         let text = self.text.trim_end();
         let blank = &text[..text.len() - text.trim_start().len()];

@@ -22,7 +22,7 @@ pub struct ToolResult {
 }
 
 impl ToolResult {
-    /// Whether something was left out.
+    /// Returns whether something was left out.
     pub fn is_truncated(&self) -> bool {
         0 < self.elided_chars
     }

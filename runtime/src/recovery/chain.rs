@@ -40,7 +40,7 @@ pub struct FallbackUsed {
     pub model: Arc<str>,
 }
 
-/// The chain, and what was left out of it, in words.
+/// Makes the chain of models, and lists what was left out of it, in words.
 ///
 /// A name `provider/model` is taken apart when a provider of that name is known; otherwise the
 /// slash belongs to the model, which is asked at the first provider. Where settings name nothing,

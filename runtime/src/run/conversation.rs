@@ -218,7 +218,7 @@ impl Anchor {
 }
 
 impl Conversation {
-    /// A conversation without messages.
+    /// Makes a conversation without messages.
     pub fn new(facts: Arc<SessionFacts>, stream: EntropyStream) -> Self {
         Self {
             facts,
@@ -231,21 +231,21 @@ impl Conversation {
         }
     }
 
-    /// The same with what is known about models.
+    /// Sets what is known about models.
     #[must_use]
     pub fn with_catalogue(mut self, catalogue: Arc<Catalogue>) -> Self {
         self.memory.catalogue = catalogue;
         self
     }
 
-    /// The same with settings that were merged before; used if its layers are equal to those.
+    /// Sets settings that were merged before; they are used if their layers are equal to those of the conversation.
     #[must_use]
     pub fn with_merged(mut self, merged: Arc<Merged>) -> Self {
         self.memory.merged = Some(merged);
         self
     }
 
-    /// The prompt of a new run, to be recorded before its first turn.
+    /// Makes the prompt of a new run, to be recorded before its first turn.
     pub fn prompt(&self, at: Timestamp, run: &str, content: Vec<Block>) -> Message {
         let id = self.stream.entry_id(at, "prompt", Digest::of(run.as_bytes()).low());
         Message::user(id, MessageKind::Prompt, content)
@@ -369,7 +369,7 @@ impl Conversation {
         }
     }
 
-    /// What the run may still use.
+    /// Returns what the run may still use.
     pub fn budget(&self, used: Usage) -> RunBudget {
         let settings = self.memory.resolved.as_ref();
         RunBudget {

@@ -143,7 +143,7 @@ pub struct SessionFacts {
 }
 
 impl SessionFacts {
-    /// As JSON text, which reads back; for the record of the first run.
+    /// Writes the facts as JSON text, which reads back; for the record of the first run.
     pub fn to_json(&self) -> String {
         // Names and numbers have no reason to fail.
         json::to_string(self).unwrap_or_default()
@@ -168,7 +168,7 @@ impl SessionFacts {
         [Some(path), real].into_iter().flatten().collect()
     }
 
-    /// Where its transcript and those of its neighbours lie.
+    /// Returns where its transcript and those of its neighbours lie.
     pub fn transcripts(&self) -> Transcripts {
         let (directories, workspaces) = (self.both(&self.directory), self.both(&self.workspace));
         Transcripts::within(&directories, &workspaces)
@@ -184,8 +184,8 @@ impl SessionFacts {
         self.within.push(parent);
     }
 
-    /// Of a sub-agent in a worktree: the worktree, and the checkout around it that it is apart
-    /// from.
+    /// Returns the worktree of a sub-agent, and the checkout around it that it is isolated from; `None` if it has no
+    /// worktree.
     pub fn isolation(&self) -> Option<Isolation> {
         let checkout = self.within.last()?;
         let real = |it: &Arc<str>| self.real.get(&**it).cloned().unwrap_or_else(|| it.to_string());

@@ -46,7 +46,7 @@ pub enum HistoryUpdate {
 }
 
 impl HistoryUpdate {
-    /// The message that is new.
+    /// Returns the message that this update adds.
     pub fn message(&self) -> Option<&Arc<Message>> {
         match self {
             HistoryUpdate::Message(message) => Some(message),
@@ -76,12 +76,12 @@ impl History {
         self.messages.push(message);
     }
 
-    /// Number of messages.
+    /// Counts the messages.
     pub fn len(&self) -> usize {
         self.messages.len()
     }
 
-    /// Whether there is no message.
+    /// Returns whether there is no message.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -96,7 +96,7 @@ impl History {
         self.messages.iter_from(first)
     }
 
-    /// The last message.
+    /// Returns the last message.
     pub fn last(&self) -> Option<&Arc<Message>> {
         self.iter().next_back()
     }

@@ -79,7 +79,7 @@ pub enum DenialEnd {
 }
 
 impl DenialEnd {
-    /// The code, as in transcripts.
+    /// Returns the code, as in transcripts.
     pub fn code(self) -> &'static str {
         match self {
             DenialEnd::Repeated => "repeated_denials",

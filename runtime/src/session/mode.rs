@@ -13,7 +13,7 @@ use crate::{
 };
 
 impl Machine {
-    /// Whether the session may be put into this mode.
+    /// Checks whether the session may be put into this mode.
     ///
     /// # Errors
     ///

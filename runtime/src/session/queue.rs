@@ -97,7 +97,7 @@ impl Machine {
         self.next_run(now);
     }
 
-    /// The layers that are not files, to be merged with those of files.
+    /// Returns the layers that are not files, to be merged with those of files.
     pub fn merge_order(&self) -> MergeOrder {
         let layers = self.conversation.facts.layers.clone();
         MergeOrder::new(&self.conversation.memory.catalogue).with(layers)

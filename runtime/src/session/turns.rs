@@ -22,7 +22,7 @@ use crate::{
 };
 
 impl Machine {
-    /// Whether this turn is under way and was not ended.
+    /// Returns whether this turn is active and was not ended.
     pub fn is_turning(&self, key: u64) -> bool {
         let phase = self.active.as_ref().map(|it| &it.phase);
         matches!(phase, Some(Phase::Turning(turn)) if turn.key == key)
@@ -34,8 +34,8 @@ impl Machine {
         in_flight.is_some_and(|it| it.key == key)
     }
 
-    /// Whether a turn may begin with this input. Within a turn, results of its own may still show the
-    /// model what has ended.
+    /// Returns whether a turn may begin with this input. Within a turn, results of its own may still show the model
+    /// what has ended.
     pub fn may_begin_turn(&self, input: &SessionInput) -> bool {
         let in_flight = self.active.as_ref().and_then(|it| it.phase.in_flight());
         in_flight.is_none() || matches!(input, SessionInput::TurnDone { .. })

@@ -20,8 +20,8 @@ pub struct Imported {
     pub text: String,
 }
 
-/// The file and everything it imports, each file once, importing files first. `load` is asked for
-/// the text of an absolute path and may say no; then the mention stays what it is, text.
+/// Returns the file and everything it imports, each file once, importing files first. `load` is asked for the text of
+/// an absolute path and may return `None`; then the mention stays what it is, text.
 pub fn with_imports(
     path: &str,
     text: &str,
@@ -69,7 +69,7 @@ fn add(
     }
 }
 
-/// One text for the model: the file, and after it what it imports, each under its path.
+/// Joins the file and what it imports to one text for the model, each imported file under its path.
 pub fn joined(files: &[Imported]) -> String {
     let mut text = String::new();
     for file in files {

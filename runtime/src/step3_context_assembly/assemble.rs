@@ -153,7 +153,7 @@ impl Sources {
         }
     }
 
-    /// The same with other rules for files that are read.
+    /// Replaces the rules for files that are read.
     #[must_use]
     pub fn with_rules(&self, rules: &[super::PathRule]) -> Self {
         Self { path_rules: self.path_rules.with(rules), ..self.clone() }

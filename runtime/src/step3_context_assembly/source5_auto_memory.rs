@@ -12,7 +12,7 @@ pub(crate) const MAX_MEMORY_LINES: usize = 200;
 /// Bytes of the index that are shown.
 pub(crate) const MAX_MEMORY_BYTES: usize = 25_000;
 
-/// The start of an index, cut to whole lines within both limits.
+/// Returns the start of an index, cut to whole lines within both limits.
 pub fn index_start(index: &str) -> &str {
     let mut end = 0;
     for line in index.split_inclusive('\n').take(MAX_MEMORY_LINES) {

@@ -34,8 +34,7 @@ const INVISIBLE: &[std::ops::RangeInclusive<char>] = &[
     '\u{e0000}'..='\u{e0fff}',
 ];
 
-/// Text from outside that is among other text: between marks that name its origin and that it
-/// cannot close.
+/// Frames a text from outside that is among other text: between marks that name its origin and that it cannot close.
 pub fn envelope(origin: &str, text: &str) -> String {
     let origin: String =
         origin.chars().filter(|c| !c.is_control() && !matches!(c, '"' | '<' | '>')).collect();
@@ -57,7 +56,7 @@ pub struct Paragraph {
 }
 
 impl Paragraph {
-    /// Words without a quotation.
+    /// Makes a paragraph without a quotation.
     pub fn plain(text: impl Into<String>) -> Self {
         Self { text: text.into(), quoted: None }
     }

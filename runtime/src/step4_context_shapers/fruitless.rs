@@ -53,7 +53,7 @@ impl CompactionWatch {
         self.pause = n_messages.saturating_add(n_messages.div_ceil(2));
     }
 
-    /// Messages from which on there is a compaction again; 0 when none waits.
+    /// Returns the number of messages from which on there is a compaction again; 0 when none waits.
     pub fn pause(&self) -> usize {
         self.pause
     }

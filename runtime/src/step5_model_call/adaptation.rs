@@ -119,7 +119,7 @@ impl Parameters {
         (adapted, changes)
     }
 
-    /// As [`Self::adapted`] for a model that a catalogue describes; unchanged for any other.
+    /// Adapts as [`Self::adapted`] does, to a model that a catalogue describes; unchanged for any other.
     pub fn for_model(
         &self,
         models: &Catalogue,
@@ -132,9 +132,9 @@ impl Parameters {
         }
     }
 
-    /// These parameters for a request with these messages. With a thinking budget an answer whose
-    /// calls have just been answered must begin with reasoning; where another model gave it, there
-    /// is none, and the rest of the loop goes without.
+    /// Returns these parameters for a request with these messages. With a thinking budget an answer whose calls have
+    /// just been answered must begin with reasoning; where another model gave it, there is none, and the rest of the
+    /// loop does without a budget.
     pub fn within<'a>(&'a self, messages: &[ViewMessage]) -> Cow<'a, Self> {
         let Some(Thinking::Enabled { .. }) = self.thinking else { return Cow::Borrowed(self) };
         let has_calls = |it: &ViewMessage| it.blocks.iter().any(|it| it.as_tool_use().is_some());

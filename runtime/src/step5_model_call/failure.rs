@@ -52,8 +52,8 @@ pub(crate) fn is_retryable(class: FailureClass) -> bool {
     }
 }
 
-/// Whether a call that was made for this cause repeats one that failed. Calls that ask for something
-/// else (more room, a smaller context, another provider's turn) are new ones.
+/// Returns whether a call that was made for this cause repeats one that failed. Calls that ask for something else (more
+/// room, a smaller context, another provider's turn) are new ones.
 pub fn is_retry(cause: &str) -> bool {
     use FailureClass as Class;
     let again = [
@@ -111,9 +111,8 @@ pub(super) fn or_quota(class: FailureClass, retry_after_ms: Option<u64>) -> Fail
     }
 }
 
-/// The failure that a governor's refusal means: nothing was sent. It is like a refusal of the provider
-/// itself: a used-up quota, so the chain is tried or the failure remains, or the bill that is still
-/// open.
+/// Returns the failure that a governor's refusal means: nothing was sent. It is like a refusal of the provider itself:
+/// a used-up quota, so the chain is tried or the failure remains, or the bill that is still open.
 pub fn from_governor(provider: &str, refusal: &Refusal) -> ModelFailure {
     let (why, waited_s) = (refusal.reason.in_words(), refusal.waited_ms / 1_000);
     let (class, message) = match &refusal.bill {
@@ -126,7 +125,7 @@ pub fn from_governor(provider: &str, refusal: &Refusal) -> ModelFailure {
     ModelFailure { class, status: None, message, retry_after_ms: None, partial_text: String::new() }
 }
 
-/// The failure that an exchange without (whole) answer means. `partial_text` was already shown.
+/// Returns the failure that an exchange without a (whole) answer means. `partial_text` was already shown.
 pub fn from_transport(error: &TransportError, partial_text: String) -> ModelFailure {
     let class = match error {
         TransportError::Connect { .. } => FailureClass::Unreachable,
@@ -144,15 +143,15 @@ pub fn from_transport(error: &TransportError, partial_text: String) -> ModelFail
     ModelFailure { class, status: None, message, retry_after_ms: None, partial_text }
 }
 
-/// The failure of an exchange that ended before the head of an answer: nothing had begun, so nothing
-/// speaks against a stream.
+/// Returns the failure of an exchange that ended before the head of an answer: nothing had begun, so nothing speaks
+/// against a stream.
 pub fn before_head(error: &TransportError) -> ModelFailure {
     without_stream(from_transport(error, String::new()))
 }
 
-/// The failure that an answer with this HTTP status means whose body could not be read because of
-/// `failure`; `None` where the status alone says it. Of a bad request only the body says whether it is
-/// too long, so it is asked again.
+/// Returns the failure that an answer with this HTTP status means whose body could not be read because of `failure`;
+/// `None` where the status alone determines it. Of a bad request only the body says whether it is too long, so it is
+/// asked again.
 pub fn of_unread(status: u16, failure: ModelFailure) -> Option<ModelFailure> {
     let is_explained_in_body = matches!(status, 400 | 422);
     is_explained_in_body.then(|| ModelFailure { status: Some(status), ..without_stream(failure) })
@@ -246,8 +245,8 @@ pub(super) fn is_lasting(status: u16) -> bool {
     matches!(status, 501 | 505 | 506 | 508 | 510 | 511)
 }
 
-/// The failure with the address that was asked and the HTTP status in front of the message, for
-/// people. Passwords and queries, which may hold keys, are left out, and so are control sequences.
+/// Returns the failure with the address that was asked and the HTTP status in front of the message, for people.
+/// Passwords and queries, which may hold keys, are left out, and so are control sequences.
 pub fn named(url: &str, failure: ModelFailure) -> ModelFailure {
     let (scheme, rest) = url.split_once("://").unwrap_or(("", url));
     let (host, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));

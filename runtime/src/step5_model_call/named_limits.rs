@@ -135,8 +135,8 @@ impl NamedLimits {
         (LEAST_OUTPUT <= fits).then_some(fits)
     }
 
-    /// The catalogue with what was named of a model; `None` when that is nothing new. Limits only
-    /// become lower, and a session's own settings lie over them.
+    /// Returns the catalogue with what was named of a model; `None` when that is nothing new. Limits only become lower,
+    /// and a session's own settings lie over them.
     pub fn over(&self, known: &Catalogue, model: &str) -> Option<Catalogue> {
         let before = known.find(model).map(|it| ModelFacts::clone(it));
         let before =

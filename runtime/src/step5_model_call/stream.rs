@@ -105,7 +105,7 @@ pub enum StreamOutcome {
 }
 
 impl StreamReader {
-    /// At the start of a stream.
+    /// Makes a reader at the start of a stream.
     pub fn new() -> Self {
         Self::default()
     }
@@ -165,25 +165,24 @@ impl StreamReader {
         }
     }
 
-    /// True once the outcome is settled (end of the message or an error); the rest need not be
-    /// read.
+    /// Returns whether the outcome is settled (end of the message or an error); the rest need not be read.
     pub fn is_complete(&self) -> bool {
         self.machine.error.is_some() || self.machine.phase == StreamPhase::Complete
     }
 
-    /// A number that grows with everything that belongs to an answer: bytes of content and blocks, and
-    /// not pings or events of unknown kinds.
+    /// Returns a number that grows with everything that belongs to an answer: bytes of content and blocks, and not
+    /// pings or events of unknown kinds.
     pub fn progress(&self) -> usize {
         let has_begun = usize::from(self.machine.phase != StreamPhase::Idle);
         self.machine.n_bytes() + self.machine.n_blocks() + has_begun
     }
 
-    /// How far it is.
+    /// Returns the phase of the stream.
     pub fn phase(&self) -> StreamPhase {
         self.machine.phase
     }
 
-    /// The connection has ended, or [`StreamReader::is_complete`].
+    /// Ends the reader, since the connection has ended or [`StreamReader::is_complete`].
     pub fn finish(mut self) -> StreamReport {
         let partial_text = std::mem::take(&mut self.machine.partial_text);
         let (reported, phase) = (self.machine.usage, self.machine.phase);
@@ -228,7 +227,7 @@ impl StreamReport {
         Self { outcome, partial_text, usage: reported.usage(), phase, reported }
     }
 
-    /// The answer, or why there is none, with the text that was shown.
+    /// Returns the answer, or why there is none, with the text that was shown.
     ///
     /// # Errors
     ///
@@ -240,7 +239,7 @@ impl StreamReport {
 }
 
 impl StreamOutcome {
-    /// The answer, or why there is none, without the text that was shown.
+    /// Returns the answer, or why there is none, without the text that was shown.
     ///
     /// # Errors
     ///

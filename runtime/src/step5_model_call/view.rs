@@ -89,13 +89,13 @@ impl View {
     }
 }
 
-/// The view of a conversation, for the model that has answered so far.
+/// Compiles the view of a conversation, for the model that has answered so far.
 pub fn compile(messages: &[Arc<Message>]) -> View {
     compile_for(messages, ViewTarget::default())
 }
 
-/// The view of a conversation, for a provider and a model that may not have been the ones before.
-/// What they cannot read is left out or replaced by a text.
+/// Compiles the view of a conversation, for a provider and a model that may not have been the ones before. What they
+/// cannot read is left out or replaced by a text.
 pub fn compile_for(messages: &[Arc<Message>], target: ViewTarget<'_>) -> View {
     let mut compiler = Compiler::new(target, None);
     compiler.compile(messages);

@@ -74,7 +74,7 @@ fn absolute(given: &str, cwd: &str, home: &str) -> String {
     }
 }
 
-/// Where an absolute path leads, and what lies there; `None` for a ring of links.
+/// Returns where an absolute path leads, and what is there; `None` for a ring of links.
 pub fn follow(
     absolute: &str,
     look: &mut dyn FnMut(&str) -> PathEntry,

@@ -123,7 +123,7 @@ impl PathPattern {
         Ok(Self { globs: globs.build()?, absolute, written, components, folded, literal })
     }
 
-    /// Whether it covers this absolute path.
+    /// Returns whether it covers this absolute path.
     pub fn matches(&self, path: &str) -> bool {
         if self.folded && !is_folded(path) {
             return self.globs.is_match(fold(path));
@@ -195,7 +195,7 @@ impl PathPattern {
             })
     }
 
-    /// Whether it covers the path both as written and as reached.
+    /// Returns whether it covers the path both as written and as reached.
     pub fn covers(&self, path: &ResolvedPath) -> bool {
         self.matches(&path.lexical) && self.matches(&path.real)
     }

@@ -135,7 +135,7 @@ impl Rule {
         Some(format!("the rule `{text}` has no effect: `{name}` is no tool{meant}"))
     }
 
-    /// Whether the rule's name part covers this tool.
+    /// Returns whether the rule's name part covers this tool.
     pub fn names(&self, tool: &str) -> bool {
         if self.tool == current_name(tool) {
             return true;

@@ -107,8 +107,8 @@ impl GateSetup {
         }
     }
 
-    /// With directories in which the harness keeps results that the model may read there; absolute,
-    /// as they really are. Reading in them needs no rule.
+    /// Sets directories in which the harness keeps results that the model may read there; absolute, as they really are.
+    /// Reading in them needs no rule.
     #[must_use]
     pub fn keeping(self, kept: impl Into<Arc<[String]>>) -> Self {
         Self { kept: kept.into(), ..self }
@@ -147,7 +147,7 @@ impl GateSetup {
         Self { isolation: isolation.map(Arc::new), ..self }
     }
 
-    /// For a call whose shell command starts in this directory.
+    /// Returns the setup for a call whose shell command starts in this directory.
     #[must_use]
     pub fn at(&self, cwd: &str) -> Self {
         Self { cwd: cwd.into(), ..self.clone() }
@@ -186,12 +186,12 @@ impl GateSetup {
         }
     }
 
-    /// The settings whose rules these are.
+    /// Returns the settings whose rules these are.
     pub fn settings(&self) -> &Arc<Settings> {
         &self.settings
     }
 
-    /// The mode in force.
+    /// Returns the mode in force.
     pub fn mode(&self) -> PermissionMode {
         self.mode
     }
@@ -211,12 +211,12 @@ impl GateSetup {
         Arc::ptr_eq(&self.book, &other.book)
     }
 
-    /// Where the session is at home.
+    /// Returns the directories of the session.
     pub fn places(&self) -> &Places {
         &self.places
     }
 
-    /// Who can be asked.
+    /// Returns who can be asked.
     pub fn handler(&self) -> Handler {
         self.handler
     }
@@ -227,8 +227,8 @@ impl GateSetup {
         self.handler == Handler::Approver || self.has_policy || has_classifier
     }
 
-    /// The digest of what decides here: rules, mode and directories, those of the gates around this
-    /// one included. An answer that was given under another one is not taken.
+    /// Returns the digest of what decides here: rules, mode and directories, those of the gates around this one
+    /// included. An answer that was given under another one is not taken.
     pub fn epoch(&self) -> Digest {
         let permissions = &self.settings.permissions;
         let rules = permissions.rules.iter().map(|it| (it.kind, it.scope, it.text.as_str()));
@@ -241,7 +241,7 @@ impl GateSetup {
         self.parent.as_ref().map_or(own, |it| own.chain(it.epoch()))
     }
 
-    /// Rules that were left out or do not mean what they seem to, in words for the user.
+    /// Returns rules that were left out or do not mean what they seem to, in words for the user.
     pub fn warnings(&self) -> &[String] {
         self.book.warnings()
     }

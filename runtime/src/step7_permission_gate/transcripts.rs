@@ -27,8 +27,8 @@ pub struct Transcripts {
 }
 
 impl Transcripts {
-    /// From the directory next to the transcript of the top session, and the directory that it
-    /// works in: each as written and, if that is another one, as it really is. All absolute.
+    /// Makes the set from the directory next to the transcript of the top session, and the directory that it works in:
+    /// each as written and, if that is another one, as it really is. All absolute.
     pub fn within(directories: &[&str], workspaces: &[&str]) -> Self {
         let mut found = Self::default();
         for directory in directories {

@@ -35,7 +35,7 @@ pub enum BadCase {
     },
 }
 
-/// The decision for one parsed case: `{"done": …, "reason": …}`.
+/// Returns the decision for one parsed case: `{"done": …, "reason": …}`.
 ///
 /// # Errors
 ///

@@ -24,23 +24,23 @@ impl Turn {
         NonZeroU32::new(self.settings().max_tool_calls).unwrap_or(NonZeroU32::MIN)
     }
 
-    /// Variables for child processes. One without a value is taken away, as secrets are.
+    /// Returns the variables for child processes. One without a value is taken away, as secrets are.
     pub fn env(&self) -> Arc<[(String, String)]> {
         self.derived_settings(|it| &it.env)
     }
 
-    /// Patterns of the paths that `Read` deny rules hide.
+    /// Returns patterns of the paths that `Read` deny rules hide.
     pub fn hidden(&self) -> Arc<[String]> {
         let setup = self.state.gate_setup.as_ref();
         setup.map(|it| it.hidden(None)).unwrap_or_default()
     }
 
-    /// Patterns of the instruction files that settings leave out.
+    /// Returns patterns of the instruction files that settings leave out.
     pub fn excludes(&self) -> Arc<[String]> {
         Arc::clone(&self.settings().instructions.excludes)
     }
 
-    /// Directories that count as workspace in addition to the working directory.
+    /// Returns directories that count as workspace in addition to the working directory.
     pub fn additional_directories(&self) -> Arc<[String]> {
         let directories = self.derived_settings(|it| &it.additional_directories);
         if self.memory.overrides.is_empty() {
@@ -51,13 +51,12 @@ impl Turn {
         changed.into()
     }
 
-    /// Where tools keep output that is too long.
+    /// Returns the directory in which tools keep output that is too long.
     pub fn spill_directory(&self) -> Arc<str> {
         self.derived_settings(|it| &it.spill_directory)
     }
 
-    /// The layers that its settings were made of, and what was changed since; its sub-agents have the
-    /// same.
+    /// Returns the layers that its settings were made of, and what was changed since; its sub-agents have the same.
     pub fn layers(&self) -> Arc<[LayerText]> {
         let layers = self.memory.merged.as_ref().map(|it| Arc::clone(&it.layers));
         let layers = layers.unwrap_or_default();
@@ -72,17 +71,17 @@ impl Turn {
         self.settings().agents
     }
 
-    /// What holds for commands in the background.
+    /// Returns the settings of commands in the background.
     pub fn shell_settings(&self) -> ShellSettings {
         self.settings().shell
     }
 
-    /// What confines shell commands and what a repository starts, if anything does.
+    /// Returns what confines shell commands and what a repository starts; `None` if nothing does.
     pub fn sandbox(&self) -> Option<Arc<Sandbox>> {
         self.memory.derived_settings.as_ref().and_then(|it| it.sandbox.clone())
     }
 
-    /// Where the worktrees of its sub-agents begin.
+    /// Returns where the worktrees of its sub-agents begin.
     pub fn worktree_base(&self) -> WorktreeBase {
         self.settings().worktree_base
     }
@@ -110,7 +109,7 @@ impl Turn {
         self.memory.shapers.clone().unwrap_or_default()
     }
 
-    /// The shell's working directory.
+    /// Returns the shell's working directory.
     pub fn cwd(&self) -> &str {
         self.memory.tools.cwd.as_deref().unwrap_or(&self.facts.workspace)
     }

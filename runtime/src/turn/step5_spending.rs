@@ -16,10 +16,10 @@ use crate::{
 };
 
 impl Turn {
-    /// The most that the model call can use that was ordered last: by the model that is asked, up to
-    /// the output ceiling of this very call. The input is at most what the same model has counted
-    /// before, and a token for each character that came since; but no more than the model's window,
-    /// if that is known, since a provider refuses what is longer.
+    /// Computes the most that the model call can use that was ordered last: by the model that is asked, up to the
+    /// output ceiling of this very call. The input is at most what the same model has counted before, and a token for
+    /// each character that came since; but no more than the model's window, if that is known, since a provider refuses
+    /// what is longer.
     pub fn worst_case(&self) -> MaxCost {
         let (model, link) = (&self.state.model, self.link());
         if model.purpose == Some(Purpose::Classification) {

@@ -302,7 +302,7 @@ impl Turn {
         });
     }
 
-    /// The question that a surface may answer now.
+    /// Returns the question that a surface may answer now.
     pub fn open_question(&self) -> Option<&Arc<Question>> {
         let is_asked = self.awaits == Some(Awaits::Permission);
         self.state.question.as_ref().filter(|_| is_asked).map(|it| &it.question)

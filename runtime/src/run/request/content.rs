@@ -76,7 +76,7 @@ impl PromptBlock {
         Ok(Self::media("image", &in_request(kind.media_type(), data), None))
     }
 
-    /// An image that the provider fetches.
+    /// Makes an image that the provider fetches.
     ///
     /// # Errors
     ///
@@ -85,7 +85,7 @@ impl PromptBlock {
         Ok(Self::media("image", &at("image", url)?, None))
     }
 
-    /// A PDF, as base64 of its file. A title is cut at 200 characters.
+    /// Makes a PDF of its file as base64. A title is cut at 200 characters.
     ///
     /// # Errors
     ///
@@ -95,7 +95,7 @@ impl PromptBlock {
         Ok(Self::media("document", &in_request("application/pdf", data), title))
     }
 
-    /// A PDF that the provider fetches. Where a provider does not, the model reads the address.
+    /// Makes a PDF that the provider fetches. Where a provider does not fetch it, the model reads the address.
     ///
     /// # Errors
     ///
@@ -104,7 +104,7 @@ impl PromptBlock {
         Ok(Self::media("document", &at("document", url)?, title))
     }
 
-    /// A document of plain text.
+    /// Makes a document of plain text.
     ///
     /// # Errors
     ///

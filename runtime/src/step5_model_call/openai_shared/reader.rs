@@ -148,10 +148,10 @@ pub(crate) trait Format {
     /// Shows the arguments of calls as far as they came; once per read.
     fn show_previews(&mut self, out: &mut DeltaBatch<'_>);
 
-    /// Whether there is a whole message, though the end mark has not come.
+    /// Returns whether there is a whole message, though the end mark has not come.
     fn is_whole(&self) -> bool;
 
-    /// The message, once it is whole.
+    /// Returns the message, once it is whole.
     fn into_answer(self, progress: &ReadProgress) -> ModelAnswer;
 }
 

@@ -73,7 +73,7 @@ pub(in crate::step5_model_call) struct Extent {
 }
 
 impl CarriedView {
-    /// The view of a conversation for this reader; the next one goes on from it.
+    /// Compiles the view of a conversation for this reader; the next one goes on from it.
     pub fn compile(&mut self, messages: &[Arc<Message>], target: ViewTarget<'_>) -> GrownView {
         let goes_on = self.format == target.format
             && self.model.as_deref() == target.model
@@ -90,7 +90,7 @@ impl CarriedView {
         self.go_on(messages, target).unwrap_or_default()
     }
 
-    /// How many messages of conversations were compiled so far.
+    /// Counts the messages of conversations that were compiled so far.
     pub fn looks(&self) -> u64 {
         self.looks
     }
@@ -144,7 +144,7 @@ impl CarriedView {
 }
 
 impl GrownView {
-    /// In one part.
+    /// Returns the view in one part.
     pub fn whole(&self) -> View {
         let settled = self.settled.iter().map(|it| ViewMessage::clone(&it.message));
         let messages = settled.chain(self.rest.messages.iter().cloned()).collect();

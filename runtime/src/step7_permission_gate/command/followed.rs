@@ -75,7 +75,7 @@ pub struct LinksSeen {
 }
 
 impl LinksSeen {
-    /// Whether there is nothing to be kept.
+    /// Returns whether there is nothing to be kept.
     pub fn is_empty(&self) -> bool {
         self.links.is_empty() && !self.is_cut
     }

@@ -98,7 +98,7 @@ pub struct ShownPart {
 }
 
 impl RecordKind {
-    /// The `kind` on the wire.
+    /// Returns the `kind` on the wire.
     pub fn kind(&self) -> &'static str {
         match self {
             Self::RunStart { .. } => "run_start",

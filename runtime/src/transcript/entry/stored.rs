@@ -70,7 +70,7 @@ pub enum TextFolder {
 }
 
 impl StoredText {
-    /// A text under its own digest.
+    /// Makes a text under its own digest.
     pub fn new(text: impl Into<Arc<str>>, place: TextFolder) -> Self {
         let text = text.into();
         Self { digest: Digest::of(text.as_bytes()), text, place }
@@ -78,7 +78,7 @@ impl StoredText {
 }
 
 impl Stored {
-    /// The name of the text, wherever it is.
+    /// Returns the digest, which names the text wherever it is.
     pub fn digest(&self) -> Digest {
         match self {
             Stored::Text(text) => Digest::of(text.as_bytes()),
@@ -86,8 +86,8 @@ impl Stored {
         }
     }
 
-    /// The text itself if it takes at most 1 KiB as JSON string; else its digest, and the text
-    /// joins those to be stored.
+    /// Stores the text itself if it takes at most 1 KiB as JSON string; else its digest, and the text joins those to be
+    /// stored.
     pub fn new(text: &str, stored_externally: &mut Vec<StoredText>) -> Self {
         Self::within(MAX_INLINE, text, stored_externally)
     }
