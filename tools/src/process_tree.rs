@@ -28,7 +28,7 @@ use tokio::runtime::Handle;
 /// The variable that marks all processes of a tree. A list, as a command may run another ennead.
 const MARKER: &str = "ENNEAD_CALL";
 
-/// A mark that no other tree has. `kind` says of what it is.
+/// Makes a mark that no other tree has. `kind` names the kind of tree.
 pub fn new_mark(kind: &str) -> String {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     let number = NEXT.fetch_add(1, Ordering::Relaxed);

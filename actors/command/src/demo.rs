@@ -109,8 +109,8 @@ pub enum DemoError {
 }
 
 impl Demo {
-    /// A survey of `root`. Transcripts go to `.transcripts` in it, or to a directory for temporary
-    /// files when that cannot be written.
+    /// Makes a survey of `root`. Transcripts go to `.transcripts` in it, or to a directory for temporary files when
+    /// that cannot be written.
     pub fn new(root: impl Into<PathBuf>) -> Self {
         Self { root: root.into(), transcripts: None, tools: Vec::new() }
     }

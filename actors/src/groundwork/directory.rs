@@ -196,7 +196,7 @@ impl Directory {
         self.0.parked.len()
     }
 
-    /// A call of this session is parked as long as the mark lives.
+    /// Marks a call of this session as parked, for as long as the mark lives.
     pub(crate) fn mark_parked(&self, session: &SessionId) -> ParkedMark {
         ParkedMark { directory: self.clone(), session: session.clone() }
     }

@@ -163,7 +163,7 @@ impl<M, A: Message> Mailbox<M, A> {
         self.capacity
     }
 
-    /// A gauge of the work in the mailbox, for readers that decide nothing by it.
+    /// Returns a gauge of the work in the mailbox, for readers that decide nothing by it.
     pub(crate) fn gauge(&self) -> Gauge {
         Gauge { slots: Arc::downgrade(&self.slots), capacity: self.capacity }
     }

@@ -204,7 +204,7 @@ impl Settings {
         self.0.get(key)
     }
 
-    /// As the text of a settings file; `None` when nothing is set.
+    /// Returns the text of a settings file; `None` when nothing is set.
     pub(crate) fn text(&self) -> Option<String> {
         // A map with keys of text is written without fail.
         (!self.0.is_empty()).then(|| serde_json::to_string(&self.0).unwrap_or_default())

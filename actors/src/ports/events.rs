@@ -90,8 +90,8 @@ impl EventHub {
         Self(Arc::new(HubShared { state: Mutex::default(), parent, all: None, redactor }))
     }
 
-    /// A hub for a session that a person or an embedder opened: its events are sent among those of all
-    /// sessions, too.
+    /// Makes the hub of a session that a person or an embedder opened: its events are sent among those of all sessions,
+    /// too.
     pub(crate) fn of_session(session: SessionId, all: EventsOfAll, redactor: Redactor) -> Self {
         let (all, redactor) = (Some((all, session)), Some(redactor));
         Self(Arc::new(HubShared { state: Mutex::default(), parent: None, all, redactor }))
@@ -187,7 +187,7 @@ impl EventHub {
         Arc::clone(&lock(&self.0.state).output)
     }
 
-    /// Other defaults hold for channels.
+    /// Sets the defaults of channels.
     pub(crate) fn set_output(&self, output: &OutputSettings) {
         let mut state = lock(&self.0.state);
         if *state.output != *output {

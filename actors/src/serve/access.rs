@@ -32,7 +32,7 @@ pub(crate) struct Caller {
 }
 
 impl Caller {
-    /// Whether sessions of this tenant exist for the caller.
+    /// Returns whether sessions of this tenant exist for the caller.
     pub(crate) fn sees(&self, tenant: &TenantId) -> bool {
         self.role == Role::Admin || self.tenant == *tenant
     }

@@ -120,12 +120,12 @@ fn resident_bytes() -> Option<u64> {
     Some(kib * 1024)
 }
 
-/// What answers where nothing is.
+/// Answers where nothing is.
 pub(crate) async fn nothing() -> Problem {
     Problem::new(Code::NotFound, "see /openapi.json for what there is")
 }
 
-/// What answers a method that a path does not take.
+/// Answers a method that a path does not take.
 pub(crate) async fn other_method() -> Problem {
     Problem::new(Code::Method, "see /openapi.json for what there is")
 }

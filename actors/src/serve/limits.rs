@@ -73,7 +73,7 @@ impl Limits {
         }
     }
 
-    /// What keeps a run of this tenant from beginning now, and for how long at least.
+    /// Returns what keeps a run of this tenant from beginning now, and for how long at least.
     pub(crate) fn hold(&self, tenant: &TenantId, now: Timestamp) -> Option<(Held, Duration)> {
         let (what, wait) = self.used_up(tenant, now)?;
         let held = match what {

@@ -87,7 +87,7 @@ pub(crate) async fn show(
 }
 
 impl Server {
-    /// The path of the transcript of a session, or of one of its sub-agents.
+    /// Returns the path of the transcript of a session, or of one of its sub-agents.
     pub(crate) fn transcript_of(
         &self,
         hosted: &Hosted,

@@ -108,7 +108,7 @@ impl Governors {
         Self { limits, stream: stream.child("governor"), spawners, limiters: Mutex::default() }
     }
 
-    /// The limiter in front of this endpoint. What it is known by holds no key, only a digest of it.
+    /// Returns the limiter in front of this endpoint. Its name holds no key, only a digest of it.
     pub(crate) fn of(&self, endpoint: &Endpoint) -> ProviderLimiter {
         let base = endpoint.base.trim_end_matches('/').to_owned();
         // Names hold no zero and values no zero either, so no two lists of headers read the same.

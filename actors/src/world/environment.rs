@@ -92,13 +92,13 @@ impl Environment {
         self.variables.get(OsStr::new(name))
     }
 
-    /// The user's configuration directory, if `CLAUDE_CONFIG_DIR` names one.
+    /// Returns the user's configuration directory; `None` unless `CLAUDE_CONFIG_DIR` names one.
     pub(crate) fn config_directory(&self) -> Option<PathBuf> {
         let value = self.var_os("CLAUDE_CONFIG_DIR");
         value.filter(|it| !it.is_empty()).map(PathBuf::from)
     }
 
-    /// The user's home, if there is one.
+    /// Returns the user's home; `None` if there is none.
     pub(crate) fn user_home(&self) -> Option<&Path> {
         self.home.as_deref()
     }
@@ -116,7 +116,7 @@ impl Environment {
         self.uses_system_proxy
     }
 
-    /// Hooks that this process hangs from, outermost first.
+    /// Returns the hooks that started this process, outermost first.
     pub(crate) fn hook_chain(&self) -> Vec<String> {
         let chain = self.variable(CHAIN).unwrap_or_default();
         chain.split(':').filter(|it| !it.is_empty()).map(str::to_owned).collect()

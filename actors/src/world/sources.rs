@@ -350,7 +350,7 @@ fn memory_file(place: &SessionDirs) -> PathBuf {
     file
 }
 
-/// Where the notes of sessions in this working directory lie.
+/// Returns where the notes of sessions in this working directory lie.
 pub(crate) fn memory_directory(place: &SessionDirs) -> PathBuf {
     let name = project_name(&place.workspace.to_string_lossy());
     let mut directory = PathBuf::with_capacity(place.config.as_os_str().len() + name.len() + 32);

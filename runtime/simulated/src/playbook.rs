@@ -127,8 +127,8 @@ impl Playbook {
         Self::parse_with(text, name, |_| Err("no files can be read here".to_owned()))
     }
 
-    /// The same for a playbook that serves recorded bodies. `read` gives the bytes of a file that
-    /// it names, as written, or says why it cannot.
+    /// Reads a playbook that serves recorded bodies. `read` returns the bytes of a file that the playbook names, as
+    /// written, or why it cannot.
     ///
     /// # Errors
     ///
@@ -179,7 +179,7 @@ impl Playbook {
         Ok(Self { name: one_line(name).into(), key: file.key, values: shared, rules, templates })
     }
 
-    /// What it was called when it was read.
+    /// Returns the name that it had when it was read.
     pub fn name(&self) -> &str {
         &self.name
     }

@@ -38,12 +38,12 @@ impl Default for ShownCalls {
 }
 
 impl ShownCalls {
-    /// A call was shown.
+    /// Adds a call that was shown.
     pub fn add(&self, call: &str) {
         self.0.send_modify(|calls| _ = calls.insert(call.to_owned()));
     }
 
-    /// No call of the run is asked about any more.
+    /// Forgets all calls, since no call of the run is asked about any more.
     pub fn clear(&self) {
         self.0.send_modify(BTreeSet::clear);
     }
@@ -223,7 +223,7 @@ pub struct HostHook {
 }
 
 impl HostHook {
-    /// The callback of this name.
+    /// Makes the hook of the callback of this name.
     pub fn new(host: Host, shown: ShownCalls, callback: &str) -> Self {
         Self { host, shown, callback: callback.into() }
     }

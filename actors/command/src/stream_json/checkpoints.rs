@@ -75,7 +75,7 @@ enum CheckpointState {
     TooLarge,
 }
 
-/// Where files of a session are kept, by its transcript.
+/// Returns where files of a session are kept, by its transcript.
 pub fn directory_of(transcript: &Path) -> PathBuf {
     transcript.with_extension("").join("file-history")
 }
@@ -97,7 +97,7 @@ impl Checkpoints {
         Self(Arc::new(Mutex::new(History { directory, since: None })))
     }
 
-    /// The tools, of which those that change files keep what they find.
+    /// Returns the tools, of which those that change files keep what they find.
     #[must_use]
     pub fn watching(&self, tools: Vec<Arc<dyn Tool>>) -> Vec<Arc<dyn Tool>> {
         let watched = |tool: Arc<dyn Tool>| -> Arc<dyn Tool> {

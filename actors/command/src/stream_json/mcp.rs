@@ -49,7 +49,7 @@ pub struct HostServer {
     n_messages: Arc<AtomicU64>,
 }
 
-/// The servers of these names.
+/// Returns the servers of these names.
 pub fn servers(host: &Host, names: &[String]) -> Vec<HostServer> {
     let server = |name: &String| HostServer {
         name: name.as_str().into(),
@@ -59,8 +59,8 @@ pub fn servers(host: &Host, names: &[String]) -> Vec<HostServer> {
     names.iter().map(server).collect()
 }
 
-/// The server that a tool of this name belongs to (`mcp__server__tool`), and what the tool is called there.
-/// Of several the one with the longest name.
+/// Returns the server that a tool of this name belongs to (`mcp__server__tool`), and what the tool is called there. Of
+/// several the one with the longest name.
 pub fn tool_of<'a>(servers: &[HostServer], tool: &'a str) -> Option<(HostServer, &'a str)> {
     let found = servers.iter().filter_map(|server| {
         let rest = tool.strip_prefix(&prefix(&server.name)).filter(|it| !it.is_empty())?;

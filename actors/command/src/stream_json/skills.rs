@@ -80,19 +80,19 @@ impl Skills {
         }
     }
 
-    /// Names of what people can call, those of the program itself first.
+    /// Returns the names of what people can call, those of the program itself first.
     pub fn commands(&self) -> Vec<&str> {
         let own = BUILT_IN.iter().map(|it| it.0);
         own.chain(self.for_people().map(|it| &*it.name)).collect()
     }
 
-    /// Names of the skills.
+    /// Returns the names of the skills.
     pub fn names(&self) -> Vec<&str> {
         let skills = self.all.iter().filter(|it| it.directory.is_some());
         skills.map(|it| &*it.name).collect()
     }
 
-    /// What people can call, with what it is for.
+    /// Returns what people can call, with what it is for.
     pub fn described(&self) -> Vec<Value> {
         let described = |it: &Skill| {
             json!({

@@ -86,7 +86,7 @@ impl Tool for AnswerTool {
 }
 
 impl Structured {
-    /// A session whose answers fit this schema, JSON text.
+    /// Changes the options so that answers of the session fit this schema, JSON text.
     ///
     /// # Errors
     ///
@@ -145,7 +145,7 @@ impl Structured {
             .hook(HookEvent::Stop, "", LIMIT, Arc::new(without))
     }
 
-    /// A run begins; what is known is of the one before.
+    /// Begins a run; what is known is of the one before.
     pub fn begin(&self) {
         *self.state() = Collected::default();
     }

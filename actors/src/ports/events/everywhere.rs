@@ -115,7 +115,7 @@ impl EventsOfAll {
         AllEvents { key, all: self.clone() }
     }
 
-    /// No session will publish anything any more.
+    /// Closes the hub: no session will publish anything any more.
     pub(crate) fn close(&self) {
         let mut state = self.lock();
         state.is_closed = true;

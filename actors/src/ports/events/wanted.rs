@@ -74,7 +74,7 @@ impl EventHub {
         true
     }
 
-    /// Whether somebody asked for the events of answers as they come.
+    /// Returns whether a listener asked for the events of answers as they come.
     pub(crate) fn wants_stream(&self) -> bool {
         lock(&self.0.state).listeners.iter().any(|it| it.wants.stream)
     }

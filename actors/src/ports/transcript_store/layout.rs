@@ -98,8 +98,8 @@ impl TranscriptPaths {
     }
 }
 
-/// The transcripts of sub-agents in the directory next to that of their session, by id. Where none
-/// can be listed there are none.
+/// Lists the transcripts of sub-agents in the directory next to that of their session, by id. Where none can be listed
+/// there are none.
 pub(crate) fn sidechains(
     store: &dyn TranscriptStore,
     directory: &Path,
@@ -117,8 +117,8 @@ fn checked(id: &str) -> Result<&str, BadName> {
     if !id.is_empty() && id.bytes().all(is_plain) { Ok(id) } else { Err(BadName { id: id.into() }) }
 }
 
-/// The name of a project's directory: every character but ASCII letters and digits becomes `-`;
-/// of a long one the first 200 stay, and a hash of the whole path.
+/// Returns the name of a project's directory: every character but ASCII letters and digits becomes `-`; of a long one
+/// the first 200 stay, and a hash of the whole path.
 pub(crate) fn project_name(cwd: &str) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '-' };
     // Made at each look at the notes of a directory: a byte at a time where that is a character.

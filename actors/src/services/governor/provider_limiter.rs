@@ -33,7 +33,7 @@ use ennead_tools::locked::Locked as _;
 pub(crate) struct Spawner(Arc<dyn Fn(ProviderLimiter) -> bool + Send + Sync>);
 
 impl Spawner {
-    /// `start` returns `false` when the place has ended.
+    /// Makes a spawner. `start` returns `false` when the place has ended.
     pub(crate) fn new(start: impl Fn(ProviderLimiter) -> bool + Send + Sync + 'static) -> Self {
         Self(Arc::new(start))
     }
@@ -268,12 +268,12 @@ pub(crate) struct CallPermit {
 }
 
 impl CallPermit {
-    /// The head of the answer says this about the provider's limits.
+    /// Passes on what the head of the answer reports of the provider's limits.
     pub(crate) fn on_report(&self, report: RateLimitReport) {
         self.limiter.send(GovernorInput::LimitsReported { ticket: self.ticket, report });
     }
 
-    /// The call has ended. `used` is what it cost: input and output, in tokens.
+    /// Settles the call, which has ended. `used` is what it cost: input and output, in tokens.
     pub(crate) fn settle(mut self, outcome: CallOutcome, used: Option<(u64, u64)>) {
         self.is_over = true;
         self.limiter.send(GovernorInput::Ended { ticket: self.ticket, outcome, used });

@@ -53,7 +53,7 @@ struct ServerRecord {
 }
 
 impl SharedServer {
-    /// What it is called.
+    /// Returns the name of the server.
     pub(crate) fn name(&self) -> &str {
         &self.launch.config.name
     }
@@ -96,8 +96,8 @@ impl SharedServer {
         self.lock().restarts.forget();
     }
 
-    /// It has ended at this time, or its actor has. The pause before it is started again; `None`: it
-    /// is given up, until somebody wants it.
+    /// Notes that the server, or its actor, has ended at this time. Returns the pause before it is started again;
+    /// `None`: it is not, until it is wanted again.
     pub(crate) fn ended(&self, at: Duration) -> Option<Duration> {
         let mut inner = self.lock();
         let stood = inner.since.take().map_or(Duration::ZERO, |since| at.saturating_sub(since));

@@ -101,7 +101,7 @@ impl AskedServer {
 }
 
 impl Answered {
-    /// The name of the server.
+    /// Returns the name of the server.
     pub(crate) fn server(&self) -> Arc<str> {
         self.server.name().into()
     }
@@ -115,8 +115,8 @@ impl Answered {
         self
     }
 
-    /// What becomes part of the session whose tools have these names, which take in those of the tools
-    /// that join.
+    /// Returns what becomes part of the session. `names` are those of the session's tools; those of the tools that join
+    /// are added.
     pub(crate) fn joining(self, names: &mut BTreeSet<ToolName>) -> Joining {
         let (made, left_out) = match self.tools {
             Ok(made) => made,

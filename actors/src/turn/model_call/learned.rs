@@ -45,7 +45,7 @@ impl Learned {
         lowest.max_output = lowest.max_output.into_iter().chain(named.max_output).min();
     }
 
-    /// A catalogue with what is known of the models at these addresses laid over it.
+    /// Applies what is known of the models at these addresses to a catalogue.
     pub(crate) fn over(
         &self,
         catalogue: &Arc<Catalogue>,

@@ -115,7 +115,7 @@ impl ShownDeltas {
         out
     }
 
-    /// The answer is whole: what is left of it.
+    /// Returns the answer is whole: what is left of it.
     pub(super) fn end(&mut self) -> Vec<StreamDelta> {
         let mut out = Vec::new();
         self.end_reasoning(&mut out);
