@@ -264,16 +264,16 @@ impl Question {
     }
 }
 
-/// The digest of an action: tool, input and directory as canonical JSON, keys in order and without
-/// blanks. An input that is no JSON counts by its text.
+/// Returns the digest of an action: tool, input and directory as canonical JSON, keys in order and without blanks. An
+/// input that is not JSON counts by its text.
 pub(crate) fn action_digest(call: &ToolCall, cwd: &str) -> Digest {
     let input = serde_json::from_str(&call.input).unwrap_or_else(|_| Value::from(&*call.input));
     let action = serde_json::json!({ "cwd": cwd, "input": input, "tool": call.name.as_str() });
     Digest::of(action.to_string().as_bytes())
 }
 
-/// The name of a question: the same whenever the same action of the same answer of the model is asked
-/// about, in whatever process.
+/// Returns the name of a question: the same whenever the same action of the same answer of the model is asked about, in
+/// whatever process.
 pub(crate) fn question_id(
     session: &SessionId,
     answer: Option<&EntryId>,

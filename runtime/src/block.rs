@@ -126,7 +126,7 @@ impl Block {
         Self::new(kind, wire, Size::of(text))
     }
 
-    /// The answer to a tool use: a text, and after it images and documents. Without any it is that of
+    /// Makes the answer to a tool use: a text, and after it images and documents. Without any it is that of
     /// [`Block::tool_result`].
     pub(crate) fn media_result(
         id: &ToolUseId,
@@ -142,7 +142,7 @@ impl Block {
         Self::new(kind, wire, Size::of(text) + media.iter().map(Self::size).sum())
     }
 
-    /// A request to stop, for the stop check to find.
+    /// Makes a request to stop, for the stop check to find.
     pub(crate) fn stop_request() -> Self {
         Self::new(BlockKind::StopRequest, r#"{"type":"stop_request""#.into(), Size::default())
     }
@@ -210,7 +210,7 @@ impl Block {
         Ok(Self(Arc::new(BlockParts { kind, wire: open.into(), size, digest, is_odd })))
     }
 
-    /// An image or a document: its JSON object without the closing brace.
+    /// Makes an image or a document of its JSON object without the closing brace.
     pub(crate) fn media(kind: &str, wire: String) -> Self {
         let size = media::size_of(kind, &format!("{wire}}}"));
         Self::new(BlockKind::Opaque { kind: kind.into() }, wire, size)
@@ -230,8 +230,8 @@ impl Block {
         Self(Arc::new(BlockParts { kind, wire, size: *size, digest: *digest, is_odd: true }))
     }
 
-    /// Whether it is of a type that is not known here, or a picture or document without a source: on
-    /// a line that nothing vouches for that may be a changed letter.
+    /// Returns whether it is of a type that is not known here, or a picture or document without a source: on a line
+    /// that nothing vouches for that may be a changed letter.
     pub(crate) fn is_unusual(&self) -> bool {
         match self.kind() {
             BlockKind::Opaque { kind } => {
@@ -241,8 +241,8 @@ impl Block {
         }
     }
 
-    /// Whether a provider may refuse its bytes: it lacks a member that its type needs, has one that its
-    /// type does not know, or is [`Block::doubted`].
+    /// Returns whether a provider may refuse its bytes: it lacks a member that its type needs, has one that its type
+    /// does not know, or is [`Block::doubted`].
     pub(crate) fn is_odd(&self) -> bool {
         self.0.is_odd
     }
@@ -264,7 +264,7 @@ impl Block {
         out.push(b'}');
     }
 
-    /// Bytes of the whole JSON object.
+    /// Counts the bytes of the whole JSON object.
     pub(crate) fn wire_len(&self) -> usize {
         self.0.wire.len() + 1
     }

@@ -113,7 +113,7 @@ impl Default for ModelFacts {
 }
 
 impl ModelFacts {
-    /// The thinking budget under this output ceiling where none is configured, in tokens.
+    /// Returns the thinking budget under this output ceiling where none is configured, in tokens.
     pub(crate) fn reasoning_budget(&self, max_tokens: u32) -> u32 {
         let budget = u64::from(max_tokens) * u64::from(self.reasoning_percent) / 100;
         u32::try_from(budget).unwrap_or(max_tokens)

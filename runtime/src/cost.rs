@@ -210,9 +210,9 @@ impl CostLedger {
         sums
     }
 
-    /// What the caches of providers saved, by the prices for short prompts: what the tokens that were read
-    /// or written would have cost as plain input, less what they cost. Nothing for a model whose prices
-    /// are not known, and nothing where writing cost more than reading saved.
+    /// Estimates what the caches of providers saved, by the prices for short prompts: what the tokens that were read or
+    /// written would have cost as plain input, less what they cost. Nothing for a model whose prices are not known, and
+    /// nothing where writing cost more than reading saved.
     pub(crate) fn saved_by_caches(&self, models: &Catalogue) -> Money {
         let (mut plain, mut paid) = (Money(0), Money(0));
         for (model, accounts) in self.by_model() {

@@ -47,7 +47,7 @@ impl EntropyStream {
         text(&self.uuid_digits(at, label, n)).to_owned()
     }
 
-    /// The id of a conversation line.
+    /// Returns the id of a conversation line.
     pub(crate) fn entry_id(&self, at: Timestamp, label: &str, n: u64) -> EntryId {
         text(&self.uuid_digits(at, label, n)).into()
     }

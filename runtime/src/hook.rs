@@ -141,7 +141,7 @@ impl HookEvent {
         )
     }
 
-    /// Whether the plain output of a command is context for the model.
+    /// Returns whether the plain output of a command is context for the model.
     pub(crate) fn reads_plain_text(self) -> bool {
         matches!(self, HookEvent::SessionStart | HookEvent::UserPromptSubmit)
     }

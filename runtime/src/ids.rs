@@ -84,8 +84,8 @@ id! {
     ToolUseId
 }
 impl ToolUseId {
-    /// Of the `n`th call in the answer to this request, where its own id cannot be used. No two
-    /// answers of a conversation share one, since their requests differ.
+    /// Makes the id of the `n`th call in the answer to this request, where its own id cannot be used. No two answers of
+    /// a conversation share one, since their requests differ.
     pub(crate) fn made_up(request: Digest, n: usize) -> Self {
         let own = request.chain(Digest::of(&(n as u64).to_le_bytes())).to_string();
         Self::new(&*format!("call_{}", own.get(..24).unwrap_or(&own)))

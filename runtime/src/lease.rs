@@ -55,8 +55,8 @@ impl Lease {
         self.limits = limits;
     }
 
-    /// When the run of a top session is to end: a reading of the clock, `None` for whenever it
-    /// likes. Holds for sub-agents that are started from now on.
+    /// Sets when the run of a top session is to end: a reading of the clock, `None` for no end. It applies to
+    /// sub-agents that are started from now on.
     pub(crate) fn set_end(&mut self, ends: Option<Duration>) {
         self.ends = ends;
     }

@@ -105,7 +105,7 @@ impl Message {
         Tokens::from_chars(self.blocks.iter().map(Block::chars).sum())
     }
 
-    /// The estimate, rounded up once.
+    /// Estimates its size in tokens, rounded up once.
     pub(crate) fn estimate(&self) -> Estimate {
         Estimate::of(self.blocks.iter().map(Block::size).sum::<Size>())
     }
@@ -128,7 +128,7 @@ impl Message {
     }
 }
 
-/// The estimate for a list of messages.
+/// Estimates the size of a list of messages in tokens.
 pub(crate) fn estimate_of<'a>(messages: impl IntoIterator<Item = &'a Arc<Message>>) -> Estimate {
     messages.into_iter().map(|it| it.estimate()).sum()
 }

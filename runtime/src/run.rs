@@ -164,13 +164,13 @@ impl Run {
         }
     }
 
-    /// The same with a text after the system prompt.
+    /// Sets the text after the system prompt.
     #[must_use]
     pub(crate) fn with_system(self, system: Option<Arc<str>>) -> Self {
         Self { system, ..self }
     }
 
-    /// The same that only sums up the conversation.
+    /// Sets that the run only sums up the conversation.
     #[must_use]
     pub(crate) fn with_compaction(self, compacts: Option<Arc<str>>) -> Self {
         Self { compacts, ..self }

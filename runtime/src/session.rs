@@ -229,12 +229,12 @@ impl Machine {
         &self.conversation
     }
 
-    /// The conversation, for a replay: it puts in what the file says and no input does.
+    /// Returns the conversation, for a replay: it puts in what the file holds and no input does.
     pub(crate) fn conversation_mut(&mut self) -> &mut Conversation {
         &mut self.conversation
     }
 
-    /// What the run under way has used up to its last turn, sub-agents included.
+    /// Returns what the active run has used up to its last turn, sub-agents included.
     pub(crate) fn run_usage(&self) -> Usage {
         self.active.as_ref().map_or_else(Usage::default, |it| it.run.usage)
     }

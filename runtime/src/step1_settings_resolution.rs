@@ -311,8 +311,8 @@ pub enum Durability {
 }
 
 impl Settings {
-    /// What is marked in requests of a session. A sub-agent waits for no person, so five minutes are
-    /// enough for it.
+    /// Returns what is marked in requests of a session. A sub-agent waits for no person, so five minutes are enough for
+    /// it.
     pub(crate) fn prompt_caching_of(&self, is_agent: bool) -> PromptCaching {
         match self.prompt_caching {
             PromptCaching::OneHour if is_agent => PromptCaching::FiveMinutes,

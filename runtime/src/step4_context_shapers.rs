@@ -137,7 +137,7 @@ pub enum Sharing {
 }
 
 impl ShaperSetup {
-    /// Whether results of this tool are never cut.
+    /// Returns whether results of this tool are never cut.
     pub(crate) fn is_exempt(&self, tool: &ToolName) -> bool {
         self.exempt_tools.contains(tool)
             || self.settings.exempt_tools.iter().any(|it| it == tool.as_str())
@@ -155,7 +155,7 @@ pub struct ShapedContext {
 }
 
 impl ShapedContext {
-    /// A context whose size is that of its messages by characters alone.
+    /// Makes a context whose size is that of its messages by characters alone.
     #[cfg(test)]
     pub(crate) fn estimated(messages: Messages) -> Self {
         let tokens = crate::message::tokens_of(&messages);

@@ -101,7 +101,7 @@ impl StopReason {
         }
     }
 
-    /// The word on the wire; empty when the provider gave none.
+    /// Returns the word on the wire; empty when the provider gave none.
     pub(crate) fn as_wire(&self) -> &str {
         match self {
             Self::EndTurn => "end_turn",

@@ -52,7 +52,7 @@ pub fn calls_of(answer: &ModelAnswer, tools: &[Arc<ToolSpec>]) -> Vec<CallState>
     .collect()
 }
 
-/// The name that a tool has now: `Task` was what `Agent` is.
+/// Returns the name that a tool has now: `Task` was what `Agent` is.
 pub(crate) fn current_name(name: &ToolName) -> ToolName {
     match name.as_str() {
         "Task" => "Agent".into(),
@@ -83,7 +83,7 @@ pub fn admit(calls: &mut [CallState], admissions: Vec<Admission>, max_calls: u32
     }
 }
 
-/// The answer to a call whose input was rewritten to one that does not fit the schema.
+/// Makes the answer to a call whose input was rewritten to one that does not fit the schema.
 pub(crate) fn refused_rewritten(why: &str) -> ToolOutcome {
     let text = format!(
         "InputValidationError: {why} (the input is that of a PreToolUse hook or of an answer)"

@@ -23,7 +23,7 @@ pub struct RunBudget {
 }
 
 impl RunBudget {
-    /// Whether the limit is reached.
+    /// Returns whether the limit is reached.
     pub(crate) fn is_exceeded(self) -> bool {
         self.max.is_some_and(|max| max <= self.used)
     }
@@ -133,7 +133,7 @@ impl StopState {
         }
     }
 
-    /// Whether the run is over, as [`check_stop_condition`] says of the messages so far.
+    /// Decides whether the run is over, as [`check_stop_condition`] does for the messages so far.
     pub(crate) fn decision(&self, budget: RunBudget) -> StopDecision {
         let reason = match self.last_answer_calls {
             _ if self.is_stop_requested => EndReason::ExplicitStop,

@@ -34,7 +34,7 @@ impl Timestamp {
         let _written = PRINTER.print_timestamp(&self.shown(), out);
     }
 
-    /// The day in UTC, as `2026-09-21`.
+    /// Returns the day in UTC, as `2026-09-21`.
     pub(crate) fn day(self) -> String {
         jiff::tz::Offset::UTC.to_datetime(self.shown()).date().to_string()
     }

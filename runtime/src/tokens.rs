@@ -35,7 +35,7 @@ impl Tokens {
         Self(chars.div_ceil(CHARS_PER_TOKEN))
     }
 
-    /// The most that an amount estimated at this can be: a token for each character.
+    /// Returns the most that an amount estimated at this can be: a token for each character.
     #[must_use]
     pub(crate) fn at_most(self) -> Self {
         Self(self.0.saturating_mul(CHARS_PER_TOKEN))
@@ -108,7 +108,7 @@ impl Usage {
 }
 
 impl Usage {
-    /// The difference; `None` when any part of it is less than nothing.
+    /// Returns the difference; `None` when any part of it is less than nothing.
     pub(crate) fn checked_sub(self, other: Self) -> Option<Self> {
         let sub = u64::checked_sub;
         Some(Self {

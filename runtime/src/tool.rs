@@ -189,7 +189,7 @@ impl ToolOutcome {
         self
     }
 
-    /// Images and documents, as a message holds them.
+    /// Returns images and documents, as a message holds them.
     pub(crate) fn media_blocks(&self) -> Vec<Block> {
         self.media.iter().map(|it| it.block().clone()).collect()
     }

@@ -170,7 +170,7 @@ impl Turn {
         }
     }
 
-    /// The same for a walk over a turn that is recorded: nobody is sent its requests.
+    /// Leaves bodies empty, for a walk over a turn that is recorded: its requests are sent to no provider.
     #[must_use]
     pub(crate) fn without_bodies(self) -> Self {
         Self { writes_bodies: false, ..self }

@@ -76,8 +76,7 @@ pub(super) fn content_of(content: &RawValue) -> (String, Size) {
 }
 
 impl Block {
-    /// The images and documents of a result, in order; none of any other block. Cost: linear in the
-    /// block.
+    /// Returns the images and documents of a result, in order; none of any other block. Cost: linear in the block.
     pub(crate) fn media_in_result(&self) -> Vec<Block> {
         #[derive(Deserialize)]
         struct ResultList<'a> {

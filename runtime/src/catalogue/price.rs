@@ -116,8 +116,8 @@ impl Prices {
         Some(of_tokens.sum::<Money>() + searches)
     }
 
-    /// The most that a request of this many tokens can cost, whatever becomes of it in the cache.
-    /// Searches of the web are not in it: how many there will be is for the provider to say.
+    /// Returns the most that a request of this many tokens can cost, whatever becomes of it in the cache. Searches of
+    /// the web are not in it: how many there will be is for the provider to say.
     pub(crate) fn dearest(&self, input: Tokens, output: u64) -> Money {
         let at = self.of_prompt(input.0);
         let each = at.input.max(at.cache_write_5m).max(at.cache_write_1h).max(at.cache_read);

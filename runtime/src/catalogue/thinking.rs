@@ -93,7 +93,8 @@ impl ThinkingSupport {
         self.efforts.iter().copied().filter(|it| *it <= wanted).max()
     }
 
-    /// Whether `{"type":"disabled"}` is taken at this effort; `None`: the one it has by itself.
+    /// Returns whether `{"type":"disabled"}` is taken at this effort; `None` is the effort that the model has by
+    /// itself.
     pub(crate) fn may_disable(&self, effort: Option<Effort>) -> bool {
         match self.disabling {
             Disabling::Always => true,
@@ -104,7 +105,7 @@ impl ThinkingSupport {
 }
 
 impl Effort {
-    /// The word on the wire.
+    /// Returns the word on the wire.
     pub(crate) fn as_wire(self) -> &'static str {
         match self {
             Effort::Low => "low",

@@ -31,8 +31,8 @@ pub struct Bucket {
 }
 
 impl Bucket {
-    /// From what the provider reported at `now`, in milliseconds. `before` is the bucket as it was, for what is
-    /// left unsaid.
+    /// Makes the bucket that the provider reported at `now`, in milliseconds. `before` is the bucket as it was, for
+    /// what the report leaves out.
     pub(crate) fn reported(now: u64, reported_level: Level, before: Option<Self>) -> Self {
         let known = before.map_or(0, |it| it.limit / PARTS);
         let limit = reported_level.limit.unwrap_or(known).max(reported_level.remaining).max(1);
@@ -69,7 +69,7 @@ impl Bucket {
         self.at = self.at.max(now);
     }
 
-    /// Whole units in it.
+    /// Returns the whole units in it.
     #[cfg(test)]
     pub(crate) fn units(&self, now: u64) -> u64 {
         self.level_at(now) / PARTS

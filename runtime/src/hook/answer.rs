@@ -118,9 +118,9 @@ pub struct HookAnswer {
 }
 
 impl HookAnswer {
-    /// The answer of a handler that only restricts: an allow counts for nothing, and a call whose
-    /// input it wants changed is asked about. What an input allows cannot be compared with what
-    /// another one does, so every change counts as one that widens.
+    /// Restricts the answer to that of a handler that may only restrict: an allow counts for nothing, and a call whose
+    /// input it wants changed is asked about. What an input allows cannot be compared with what another one does, so
+    /// every change counts as one that widens.
     #[must_use]
     pub(crate) fn restricting(mut self) -> Self {
         let verdict = &mut self.verdict;

@@ -106,7 +106,7 @@ pub struct Overlong {
 }
 
 impl HookVerdict {
-    /// What the model sees in place of the result of this tool.
+    /// Returns what the model sees in place of the result of this tool.
     pub(crate) fn output_of(&self, tool: &ToolName) -> Option<&str> {
         let of_server = self.updated_mcp_output.as_deref().filter(|_| is_of_server(tool));
         self.updated_output.as_deref().or(of_server)

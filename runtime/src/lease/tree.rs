@@ -152,18 +152,18 @@ impl Tree {
         self.members.get(&agent.cloned()).is_some_and(|it| !it.closed)
     }
 
-    /// A run of the top session took so long.
+    /// Adds the time that a run of the top session took.
     pub(crate) fn add_time(&mut self, took: Duration) {
         self.worked = self.worked.saturating_add(took);
     }
 
-    /// How long the next run of the top session may take; `None` means no limit.
+    /// Returns how long the next run of the top session may take; `None` means no limit.
     pub(crate) fn time_left(&self) -> Option<Duration> {
         let max = self.limits.max_tree_seconds.map(Duration::from_secs)?;
         Some(max.saturating_sub(self.worked))
     }
 
-    /// How much of its limits the tree has used.
+    /// Returns how much of its limits the tree has used.
     pub(crate) fn limits_used(&self) -> Vec<LimitUse> {
         let limits = &self.limits;
         let n_agents = self.members.len() as u64 - 1;
@@ -184,7 +184,7 @@ impl Tree {
         self.spent
     }
 
-    /// Set aside for calls under way.
+    /// Returns the tokens and the money that are reserved for calls in flight.
     #[cfg(test)]
     pub(crate) fn reserved(&self) -> (Tokens, Money) {
         let aside = self.aside_of(|_| true);

@@ -105,7 +105,7 @@ impl Default for OutputSettings {
 }
 
 impl OutputSettings {
-    /// How blocks are cut.
+    /// Returns how blocks are cut.
     pub(crate) fn chunking(&self) -> Chunking {
         let size = |it: u32| usize::saturating(it);
         let (min, max) = (size(self.chunk_min), size(self.chunk_max));

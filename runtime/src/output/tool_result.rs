@@ -28,8 +28,8 @@ impl ToolResult {
     }
 }
 
-/// Every result goes through here, no matter who gets it. It keeps this many characters at most;
-/// the text is shared when nothing is cut. It is data: no tags are taken out of it.
+/// Makes the result that all readers get of a tool's text. It keeps this many characters at most; the text is shared
+/// when nothing is cut. It is data: no tags are taken out of it.
 pub(crate) fn on_tool_result(
     call: &ToolUseId,
     tool: &ToolName,

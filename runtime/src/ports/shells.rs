@@ -251,7 +251,7 @@ impl ShellStatus {
     }
 }
 
-/// The message that lists, for the model, the commands that have ended since the last such message.
+/// Makes the message that lists, for the model, the commands that have ended since the last such message.
 pub(crate) fn ended_message(id: EntryId, ended: &[ShellStatus]) -> Message {
     let lines = ended.iter().map(|it| {
         let (shell, command, state) = (&it.shell, &it.command, it.state);

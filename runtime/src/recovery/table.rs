@@ -195,7 +195,7 @@ const LASTING: &[RecoveryRow] = &[
 /// All rows, path by path.
 const TABLE: [&[RecoveryRow]; 5] = [ASKING, path1::ROWS, path3::OUTPUT, path3::PROMPT, LASTING];
 
-/// How often at most the same request is made again after this failure.
+/// Returns how often at most the same request is made again after this failure.
 pub(crate) fn most_retries(class: FailureClass, max_retries: u32) -> u32 {
     let of_cap = |cap: &Cap| match *cap {
         Cap::Retries => max_retries,

@@ -58,7 +58,7 @@ impl RedactionStream {
         rest
     }
 
-    /// Whether something is held back.
+    /// Returns whether something is held back.
     #[cfg(test)]
     pub(crate) fn is_holding(&self) -> bool {
         !self.held.is_empty()

@@ -162,7 +162,7 @@ pub struct TurnMemory {
 }
 
 impl TurnMemory {
-    /// How tokens are estimated for this model.
+    /// Returns how tokens are estimated for this model.
     pub(crate) fn counting(&self, revision: u32, model: &str) -> Counting {
         match revision {
             ..ESTIMATES_BY_CLASS => Counting::Chars,
@@ -206,12 +206,12 @@ pub struct Anchor {
 }
 
 impl Anchor {
-    /// The size of a request that is now estimated at `estimate`.
+    /// Returns the size of a request that is now estimated at `estimate`.
     pub(crate) fn corrected(&self, estimate: Estimate, counting: Counting) -> Tokens {
         counting.moved(self.reported, self.estimated, estimate)
     }
 
-    /// The most that it can be: what was reported, and a token for each character that came since.
+    /// Returns the most that it can be: what was reported, and a token for each character that came since.
     pub(crate) fn at_most(&self, estimate: Estimate) -> Tokens {
         self.reported + estimate.saturating_sub(self.estimated).at_most()
     }
@@ -335,7 +335,7 @@ impl Conversation {
         self.go_on(recorded, cut.last.clone(), &all.used, &all.appended, &cut.todos, &cut.skills);
     }
 
-    /// The same, of what is left of a [`Loaded`] where nothing else of it is wanted.
+    /// Continues from what is left of a [`Loaded`] where nothing else of it is wanted.
     pub(crate) fn go_on(
         &mut self,
         recorded: History,

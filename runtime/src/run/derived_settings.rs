@@ -127,7 +127,7 @@ impl DerivedSettings {
         self.digest == resolved.digest
     }
 
-    /// The permission rules with what was changed of them since the session was opened.
+    /// Makes the permission rules with what was changed of them since the session was opened.
     pub(crate) fn gate_with(
         &self,
         overrides: &PermissionOverrides,

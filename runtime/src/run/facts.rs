@@ -149,12 +149,12 @@ impl SessionFacts {
         json::to_string(self).unwrap_or_default()
     }
 
-    /// Where results that are too long for the model are kept for it to read, as written and as it really is.
+    /// Returns where results that are too long for the model are kept for it to read, as written and as it really is.
     pub(crate) fn kept_directories(&self) -> Vec<String> {
         self.both(&self.directory).iter().map(|it| format!("{it}/tool-results")).collect()
     }
 
-    /// Where the model keeps its notes, as written, and as it really is where its home is a link.
+    /// Returns where the model keeps its notes, as written, and as it really is where its home is a link.
     pub(crate) fn memory_directories(&self) -> Vec<String> {
         let Some(memory) = &self.memory else { return Vec::new() };
         let below = memory.strip_prefix(&*self.home).filter(|it| it.starts_with('/'));
@@ -194,7 +194,7 @@ impl SessionFacts {
         Some(Isolation { worktree, checkout })
     }
 
-    /// Whether the session could ever start a sub-agent under these limits.
+    /// Returns whether the session could ever start a sub-agent under these limits.
     pub(crate) fn may_nest(&self, limits: AgentLimits) -> bool {
         self.depth < limits.max_depth && 0 < limits.max_at_once
     }

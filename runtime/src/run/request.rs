@@ -126,7 +126,7 @@ impl RunRequest {
         }
     }
 
-    /// A request for what a prompt holds that was accepted earlier.
+    /// Makes a request for what a prompt holds that was accepted earlier.
     pub(crate) fn recorded(blocks: &[Block]) -> Self {
         Self::of(blocks.iter().cloned().map(PromptBlock::recorded))
     }

@@ -54,7 +54,7 @@ pub struct HostRules {
 }
 
 impl HostRules {
-    /// Whether a pattern can be read.
+    /// Returns whether a pattern can be read.
     pub(crate) fn is_pattern(text: &str) -> bool {
         let name = text.strip_prefix("*.");
         text == "*"

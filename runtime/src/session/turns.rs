@@ -28,7 +28,7 @@ impl Machine {
         matches!(phase, Some(Phase::Turning(turn)) if turn.key == key)
     }
 
-    /// Whether this turn is under way, or was ended and is not over yet.
+    /// Returns whether this turn is active, or was ended and is not over yet.
     pub(crate) fn is_in_flight(&self, key: u64) -> bool {
         let in_flight = self.active.as_ref().and_then(|it| it.phase.in_flight());
         in_flight.is_some_and(|it| it.key == key)

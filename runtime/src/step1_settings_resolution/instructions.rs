@@ -81,8 +81,8 @@ pub fn joined(files: &[Imported]) -> String {
     text
 }
 
-/// Paths mentioned as `@path` in running text, in order: at the start of a line or after a blank,
-/// not inside code.
+/// Finds paths mentioned as `@path` in running text, in order: at the start of a line or after a blank, not inside
+/// code.
 pub(crate) fn mentions(text: &str) -> Vec<&str> {
     let mut found = Vec::new();
     for (line, is_code) in lines(text) {

@@ -100,8 +100,8 @@ impl ShownParts {
         shown.or_else(|| self.base.get(name).copied()) == Some(state)
     }
 
-    /// The day and the model, those of them that the model does not know. Most turns have neither, and
-    /// their texts are not made.
+    /// Makes the parts of the day and the model, those of them that the model does not know. Most turns have neither,
+    /// and their texts are not made.
     pub(crate) fn due_facts(
         &self,
         model: &str,
@@ -144,7 +144,7 @@ impl ShownParts {
     }
 }
 
-/// The day, in UTC.
+/// Makes the part of the day, in UTC.
 pub(crate) fn date(day: &str) -> DuePart {
     let text = format!("A new day has begun. Today's date is {day} (UTC).");
     DuePart {

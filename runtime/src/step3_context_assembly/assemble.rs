@@ -114,15 +114,15 @@ impl Sources {
         }
     }
 
-    /// The same for somebody who works in a worktree.
+    /// Makes the sources of an agent that works in a worktree.
     #[must_use]
     pub(crate) fn in_worktree(mut self, isolation: Isolation) -> Self {
         self.path_rules = std::mem::take(&mut self.path_rules).in_worktree(isolation);
         self
     }
 
-    /// The same with these tools in place of those that were offered: as [`Sources::new`] makes it of
-    /// the same texts, which are not needed for it.
+    /// Replaces the tools that were offered: the result is as [`Sources::new`] makes it of the same texts, which are
+    /// not needed for it.
     #[must_use]
     pub(crate) fn offering(&self, tools: Vec<Arc<ToolSpec>>) -> Self {
         let ((at, is_there), mut system) = (self.tool_segment, self.system.to_vec());
@@ -159,7 +159,7 @@ impl Sources {
         Self { path_rules: self.path_rules.with(rules), ..self.clone() }
     }
 
-    /// The rules that are for one of these files.
+    /// Returns the rules that are for one of these files.
     pub(crate) fn rules_for<'a>(
         &'a self,
         files: impl Iterator<Item = &'a String> + Clone,
@@ -204,8 +204,8 @@ impl Assembled {
     }
 }
 
-/// Places the nine sources around a conversation of which a part may have been counted before. Equal
-/// arguments give equal contexts.
+/// Assembles the nine sources around a conversation of which a part may have been counted before. Equal arguments give
+/// equal contexts.
 pub(crate) fn assemble_grown(
     sources: &Sources,
     mut conversation: Messages,

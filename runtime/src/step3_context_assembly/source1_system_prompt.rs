@@ -72,7 +72,7 @@ pub(crate) struct PromptSegment {
     pub is_static: bool,
 }
 
-/// The segments of the system prompt: all, or where it is to be the same for everybody those that are.
+/// Returns the segments of the system prompt: all, or where it is to be the same for everybody those that are.
 pub(crate) fn segments(
     texts: &SourceTexts,
     parts: &SystemPromptParts<'_>,

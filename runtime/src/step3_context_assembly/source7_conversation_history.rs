@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::message::{Message, MessageKind, Role};
 
-/// The messages that count: from the last summary on, all of them without one.
+/// Returns the messages that count: from the last summary on, all of them without one.
 pub(crate) fn since_last_summary(messages: &[Arc<Message>]) -> &[Arc<Message>] {
     let last = messages.iter().rposition(|it| it.kind == MessageKind::CompactSummary);
     &messages[last.unwrap_or(0)..]

@@ -41,7 +41,7 @@ pub fn envelope(origin: &str, text: &str) -> String {
     format!("<untrusted origin=\"{origin}\">\n{}\n</untrusted>", escape_harness_tags(text))
 }
 
-/// A text of the harness inside a message of the user, between marks that it cannot close.
+/// Frames a text of the harness inside a message of the user, between marks that it cannot close.
 pub(crate) fn reminder(text: &str) -> String {
     reminder_quoting(&[Paragraph::plain(text)])
 }
@@ -61,7 +61,7 @@ impl Paragraph {
         Self { text: text.into(), quoted: None }
     }
 
-    /// Words about a text of this origin.
+    /// Makes words about a text of this origin.
     pub(crate) fn quoting(text: impl Into<String>, origin: &str, quoted: &str) -> Self {
         Self { text: text.into(), quoted: Some((origin.into(), quoted.into())) }
     }
@@ -76,8 +76,8 @@ impl Paragraph {
     }
 }
 
-/// A text of the harness of these paragraphs, which none of them and nothing that they quote can close.
-/// The one place that writes these marks.
+/// Frames these paragraphs as a text of the harness, which none of them and nothing that they quote can close. No other
+/// function writes these marks.
 pub(crate) fn reminder_quoting(paragraphs: &[Paragraph]) -> String {
     let shown: Vec<String> = paragraphs.iter().map(Paragraph::shown).collect();
     format!("<system-reminder>\n{}\n</system-reminder>", shown.join("\n\n"))

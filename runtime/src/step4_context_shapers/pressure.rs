@@ -46,8 +46,8 @@ pub(super) fn counted(messages: &[Arc<Message>], setup: &ShaperSetup) -> usize {
     }
 }
 
-/// What causes pressure, if anything does: more tokens than the limit; as many messages as the
-/// settings say, results of tools not counted; 5 dollars since the last compaction. The last two not under 50 messages.
+/// Returns what causes pressure; `None` if nothing does: more tokens than the limit; as many messages as the settings
+/// allow, results of tools not counted; 5 dollars since the last compaction. The last two not under 50 messages.
 pub(crate) fn under_pressure(context: &ShapedContext, setup: &ShaperSetup) -> Option<Trigger> {
     let n_messages = context.messages.len();
     if token_limit(setup) < context.tokens {

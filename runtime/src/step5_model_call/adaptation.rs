@@ -107,8 +107,8 @@ impl Change {
 }
 
 impl Parameters {
-    /// These parameters as a model takes them under this output ceiling, and what had to be
-    /// changed. Doing it again changes nothing more.
+    /// Adapts these parameters to what a model takes under this output ceiling, and returns what had to be changed.
+    /// Doing it again changes nothing more.
     pub(crate) fn adapted(&self, facts: &ModelFacts, max_tokens: u32) -> (Self, Vec<Change>) {
         let model = &facts.thinking;
         let mut adapted = self.clone();
@@ -284,12 +284,12 @@ impl Parameters {
         }
     }
 
-    /// The betas as a list of JSON strings without brackets; empty when there are none.
+    /// Returns the betas as a list of JSON strings without brackets; empty when there are none.
     pub(crate) fn quoted_betas(&self) -> String {
         quoted(&self.all_betas())
     }
 
-    /// The betas as the value of the header `anthropic-beta`.
+    /// Returns the betas as the value of the header `anthropic-beta`.
     pub(crate) fn beta_header(&self) -> Option<Arc<str>> {
         let betas = self.all_betas();
         (!betas.is_empty()).then(|| betas.join(",").into())

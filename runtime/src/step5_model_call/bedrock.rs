@@ -49,12 +49,12 @@ impl BedrockReader {
         self.events.progress()
     }
 
-    /// True once the outcome is settled.
+    /// Returns whether the outcome is settled.
     pub(crate) fn is_complete(&self) -> bool {
         self.events.is_complete()
     }
 
-    /// The connection has ended, or [`BedrockReader::is_complete`].
+    /// Ends the reader, since the connection has ended or [`BedrockReader::is_complete`].
     pub(crate) fn finish(self) -> StreamReport {
         self.events.finish()
     }

@@ -86,7 +86,7 @@ struct CachedAnswer {
 }
 
 impl DropReason {
-    /// Whether the session, or a person, brought it about.
+    /// Returns whether the session, or a person, brought the drop about.
     pub(crate) fn is_expected(self) -> bool {
         match self {
             Self::ModelSwitched
@@ -104,7 +104,7 @@ impl DropReason {
 }
 
 impl CacheWatch {
-    /// A shaper changed the messages; `summary`: a summary represents what lay before it.
+    /// Notes that a shaper changed the messages. `summary` is whether a summary represents what was before it.
     pub(crate) fn shaped(&mut self, summary: bool) {
         if summary {
             self.done = Some(DropReason::Compaction);

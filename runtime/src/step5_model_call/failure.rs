@@ -27,8 +27,8 @@ pub(super) use error_body::shown;
 /// Stands for the type of an error that has none.
 pub(super) const UNNAMED_ERROR: &str = "api_error";
 
-/// Whether asking again, as it is, can help. The overflow classes are not among them: they need a
-/// smaller request.
+/// Returns whether asking again, as it is, can help. The overflow classes are not among them: they need a smaller
+/// request.
 pub(crate) fn is_retryable(class: FailureClass) -> bool {
     match class {
         FailureClass::RateLimit
@@ -76,8 +76,8 @@ fn is_first_party(base: &str) -> bool {
     host == "api.anthropic.com" || host.ends_with(".anthropic.com")
 }
 
-/// The failure that an answer with this HTTP status means. `base` is where the server is,
-/// `now` turns moments in headers into waiting times.
+/// Returns the failure that an answer with this HTTP status means. `base` is where the server is, `now` turns moments
+/// in headers into waiting times.
 pub(crate) fn from_response(
     base: &str,
     status: u16,
@@ -164,8 +164,8 @@ fn without_stream(failure: ModelFailure) -> ModelFailure {
     }
 }
 
-/// The failure that a whole answer represents, if it is none to go on with: cut by the output
-/// ceiling, refused, out of window, paused, or empty. A call cut by the ceiling is never run.
+/// Returns the failure that a whole answer represents, if it is none to continue with: cut by the output ceiling,
+/// refused, out of window, paused, or empty. A call cut by the ceiling is never run.
 ///
 /// After results of tools a model may end without a word; `follows_results` says whether it was
 /// asked there. Reasoning alone is never an answer.

@@ -41,8 +41,8 @@ impl WireFormat {
         }
     }
 
-    /// The same for a view that goes on from another one. Where the body is not wanted, it may be left
-    /// empty; digest and size are those of the whole.
+    /// Encodes the request for a view that continues another one. Where the body is not wanted, it may be left empty;
+    /// digest and size are those of the whole.
     pub(crate) fn encode_grown(
         self,
         head: &EncodedHead,

@@ -130,7 +130,7 @@ impl EncodedHead {
         Self { head: Arc::new(head), ..self.clone() }
     }
 
-    /// The same with these further parameters; encodes nothing again.
+    /// Returns the head with these further parameters. Nothing is encoded again.
     #[must_use]
     pub(crate) fn with_parameters(&self, parameters: Parameters) -> Self {
         if *self.head.parameters == parameters {

@@ -131,7 +131,7 @@ impl PathPattern {
         path.contains(&self.literal) && self.globs.is_match(path)
     }
 
-    /// Whether it covers any path that was passed through.
+    /// Returns whether it covers any path that was passed through.
     pub(crate) fn matches_any(&self, path: &ResolvedPath) -> bool {
         self.matches(&path.lexical)
             || self.matches(&path.real)
@@ -200,7 +200,7 @@ impl PathPattern {
         self.matches(&path.lexical) && self.matches(&path.real)
     }
 
-    /// The pattern in the form of [`Permit::hidden`](super::Permit::hidden): `//` and absolute.
+    /// Returns the pattern in the form of [`Permit::hidden`](super::Permit::hidden): `//` and absolute.
     pub(crate) fn as_hidden(&self) -> impl Iterator<Item = String> {
         self.absolute.iter().map(|it| format!("/{it}"))
     }

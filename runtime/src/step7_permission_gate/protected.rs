@@ -59,7 +59,7 @@ const FILES: &[&str] = &[
     ".claude.json",
 ];
 
-/// Whether a write to this path must be asked. Compared composed and without case.
+/// Returns whether a write to this path must be asked. Paths are compared composed and without case.
 pub(crate) fn is_protected(path: &str) -> bool {
     // Each of the names has a dot.
     if !path.contains('.') {

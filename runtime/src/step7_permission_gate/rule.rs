@@ -120,8 +120,8 @@ impl Rule {
         })
     }
 
-    /// Why a deny or ask rule can hold for no call of a session with these tools: a name that nobody
-    /// knows. Names with `_` or `*` may be those of servers that are not there yet.
+    /// Returns why a deny or ask rule can match no call of a session with these tools: a name that is not known. Names
+    /// with `_` or `*` may be those of servers that are not there yet.
     pub(crate) fn names_nothing(&self, tools: &[Arc<ToolSpec>]) -> Option<String> {
         let (name, text) = (self.tool.as_str(), &self.text);
         let own = tools.iter().map(|it| it.name.as_str());

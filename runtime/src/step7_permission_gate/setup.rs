@@ -114,14 +114,14 @@ impl GateSetup {
         Self { kept: kept.into(), ..self }
     }
 
-    /// With directories in which the model keeps notes; absolute, as written and as they really are. Reading
-    /// and writing Markdown files in them needs no rule.
+    /// Sets directories in which the model keeps notes; absolute, as written and as they really are. Reading and
+    /// writing Markdown files in them needs no rule.
     #[must_use]
     pub(crate) fn noting_in(self, notes: impl Into<Arc<[String]>>) -> Self {
         Self { notes: notes.into(), ..self }
     }
 
-    /// With the place of its transcripts.
+    /// Sets the place of its transcripts.
     #[must_use]
     pub(crate) fn recorded_in(self, transcripts: impl Into<Arc<Transcripts>>) -> Self {
         let transcripts = transcripts.into();
@@ -129,7 +129,7 @@ impl GateSetup {
         Self { transcripts, hidden, ..self }
     }
 
-    /// With a policy that is asked before anybody else, or without one.
+    /// Sets whether a policy decides before a question is asked.
     #[must_use]
     pub(crate) fn with_policy(self, has_policy: bool) -> Self {
         Self { has_policy, ..self }
@@ -141,7 +141,7 @@ impl GateSetup {
         Self { parent, ..self }
     }
 
-    /// For somebody who works apart from a checkout, if so.
+    /// Sets the isolation of an agent that works apart from a checkout; `None` if it does not.
     #[must_use]
     pub(crate) fn with_isolation(self, isolation: Option<Isolation>) -> Self {
         Self { isolation: isolation.map(Arc::new), ..self }
@@ -172,8 +172,8 @@ impl GateSetup {
         self.isolation.as_deref()
     }
 
-    /// What a search leaves out that starts there: what `Read` deny rules hide, those of the gates
-    /// around this one included, and transcripts.
+    /// Returns what a search leaves out that starts there: what `Read` deny rules hide, those of the gates around this
+    /// one included, and transcripts.
     pub(crate) fn hidden(&self, start: Option<&ResolvedPath>) -> Arc<[String]> {
         let own = if start.is_some_and(|it| self.transcripts.surround(&it.real)) {
             self.book.hidden().iter().chain(self.transcripts.hidden(start)).cloned().collect()
@@ -196,8 +196,8 @@ impl GateSetup {
         self.mode
     }
 
-    /// The same under settings with the same rules and directories, here and in the gates around this
-    /// one. Nothing is compiled anew.
+    /// Applies settings with the same rules and directories, here and in the gates around this one. Nothing is compiled
+    /// anew.
     #[must_use]
     pub(crate) fn under(&self, settings: &Arc<Settings>) -> Self {
         let parent = self.parent.as_ref().map(|it| Arc::new(it.under(settings)));
@@ -205,7 +205,7 @@ impl GateSetup {
         Self { settings: Arc::clone(settings), mode, parent, ..self.clone() }
     }
 
-    /// Whether both judge by the same compiled rules.
+    /// Returns whether both judge by the same compiled rules.
     #[cfg(test)]
     pub(crate) fn has_rules_of(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.book, &other.book)
@@ -221,7 +221,7 @@ impl GateSetup {
         self.handler
     }
 
-    /// Whether anybody or anything answers what no rule decides.
+    /// Returns whether anybody or anything answers what no rule decides.
     pub(crate) fn may_ask(&self) -> bool {
         let has_classifier = self.mode == PermissionMode::Auto;
         self.handler == Handler::Approver || self.has_policy || has_classifier

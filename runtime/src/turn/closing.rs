@@ -81,7 +81,7 @@ impl DenialReason {
         }
     }
 
-    /// Read off the record of it.
+    /// Reads the reason from the record of it.
     pub(crate) fn of(by: Option<AnsweredBy>) -> Self {
         match by {
             Some(AnsweredBy::Nobody) => Self::NobodyLeft,

@@ -159,8 +159,8 @@ impl Turn {
         }
     }
 
-    /// What the answers of one firing mean together, and the texts that are kept in files since they
-    /// are too long to be shown.
+    /// Joins the answers of one firing, and returns the texts that are kept in files since they are too long to be
+    /// shown.
     pub(crate) fn joined(
         &self,
         event: HookEvent,

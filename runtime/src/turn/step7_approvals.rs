@@ -308,7 +308,7 @@ impl Turn {
         self.state.question.as_ref().filter(|_| is_asked).map(|it| &it.question)
     }
 
-    /// Whether this question is open, at whichever handler.
+    /// Returns whether this question is open, at whichever handler.
     pub(crate) fn is_open(&self, question: &Question) -> bool {
         let open = self.state.question.as_ref();
         open.is_some_and(|it| it.question.key() == question.key())

@@ -52,7 +52,7 @@ impl ImageType {
 }
 
 impl PromptBlock {
-    /// The block that it is, to be replaced.
+    /// Returns the block that it is, to be replaced.
     pub(crate) fn block_mut(&mut self) -> &mut Block {
         &mut self.0
     }
@@ -118,7 +118,7 @@ impl PromptBlock {
         Ok(Self::media("document", &source, title))
     }
 
-    /// A block of a prompt that was accepted earlier.
+    /// Makes a block of a prompt that was accepted earlier.
     pub(crate) fn recorded(block: Block) -> Self {
         Self(block)
     }

@@ -27,8 +27,8 @@ pub struct PrefixChain {
 }
 
 impl PrefixChain {
-    /// The place of the first item (role or block) of the request before that this one does not
-    /// have there; `None` when it goes on from the one before.
+    /// Returns the place of the first item (role or block) of the request before that this one does not have there;
+    /// `None` when it continues the one before.
     pub(crate) fn first_change(&self) -> Option<usize> {
         self.changed
     }

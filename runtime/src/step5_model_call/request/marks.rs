@@ -55,7 +55,7 @@ impl PromptCaching {
         }
     }
 
-    /// How long it lasts, in milliseconds.
+    /// Returns how long it lasts, in milliseconds.
     pub(crate) fn lasts_ms(self) -> u64 {
         match self {
             Self::Off => 0,

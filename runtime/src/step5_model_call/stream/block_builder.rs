@@ -216,7 +216,7 @@ impl ToolBuilder {
     }
 }
 
-/// Whether a text is the JSON text of an object that any reader will accept.
+/// Checks whether a text is the JSON text of an object that any reader will accept.
 pub(crate) fn check_input(text: &str) -> Result<(), InvalidInput> {
     let invalid = |_| InvalidInput::InvalidJson;
     let raw: &RawValue = serde_json::from_str(text).map_err(invalid)?;
@@ -229,8 +229,8 @@ pub(crate) fn check_input(text: &str) -> Result<(), InvalidInput> {
     if raw.get().starts_with('{') { Ok(()) } else { Err(InvalidInput::NotAnObject) }
 }
 
-/// JSON text without line ends, so that it fits on a line of a transcript. In JSON they can only
-/// are between values.
+/// Replaces line ends in a JSON text, so that it fits on a line of a transcript. In JSON they can only be between
+/// values.
 pub(crate) fn single_line(json: &str) -> Cow<'_, str> {
     match memchr2(b'\n', b'\r', json.as_bytes()) {
         None => Cow::Borrowed(json),

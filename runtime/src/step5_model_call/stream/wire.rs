@@ -119,7 +119,7 @@ impl Addition<'_> {
     }
 }
 
-/// Why a model refused, in words, if the details say anything that can be read.
+/// Returns why a model refused, in words; `None` unless the details hold anything that can be read.
 pub(crate) fn refusal_of(details: Option<&RawValue>) -> Option<Arc<str>> {
     let details: StopDetails<'_> = serde_json::from_str(details?.get()).ok()?;
     let reasons = [details.category, details.explanation].into_iter().flatten();

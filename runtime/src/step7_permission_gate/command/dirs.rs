@@ -45,7 +45,7 @@ impl Dirs {
         self.0.is_none()
     }
 
-    /// All of them; `None` when they are not known.
+    /// Returns all directories; `None` when they are not known.
     pub(crate) fn all(&self) -> Option<impl Iterator<Item = &str>> {
         self.0.as_ref().map(|it| it.iter().map(String::as_str))
     }
@@ -64,7 +64,7 @@ impl Dirs {
         }
     }
 
-    /// Where a path leads from each.
+    /// Returns where a path leads from each.
     pub(crate) fn join(&self, path: &str, around: &CommandContext) -> Self {
         if let Some(paths) = through_process(path, self) {
             return if paths.is_empty() { Self::unknown() } else { Self::of(paths, around) };
@@ -202,8 +202,8 @@ impl PathTarget {
     }
 }
 
-/// What a word represents as a path. `is_lost` says that the command may change what its home or
-/// its current directory is called.
+/// Returns what a word represents as a path. `is_lost` is whether the command may change what its home or its current
+/// directory is called.
 pub(crate) fn target(word: &Word, home: &str, is_lost: bool) -> PathTarget {
     if word.has_tilde() {
         let end = word.spans.first().map_or(word.text.len(), |it| it.start);

@@ -21,7 +21,7 @@ use super::{
 };
 use crate::step7_permission_gate::shell::word::Word;
 
-/// Whether a part has such an argument.
+/// Returns whether a part has an argument with which its program runs others or writes.
 pub(crate) fn escapes(part: &CommandPart) -> bool {
     let name = base(part.name());
     let args = part.args();

@@ -23,7 +23,7 @@ pub(crate) struct NamedFile {
 }
 
 impl NamedFile {
-    /// Whether it is known, and lies in the workspace wherever the shell is.
+    /// Returns whether it is known, and is in the workspace wherever the shell is.
     pub(crate) fn is_inside(&self, dirs: &Dirs, around: &CommandContext) -> bool {
         let is_known = matches!(self.target, PathTarget::Known(_));
         let is_placed = self.target.text().starts_with('/') || !dirs.is_unknown();

@@ -124,7 +124,7 @@ fn texts_of(
     }
 }
 
-/// Whether a part runs a text, or a program in a way that a rule with a `*` cannot mean.
+/// Returns whether a part runs a text, or a program in a way that a rule with a `*` cannot mean.
 pub(crate) fn is_interpreter(name: &str, args: &[Word]) -> bool {
     if RUNS_TEXT.contains(name) {
         return true;

@@ -13,8 +13,7 @@ use crate::step7_permission_gate::shell::word::{PieceKind, Word};
 /// there; without a limit the work would grow with the square of its length.
 pub(crate) const MAX_STARTS: usize = 100;
 
-/// Where commands may begin in a part: at its start, and where something runs others, at every later
-/// word.
+/// Returns where commands may begin in a part: at its start, and where something runs others, at every later word.
 pub(crate) fn starts(words: &[Word]) -> Vec<usize> {
     let mut starts = Vec::new();
     let stripped = super::wrappers::strip(words);

@@ -128,12 +128,12 @@ fn end_of_quotes(bytes: &[u8], mut at: usize, quote: u8) -> usize {
     at
 }
 
-/// Whether an expansion gives a number whatever happens.
+/// Returns whether an expansion gives a number whatever happens.
 pub(crate) fn is_number(expansion: &str) -> bool {
     matches!(expansion, "$#" | "$?" | "$$" | "$!" | "${#}" | "${?}") || expansion.starts_with("${#")
 }
 
-/// Whether a word holds numbers, operators and plain names alone, and which names.
+/// Returns the plain names in a word that holds numbers, operators and plain names alone; `None` for another word.
 pub(crate) fn names(word: &Word) -> Option<Vec<String>> {
     let only = |c: char| c.is_ascii_alphanumeric() || "_ \t+-*/%<>=!&|^~?:,()#".contains(c);
     let is_open = |text: &str| !is_number(text);

@@ -43,7 +43,7 @@ impl Repeated {
         self.digest
     }
 
-    /// As it is in a record, given whether an earlier record of the run holds it.
+    /// Returns the text as it is in a record, given whether an earlier record of the run holds it.
     pub(crate) fn to_record(&self, is_known: bool) -> Stored {
         if is_known { Stored::Again(self.digest) } else { self.stored.clone() }
     }
@@ -92,13 +92,13 @@ impl Stored {
         Self::within(MAX_INLINE, text, stored_externally)
     }
 
-    /// Like [`Stored::new`], for the one text of a record: up to 3 KiB are in the record, which
-    /// spares most sessions a file.
+    /// Stores the one text of a record as [`Stored::new`] does: up to 3 KiB are in the record, which spares most
+    /// sessions a file.
     pub(crate) fn in_record(text: &str, stored_externally: &mut Vec<StoredText>) -> Self {
         Self::within(MAX_ALONE, text, stored_externally)
     }
 
-    /// The digest of the text, which joins those to be stored: for records that have no room.
+    /// Returns the digest of the text, which joins those to be stored: for records that have no room.
     pub(crate) fn stored_externally(text: &str, stored_externally: &mut Vec<StoredText>) -> Self {
         let stored = StoredText::new(text, TextFolder::Records);
         let digest = stored.digest;

@@ -83,8 +83,8 @@ impl UsageTotals {
         calls + self.in_doubt + self.begun.map(lost).unwrap_or_default()
     }
 
-    /// Model calls that were under way when their process ended. One that had failed and waited for
-    /// its next attempt counts as well: the record does not distinguish them.
+    /// Counts the model calls that were in flight when their process ended. One that had failed and waited for its next
+    /// attempt counts as well: the record does not distinguish them.
     pub(crate) fn lost_calls(&self) -> u32 {
         self.lost_calls.saturating_add(u32::from(self.begun.is_some()))
     }
