@@ -193,7 +193,7 @@ async fn one(session: &SessionHandle, request: RunRequest, clock: &dyn Clock) ->
     ConversationEnd { answered, times, resident_kib }
 }
 
-/// Resident memory of this process in kibibytes; 0 where the system does not say.
+/// Returns the resident memory of this process in kibibytes; 0 where the system does not report it.
 pub(super) fn resident_kib() -> u64 {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|it| it.strip_prefix("VmRSS:"));

@@ -181,7 +181,7 @@ impl Settings {
         self.within("ennead", "durability", json!(durability))
     }
 
-    /// Names a hook of this process.
+    /// Adds a hook of this process.
     pub(super) fn hook(
         self,
         event: HookEvent,

@@ -104,7 +104,7 @@ fn take(
     }
 }
 
-/// Whether people can call something by this name.
+/// Returns whether people can call something by this name.
 pub(super) fn is_callable(name: &str) -> bool {
     let is_of_name = |it: char| it.is_alphanumeric() || matches!(it, '-' | '_' | '.');
     name.chars().all(is_of_name) && !name.is_empty()

@@ -240,12 +240,12 @@ impl Rule {
         })
     }
 
-    /// Whether it must know how often it answered before.
+    /// Returns whether it must know how often it answered before.
     pub(super) fn counts(&self) -> bool {
         self.times.is_some() || matches!(self.faults, Faults::InTurn(_))
     }
 
-    /// What goes wrong after this many answers.
+    /// Returns what goes wrong after this many answers.
     pub(super) fn fault(&self, attempt: u64) -> Option<&Fault> {
         match &self.faults {
             Faults::Always(fault) => fault.as_deref(),

@@ -95,8 +95,7 @@ pub(super) async fn of_command(
     outcome
 }
 
-/// The answer to a call whose command goes on in the background; because of its time limit, if that is
-/// given.
+/// Makes the answer to a call whose command goes on in the background; because of its time limit, if that is given.
 pub(super) fn in_background(shell: &ShellStatus, limit_ms: Option<u64>) -> ToolOutcome {
     let ShellStatus { shell: id, output, .. } = shell;
     let why = match limit_ms {

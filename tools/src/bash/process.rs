@@ -128,7 +128,7 @@ impl Running {
         }
     }
 
-    /// Has something else wait for the end of its processes than what did when it was started.
+    /// Replaces what waits for the end of its processes.
     pub(super) fn hold_by(&mut self, hold: WorkGuard) {
         self.tree.hold_by(hold);
     }

@@ -32,7 +32,7 @@ pub(crate) fn listen() -> io::Result<TcpListener> {
     TcpListener::bind((Ipv4Addr::LOCALHOST, PORT))
 }
 
-/// Whether the kernel lets this program's helper do so.
+/// Returns whether the kernel lets this program's helper do so.
 pub(super) fn is_there() -> bool {
     let mut probe = Command::new("/proc/self/exe");
     probe.arg0(helper::NAME).arg(helper::PROBE);

@@ -54,7 +54,7 @@ pub(crate) fn begin() -> io::Result<()> {
     Ok(set_capabilities(None, CapabilitySets { inheritable, ..own })?)
 }
 
-/// Whether the kernel lets this program's helpers do so.
+/// Returns whether the kernel lets this program's helpers do so.
 pub(super) fn is_there() -> bool {
     let mut probe = Command::new("/proc/self/exe");
     probe.arg0(helper::NAME).args([helper::OUTER, helper::PROBE_PROCESSES]);

@@ -136,7 +136,7 @@ impl ShownInput {
     }
 }
 
-/// What the program answered about a call with this input.
+/// Reads what the program answered about a call with this input.
 pub(super) fn read_answer(answer: &Value, shown: &ShownInput) -> PermissionAnswer {
     match answer["behavior"].as_str() {
         Some("allow") => {
@@ -207,7 +207,7 @@ fn rules_of(updates: &Value) -> Option<Vec<RuleUpdate>> {
     Some(found)
 }
 
-/// The mode that an answer changes to.
+/// Returns the mode that an answer changes to.
 pub(super) fn mode_of(answer: &Value) -> Option<PermissionMode> {
     let updates = answer["updatedPermissions"].as_array()?;
     let update = updates.iter().find(|it| it["type"] == "setMode")?;

@@ -118,7 +118,7 @@ impl Checkpoints {
         }
     }
 
-    /// From now on changes belong to this prompt. Writes a line on the thread of the caller.
+    /// Begins a prompt: changes belong to it from now on. Writes a line on the thread of the caller.
     ///
     /// # Errors
     ///

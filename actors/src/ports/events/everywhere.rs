@@ -88,7 +88,7 @@ impl EventsOfAll {
         Self(Arc::new(AllShared { clock, n_readers, state }))
     }
 
-    /// Whether any stream is open.
+    /// Returns whether any stream is open.
     pub(super) fn has_listeners(&self) -> bool {
         0 < self.0.n_readers.load(Ordering::Relaxed)
     }

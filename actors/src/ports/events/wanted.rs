@@ -57,7 +57,7 @@ impl EventHub {
         }
     }
 
-    /// Whether somebody listens to this session or to all sessions.
+    /// Returns whether a listener follows this session or all sessions.
     pub(super) fn is_heard(&self, state: &HubState) -> bool {
         !state.listeners.is_empty() || self.0.all.as_ref().is_some_and(|it| it.0.has_listeners())
     }

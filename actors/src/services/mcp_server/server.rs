@@ -70,7 +70,7 @@ impl SharedServer {
         self.start_limit
     }
 
-    /// Its tools, once it answers. Starts it, if that is not done yet.
+    /// Returns its tools, once it answers. Starts it, if that is not done yet.
     pub(super) async fn tools(self: Arc<Self>) -> Tools {
         let (reply, answer) = oneshot::channel();
         let home = Arc::clone(&self.lock().home);
@@ -85,7 +85,7 @@ impl SharedServer {
         self.mailbox.send_replace(Some(Mailbox::new(actor.clone(), WINDOW, McpMsg::Call)));
     }
 
-    /// It was connected to at this time of the clock.
+    /// Notes that it was connected to at this time of the clock.
     pub(super) fn came_up(&self, at: Duration) {
         let mut inner = self.lock();
         inner.has_stood = true;
@@ -157,8 +157,7 @@ impl fmt::Debug for SharedServer {
 pub(crate) struct McpServers(Mutex<BTreeMap<ServerLaunch, Arc<SharedServer>>>);
 
 impl McpServers {
-    /// The server of this configuration. One that is new here, or whose shard is gone, will live on
-    /// `home`.
+    /// Returns the server of this configuration. One that is new here, or whose shard is gone, will live on `home`.
     pub(super) fn of(
         &self,
         launch: ServerLaunch,

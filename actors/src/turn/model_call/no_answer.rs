@@ -22,7 +22,7 @@ pub(crate) fn crashed() -> ModelFailure {
     }
 }
 
-/// The turn and the session do not agree about the providers: a bug of ours.
+/// Makes the failure of a turn and a session that do not agree about the providers: a bug of ours.
 pub(super) fn no_provider() -> ModelFailure {
     let message = "the session has no such provider".into();
     ModelFailure { class: FailureClass::Internal, message, ..crashed() }

@@ -64,7 +64,7 @@ impl RunSamples {
         self.spent(more.cpu, more.elapsed);
     }
 
-    /// What they are together.
+    /// Summarises the samples.
     pub(super) fn times(mut self) -> RunTimes {
         self.took.sort_unstable();
         let n = self.took.len();
