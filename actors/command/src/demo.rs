@@ -220,6 +220,7 @@ impl Survey {
         RunRequest::new(self.prompt()).origin("demo")
     }
 
+    /// Makes the options of the survey's session, whose model is at `server`.
     ///
     /// # Errors
     ///

@@ -84,7 +84,7 @@ impl Redactor {
         Some(out)
     }
 
-    /// Whether a text has other escapes than those of white space and quotes, which no shape holds, or any
+    /// Returns whether a text has other escapes than those of white space and quotes, which no shape holds, or any
     /// where a value holds what is escaped.
     pub(super) fn may_hide(&self, json: &[u8]) -> bool {
         let Some(first) = memchr::memchr(b'\\', json) else { return false };

@@ -24,8 +24,8 @@ use crate::{
 };
 
 impl Machine {
-    /// The run of an earlier process that goes on: it waits for an answer, its time is not over, and
-    /// somebody is there who can answer.
+    /// Returns the run of an earlier process that goes on: it waits for an answer, its time is not over, and somebody
+    /// is there who can answer.
     pub(super) fn run_to_resume<'a>(&self, now: Now, loaded: &'a Loaded) -> Option<&'a OpenRun> {
         let facts = &self.conversation.facts;
         let can_answer = facts.handler == Handler::Approver || facts.has_policy;

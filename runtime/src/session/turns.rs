@@ -136,7 +136,7 @@ impl Machine {
         true
     }
 
-    /// Lines are safe, or lost.
+    /// Handles that lines are safe, or lost.
     pub(super) fn written(&mut self, now: Now, ticket: u64, result: Result<Digest, String>) {
         match self.recorder.answered(ticket, result) {
             Acknowledged::Stale | Acknowledged::Recorded(WriteOrigin::Unawaited, _) => {}
@@ -151,7 +151,7 @@ impl Machine {
         }
     }
 
-    /// A turn has reached its end.
+    /// Ends a turn that has reached its end.
     pub(super) fn turn_done(&mut self, now: Now, key: u64, mut report: TurnReport) {
         if let Some(mut append) = report.append.take()
             && self.take_lines(now, key, &mut append)

@@ -242,7 +242,7 @@ fn drop_unless_fits(
     }
 }
 
-/// `maxTurns` as `max_turns`. Names in capitals (`HISTORY_SNIP`) are only made small.
+/// Writes `maxTurns` as `max_turns`. Names in capitals (`HISTORY_SNIP`) are only made small.
 pub(super) fn snake(name: &str) -> String {
     if !name.chars().any(|c| c.is_ascii_lowercase()) {
         return name.to_ascii_lowercase();

@@ -116,7 +116,7 @@ pub fn merge_with(layers: &[LayerText], known: &Arc<Catalogue>) -> Resolved {
     Resolved { settings, provenance, models, warnings, digest: digest(layers) }
 }
 
-/// Weakest first: user, project, local, command line, managed.
+/// Returns the strength of a scope, weakest first: user, project, local, command line, managed.
 pub(super) fn strength(scope: Scope) -> u8 {
     match scope {
         Scope::User => 0,

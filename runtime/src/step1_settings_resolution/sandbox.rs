@@ -86,7 +86,7 @@ impl Default for SandboxSettings {
     }
 }
 
-/// The settings that hold, of layers with the weakest first.
+/// Merges the settings of the sandbox, of layers with the weakest first.
 pub(super) fn sandbox(layers: &[SettingsLayer], warnings: &mut Vec<String>) -> SandboxSettings {
     let mut settings = SandboxSettings::default();
     let mut is_unread = false;

@@ -48,7 +48,7 @@ pub fn restored(seen: &SourcesSeen, todos: &[Todo], day: &str, max_chars: usize)
     Some(reminder_quoting(&parts))
 }
 
-/// The list of tasks, a line for each.
+/// Lists the tasks, a line for each.
 pub(super) fn tasks(todos: &[Todo]) -> String {
     let lines: Vec<String> = todos.iter().map(task).collect();
     lines.join("\n")

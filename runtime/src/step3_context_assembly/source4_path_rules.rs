@@ -87,7 +87,7 @@ impl PathRuleSet {
         }
     }
 
-    /// What the model reads of these rules; `None` for no rule.
+    /// Returns what the model reads of these rules; `None` for no rule.
     pub(super) fn text(&self, triggered: &[usize]) -> Option<String> {
         let rules = triggered.iter().filter_map(|&i| self.rules.get(i));
         let parts: Vec<String> = rules

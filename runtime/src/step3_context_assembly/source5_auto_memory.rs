@@ -24,7 +24,7 @@ pub fn index_start(index: &str) -> &str {
     &index[..end]
 }
 
-/// The index, and where the notes lie if the model may keep some; `None` when there is neither. Notes may
+/// Returns the index, and where the notes lie if the model may keep some; `None` when there is neither. Notes may
 /// repeat what a file or a tool held, so they have a frame of their own where `directory` is known.
 pub(super) fn text(texts: &SourceTexts, directory: Option<&str>) -> Option<String> {
     let index = index_start(texts.auto_memory.as_deref().unwrap_or_default()).trim();

@@ -10,7 +10,7 @@ pub(crate) fn since_last_summary(messages: &[Arc<Message>]) -> &[Arc<Message>] {
     &messages[last.unwrap_or(0)..]
 }
 
-/// Whether a model is ever sent this message.
+/// Returns whether a model is ever sent this message.
 pub(super) fn is_sent(message: &Message) -> bool {
     message.role != Role::System && message.kind != MessageKind::Mark
 }

@@ -169,7 +169,7 @@ fn is_invisible(c: char) -> bool {
     (c.is_control() && !c.is_whitespace()) || INVISIBLE.iter().any(|range| range.contains(&c))
 }
 
-/// Characters of results among these blocks.
+/// Counts the characters of results among these blocks.
 pub(super) fn size(blocks: &[Block]) -> u64 {
     let results = blocks.iter().filter(|it| matches!(it.kind(), BlockKind::ToolResult { .. }));
     results.map(Block::chars).sum()

@@ -101,7 +101,7 @@ pub(crate) fn from_response(
     ModelFailure { class, status: Some(status), message, retry_after_ms, partial_text }
 }
 
-/// A rate limit that names so long a wait is a quota that is used up.
+/// Replaces the class of a rate limit that names a long wait: that is a quota that is used up.
 pub(super) fn or_quota(class: FailureClass, retry_after_ms: Option<u64>) -> FailureClass {
     match class {
         FailureClass::RateLimit if retry_after_ms.is_some_and(|it| MAX_RETRY_AFTER_MS < it) => {
@@ -208,7 +208,7 @@ fn is_empty_block(block: &Block) -> bool {
     }
 }
 
-/// The class of an error that a provider named, in a stream at `phase`.
+/// Returns the class of an error that a provider named, in a stream at `phase`.
 pub(super) fn class_of_error(kind: &str, message: &str, phase: StreamPhase) -> FailureClass {
     match class_of_kind(kind, "", message) {
         FailureClass::Network if phase != StreamPhase::Idle => FailureClass::StreamBroken,
@@ -238,9 +238,8 @@ fn class_of_response(status: u16, kind: &str, code: &str, message: &str) -> Fail
     }
 }
 
-/// Whether a server error cannot change by being asked again: not implemented, no such version of
-/// HTTP, a loop, an extension or a login at the network that is missing (RFC 9110, 2295, 2774, 5842,
-/// 6585).
+/// Returns whether a server error cannot change by being asked again: not implemented, no such version of HTTP, a loop,
+/// an extension or a login at the network that is missing (RFC 9110, 2295, 2774, 5842, 6585).
 pub(super) fn is_lasting(status: u16) -> bool {
     matches!(status, 501 | 505 | 506 | 508 | 510 | 511)
 }
@@ -272,7 +271,7 @@ fn class_of_kind(kind: &str, code: &str, message: &str) -> FailureClass {
     }
 }
 
-/// Whether somebody has to pay before anything else helps. Statuses differ: 400, 402, 403 and 429.
+/// Returns whether somebody has to pay before anything else helps. Statuses differ: 400, 402, 403 and 429.
 pub(super) fn is_billing(kind: &str, code: &str, message: &str) -> bool {
     let names = ["billing_error", "billing_hard_limit_reached", "billing_not_active"];
     names.iter().any(|it| [kind, code].contains(it))
@@ -292,8 +291,8 @@ fn overflow(code: &str, message: &str) -> Option<FailureClass> {
     too_long.then_some(FailureClass::ContextOverflow)
 }
 
-/// How long to wait, in milliseconds: `retry-after-ms`, `retry-after` (seconds or a date), or the
-/// latest reset of a limit that is used up.
+/// Returns how long to wait, in milliseconds: `retry-after-ms`, `retry-after` (seconds or a date), or the latest reset
+/// of a limit that is used up.
 pub(super) fn retry_after(headers: &HeaderMap, now: Timestamp) -> Option<u64> {
     let header = |name: &str| header(headers, name);
     let until = |moment: Timestamp| moment.millis_since(now);
@@ -315,7 +314,7 @@ pub(super) fn retry_after(headers: &HeaderMap, now: Timestamp) -> Option<u64> {
     headers.keys().filter_map(used_up).max()
 }
 
-/// The text of a header.
+/// Returns the text of a header.
 pub(super) fn header(headers: &HeaderMap, name: impl AsHeaderName) -> Option<&str> {
     let value = std::str::from_utf8(headers.get(name)?.as_bytes()).ok()?;
     Some(value.trim())

@@ -104,17 +104,17 @@ impl EncodedHead {
         }
     }
 
-    /// What never changes, as Chat Completions wants it.
+    /// Returns what never changes, as Chat Completions wants it.
     pub(super) fn in_chat_form(&self, make: fn(&RequestHead) -> String) -> &str {
         self.in_other_forms[0].get_or_init(|| make(&self.head))
     }
 
-    /// What never changes, as the Responses API wants it.
+    /// Returns what never changes, as the Responses API wants it.
     pub(super) fn in_responses_form(&self, make: fn(&RequestHead) -> String) -> &str {
         self.in_other_forms[1].get_or_init(|| make(&self.head))
     }
 
-    /// The digest of system prompt and tools.
+    /// Returns the digest of system prompt and tools.
     pub(super) fn stable_digest(&self) -> Digest {
         self.stable_digest
     }
@@ -173,8 +173,8 @@ pub fn encode(
     encode_parts(format, head, (&SharedList::default(), &view.messages), chain, true)
 }
 
-/// The same for a view that goes on from another one. Where the body is not written, the request has an
-/// empty one, and nothing of the settled part is looked at.
+/// Encodes the request for a view that continues another one. Where the body is not written, the request has an empty
+/// one, and nothing of the settled part is looked at.
 pub(super) fn encode_grown(
     format: WireFormat,
     head: &EncodedHead,

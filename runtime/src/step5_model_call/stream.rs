@@ -158,7 +158,7 @@ impl StreamReader {
         self.machine.show_previews(&mut batch);
     }
 
-    /// What came cannot be read on, unless the outcome is settled.
+    /// Breaks the stream off, since what came cannot be read on, unless the outcome is settled.
     pub(super) fn break_off(&mut self, message: &str) {
         if !self.is_complete() {
             self.machine.error = Some(machine::protocol(message));
@@ -205,9 +205,8 @@ impl StreamReader {
     }
 }
 
-/// The class of a breach of the format, by its code and how far the stream had come. Where nothing
-/// that came was part of an answer, or more came than an answer can hold, the server would do the
-/// same again.
+/// Returns the class of a breach of the format, by its code and how far the stream had come. Where nothing that came
+/// was part of an answer, or more came than an answer can hold, the server would do the same again.
 pub(super) fn class_of_breach(code: &str, phase: StreamPhase) -> FailureClass {
     if phase == StreamPhase::Idle || code == TOO_LARGE {
         FailureClass::BadAnswer

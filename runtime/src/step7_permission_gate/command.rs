@@ -322,7 +322,7 @@ impl ShellCommand {
         class::class(self)
     }
 
-    /// Allow rules that would let these parts pass next time; at most six.
+    /// Suggests allow rules that would let these parts pass next time; at most six.
     pub(super) fn suggestions<'a>(uncovered: impl Iterator<Item = &'a CommandPart>) -> Vec<String> {
         let mut found: Vec<String> = Vec::new();
         for rule in uncovered.flat_map(rules::suggested) {

@@ -44,7 +44,7 @@ pub struct PermitError {
 }
 
 impl Permit {
-    /// Only the gate calls this.
+    /// Issues a permit. Only the gate calls this.
     pub(super) fn issue(call: ToolCall, path: Option<ResolvedPath>, hidden: Arc<[String]>) -> Self {
         let digest = call.digest();
         Self { call, digest, path, hidden }

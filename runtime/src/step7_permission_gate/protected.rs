@@ -77,8 +77,8 @@ pub(crate) fn is_protected(path: &str) -> bool {
     })
 }
 
-/// Whether a path with a pattern in it may name a protected one. Patterns match no name that begins
-/// with a dot unless they do so themselves.
+/// Returns whether a path with a pattern in it may name a protected one. Patterns match no name that begins with a dot
+/// unless they do so themselves.
 pub(super) fn may_be_protected(path: &str) -> bool {
     let path = fold(path);
     let has_glob = |it: &&str| it.contains(['*', '?', '[']);

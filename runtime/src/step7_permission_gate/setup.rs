@@ -153,7 +153,7 @@ impl GateSetup {
         Self { cwd: cwd.into(), ..self.clone() }
     }
 
-    /// What the parts of a shell command are judged by.
+    /// Returns what the parts of a shell command are judged by.
     pub(super) fn surroundings(&self, links: Follower) -> CommandContext {
         CommandContext {
             links,
@@ -163,7 +163,7 @@ impl GateSetup {
         }
     }
 
-    /// Where the next shell command starts.
+    /// Returns where the next shell command starts.
     pub(super) fn cwd(&self) -> &Arc<str> {
         &self.cwd
     }
@@ -250,7 +250,7 @@ impl GateSetup {
         &self.book
     }
 
-    /// Directories that count as workspace, as written and as reached.
+    /// Returns the directories that count as workspace, as written and as reached.
     pub(super) fn directories(&self) -> &[String] {
         &self.directories
     }

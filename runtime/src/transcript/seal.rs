@@ -251,7 +251,7 @@ pub fn body_of(line: &[u8]) -> Option<&[u8]> {
     split(line).map(|it| it.0)
 }
 
-/// What the hash of a line covers of it; `None` where it bears none.
+/// Returns what the hash of a line covers of it; `None` where it bears none.
 pub(super) fn hashed_part(line: &[u8]) -> Option<&[u8]> {
     let (rest, _) = split_sum(line.strip_suffix(b"\"}")?)?;
     Some(split_digest(rest.strip_suffix(b"\"")?, HASH)?.0)

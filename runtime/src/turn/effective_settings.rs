@@ -94,7 +94,7 @@ impl Turn {
         self.state.settings.clone().unwrap_or_default()
     }
 
-    /// Something that follows from the settings; nothing before they are known.
+    /// Returns something that follows from the settings; nothing before they are known.
     pub(super) fn derived_settings<T: ?Sized>(
         &self,
         part: fn(&DerivedSettings) -> &Arc<T>,

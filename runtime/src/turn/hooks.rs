@@ -87,7 +87,7 @@ impl Turn {
         true
     }
 
-    /// Whether there are handlers for this subject.
+    /// Returns whether there are handlers for this subject.
     pub(super) fn has_hooks(&self, event: HookEvent, subject: &str) -> bool {
         let settings = self.settings();
         first_revision(event) <= self.facts.revision

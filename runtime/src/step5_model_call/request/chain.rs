@@ -33,7 +33,8 @@ impl PrefixChain {
         self.changed
     }
 
-    /// The digest of head and messages; hashes only after the last item that is as before.
+    /// Extends the chain to head and messages, and returns its digest; hashes only after the last item that is as
+    /// before.
     pub(in crate::step5_model_call) fn follow(
         &mut self,
         head: Digest,

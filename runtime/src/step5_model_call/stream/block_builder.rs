@@ -91,7 +91,7 @@ impl BlockBuilder {
         }))
     }
 
-    /// What a block has to show from its start on.
+    /// Returns what a block has to show from its start on.
     pub(super) fn initial(&self) -> AddedPiece<'_> {
         match self {
             Self::Text { text, .. } => AddedPiece::Text(Cow::Borrowed(text)),
@@ -138,7 +138,7 @@ impl BlockBuilder {
         }
     }
 
-    /// The end of the block.
+    /// Ends the block.
     pub(super) fn finish(self) -> Result<Finished, Malformed> {
         let whole = |wire: &str| {
             Block::from_wire(wire).map_err(|_| Malformed("the block lacks what its type demands"))
@@ -193,13 +193,13 @@ impl BlockBuilder {
 }
 
 impl ToolBuilder {
-    /// The next preview of the input, if there is enough more to show.
+    /// Returns the next preview of the input, if there is enough more to show.
     pub(super) fn next_preview(&mut self) -> Option<String> {
         self.preview.advance(&self.joined);
         self.preview.take(&self.joined)
     }
 
-    /// The preview at the end of the input, if there is anything more to show.
+    /// Returns the preview at the end of the input, if there is anything more to show.
     pub(super) fn last_preview(&mut self) -> Option<String> {
         self.preview.advance(&self.joined);
         self.preview.take_last(&self.joined)

@@ -170,7 +170,7 @@ impl Extent {
 }
 
 impl ViewMessage {
-    /// What a request of the Messages API holds in front of the blocks.
+    /// Returns what a request of the Messages API holds in front of the blocks.
     pub(in crate::step5_model_call) fn opening(&self) -> &'static str {
         match self.role {
             Role::User | Role::System => r#"{"role":"user","content":["#,
@@ -178,14 +178,14 @@ impl ViewMessage {
         }
     }
 
-    /// Bytes in such a request, without marks for the cache.
+    /// Counts the bytes in such a request, without marks for the cache.
     pub(in crate::step5_model_call) fn wire_len(&self) -> usize {
         let blocks: usize = self.blocks.iter().map(|it| it.wire_len() + 1).sum();
         // After each block but the last there is a comma.
         self.opening().len() + blocks.saturating_sub(1) + "]}".len()
     }
 
-    /// Role and blocks, as digests.
+    /// Returns role and blocks, as digests.
     pub(in crate::step5_model_call) fn items(&self) -> impl Iterator<Item = Digest> {
         let role = match self.role {
             Role::User | Role::System => USER,

@@ -77,8 +77,8 @@ impl Dirs {
     }
 }
 
-/// Where a path leads that goes through what a process has open: `/proc/self/cwd/x`, `/dev/fd/3/x`. `None`
-/// for every other path; nothing where that is not known.
+/// Returns where a path leads that goes through what a process has open: `/proc/self/cwd/x`, `/dev/fd/3/x`. `None` for
+/// every other path; nothing where that is not known.
 pub(super) fn through_process(text: &str, dirs: &Dirs) -> Option<Vec<String>> {
     if !text.contains("proc") && !text.contains("fd") {
         return None;
@@ -160,7 +160,7 @@ pub(super) struct ProcessWalk {
 }
 
 impl ProcessWalk {
-    /// Whether a path that the walk comes to is not to be looked at.
+    /// Returns whether a path that the walk comes to is not to be looked at.
     pub(super) fn enters(&mut self, at: &str) -> bool {
         let Some(rest) = at.strip_prefix("/proc") else { return false };
         let parts: Vec<&str> = rest.split('/').collect();
@@ -172,7 +172,7 @@ impl ProcessWalk {
         parts[0].is_empty()
     }
 
-    /// Whether a walk with this end leads on from what is known to a process only.
+    /// Returns whether a walk with this end leads on from what is known to a process only.
     pub(super) fn leads_on(&self, end: Option<&str>) -> bool {
         self.is_lost || self.opened.is_some() && self.opened.as_deref() != end
     }

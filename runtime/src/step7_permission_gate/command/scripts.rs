@@ -17,7 +17,7 @@ use crate::step7_permission_gate::shell::word::Word;
 use nested::values;
 pub(super) use nested::{NestedScripts, ScriptText};
 
-/// What a part runs.
+/// Returns what a part runs.
 pub(super) fn runs(part: &CommandPart) -> NestedScripts {
     let mut found = NestedScripts::default();
     of_variables(part, &mut found);

@@ -6,7 +6,7 @@
 use super::{Fault, reader::ShellReader, word::Word};
 
 impl ShellReader<'_> {
-    /// Up to the byte that ends it, which is read, too.
+    /// Reads up to the byte that ends it, and that byte.
     pub(super) fn arithmetic(&mut self, word: &mut Word, end: u8) {
         if !self.enter() {
             return;
@@ -73,8 +73,8 @@ impl ShellReader<'_> {
         self.leave();
     }
 
-    /// Whether the two brackets here are those of arithmetic: the inner one ends directly in front of
-    /// another one that ends.
+    /// Returns whether the two brackets here are those of arithmetic: the inner one ends directly in front of another
+    /// one that ends.
     pub(super) fn sum_ends(&mut self) -> bool {
         let before = self.at;
         self.eat("((");

@@ -89,7 +89,7 @@ impl<'a> RecordedInputs<'a> {
         admissions
     }
 
-    /// Whether the next line is about the end of this call.
+    /// Returns whether the next line is about the end of this call.
     pub(in crate::transcript::replay) fn is_about(&self, of: &ToolUseId) -> bool {
         match self.ahead(0).and_then(record).map(|it| &it.what) {
             Some(RecordKind::ToolEnd { call, .. }) => call == of,
@@ -102,7 +102,7 @@ impl<'a> RecordedInputs<'a> {
         }
     }
 
-    /// How a call ended; `None` when the turn ended before it.
+    /// Returns how a call ended; `None` when the turn ended before it.
     pub(super) fn finished(
         &self,
         asked: &ToolCall,

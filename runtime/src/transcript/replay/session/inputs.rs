@@ -101,7 +101,7 @@ fn given(made: &mut RecordKind, found: &RecordKind) {
     }
 }
 
-/// A line that the machine does not make.
+/// Makes the error of a line that the machine does not make.
 pub(super) fn unmade(line: &SealedLine<'_>) -> ReplayError {
     let (expected, found) = (String::new(), shown(&line.line()));
     ReplayError::Decided { line: line.number, expected, found }
