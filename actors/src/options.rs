@@ -169,7 +169,7 @@ impl Options {
         Self { transport: Some(Arc::new(transport)), ..Self::default() }
     }
 
-    /// Says which threads run the sessions.
+    /// Sets which threads run the sessions.
     #[must_use]
     pub fn placement(self, placement: Placement) -> Self {
         Self { placement, ..self }
@@ -193,7 +193,7 @@ impl Options {
         Self { http, ..self }
     }
 
-    /// Limits what calls to one provider with one key may take together.
+    /// Sets the limits of what calls to one provider with one key may take together.
     #[must_use]
     pub fn governor(self, governor: GovernorLimits) -> Self {
         Self { governor, ..self }
@@ -211,13 +211,13 @@ impl Options {
         Self { environment, ..self }
     }
 
-    /// Derives all draws from this key, so that a run can be repeated.
+    /// Sets the key that all draws are derived from, so that a run can be repeated.
     #[must_use]
     pub fn seed(self, seed: u64) -> Self {
         Self { seed: Some(seed), ..self }
     }
 
-    /// Reaches model servers by this transport.
+    /// Sets the transport by which model servers are reached.
     #[must_use]
     pub fn transport(self, transport: Arc<dyn Transport>) -> Self {
         Self { transport: Some(transport), ..self }
@@ -241,7 +241,7 @@ impl Options {
         Self { transcript_store, ..self }
     }
 
-    /// Stops turns at steps.
+    /// Sets the breakpoints at which turns stop.
     #[must_use]
     pub fn breakpoints(self, breakpoints: Arc<dyn Breakpoints>) -> Self {
         Self { breakpoints: Some(breakpoints), ..self }

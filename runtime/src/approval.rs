@@ -103,7 +103,7 @@ pub struct PermissionAnswer {
 }
 
 impl PermissionAnswer {
-    /// Lets the call run.
+    /// Makes an answer that lets the call run.
     pub fn allow() -> Self {
         Self { allowed: true, ..Self::default() }
     }

@@ -156,8 +156,8 @@ impl CostLedger {
         *of_model.of(kind) = *of_model.of(kind) + account;
     }
 
-    /// Takes in what a sub-agent used, sub-agents of its own included. False when it was taken in
-    /// before; then nothing changes.
+    /// Counts what a sub-agent used, sub-agents of its own included. Returns `false` when it was counted before; then
+    /// nothing changes.
     pub fn enter(&mut self, agent: AgentId, used: Self) -> bool {
         let is_new = !self.agents.contains_key(&agent);
         if is_new {

@@ -176,9 +176,9 @@ impl Run {
         Self { compacts, ..self }
     }
 
-    /// Takes in how a turn ended and says what comes next. The cap on turns is looked at only
-    /// when the turn itself wants to go on: an answer in the last turn is an answer. At 80 % of a limit,
-    /// those that only others know included, there is an alert, once for each.
+    /// Notes how a turn ended and returns what comes next. The cap on turns is looked at only when the turn itself
+    /// wants to go on: an answer in the last turn is an answer. At 80 % of a limit, those that only others know
+    /// included, there is an alert, once for each.
     pub(crate) fn after_turn(
         &mut self,
         end: Option<RunEnd>,

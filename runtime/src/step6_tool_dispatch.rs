@@ -60,7 +60,7 @@ pub(crate) fn current_name(name: &ToolName) -> ToolName {
     }
 }
 
-/// Takes in the dispatcher's answers about the calls that were still open, in order.
+/// Applies the dispatcher's answers about the calls that were still open, in order.
 pub fn admit(calls: &mut [CallState], admissions: Vec<Admission>, max_calls: u32) {
     let open = calls.iter_mut().filter(|it| matches!(it.stage, CallStage::Open));
     for (state, admission) in open.zip(admissions) {

@@ -105,7 +105,7 @@ pub(crate) struct StopState {
 }
 
 impl StopState {
-    /// Takes in the next message.
+    /// Notes the next message.
     pub(crate) fn note(&mut self, message: &Message) {
         let is_prompt = is_prompt(message);
         if is_prompt {

@@ -315,7 +315,7 @@ pub struct ToolMemory {
 }
 
 impl ToolMemory {
-    /// Takes in what a call changed.
+    /// Applies what a call changed.
     pub fn fold(&mut self, note: &ToolNote) {
         match note {
             ToolNote::FileSeen { path, seen } => {

@@ -123,7 +123,7 @@ impl Directory {
         Ok(Self { handle })
     }
 
-    /// Holds the directory against others that ask for the same, until the handle is dropped.
+    /// Locks the directory against others that ask for the same, until the handle is dropped.
     pub(crate) fn lock(&self, tries: u32, pause: Duration) -> Result<File, OpenError> {
         // A handle of its own: a lock goes with its last handle.
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;

@@ -92,7 +92,7 @@ impl ProcessTree {
         Ok(processes.reaper_status().unwrap_or(status))
     }
 
-    /// Lets go of its owner's `hold`, and keeps this one until nothing of the tree is left.
+    /// Drops its owner's `hold`, and keeps this one until nothing of the tree is left.
     pub(crate) fn hold_by(&mut self, hold: WorkGuard) {
         if let Some(processes) = &mut self.processes {
             processes.hold = hold;
@@ -106,7 +106,7 @@ impl ProcessTree {
         }
     }
 
-    /// Lets go of what is left, once the first process has ended: it is meant to stay.
+    /// Leaves what is left of the tree, once the first process has ended: it is meant to stay.
     pub fn leave(mut self) {
         if let Some(mut processes) = self.processes.take_if(|it| it.has_exited) {
             processes.is_ended = true;

@@ -86,7 +86,7 @@ impl View {
         Self { rows: vec![Row::new(None, "coordinator".into())] }
     }
 
-    /// Takes in what happened.
+    /// Notes what happened.
     pub fn observe(&mut self, event: &Event) {
         match event {
             Event::AgentStarted { agent, description, .. } => {

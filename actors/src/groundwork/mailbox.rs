@@ -82,7 +82,7 @@ pub struct Mailbox<M, A> {
 }
 
 impl<M, A: Message> Mailbox<M, A> {
-    /// Lets at most `capacity` pieces of work be with `actor` at a time. `wrap` is the variant of
+    /// Makes a mailbox that lets at most `capacity` pieces of work be with `actor` at a time. `wrap` is the variant of
     /// its message enum that takes them.
     ///
     /// Two mailboxes before one actor count apart, which is how an actor bounds two kinds of work.

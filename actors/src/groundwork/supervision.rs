@@ -39,7 +39,7 @@ impl Job {
         Self { kind, session, directory, work, token: None }
     }
 
-    /// Holds the token of a turn until the work is over.
+    /// Keeps the token of a turn until the work is over.
     pub(crate) fn held(self, token: TaskTrackerToken) -> Self {
         Self { token: Some(token), ..self }
     }

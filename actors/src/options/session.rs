@@ -162,7 +162,7 @@ impl SessionOptions {
         self.with_settings(|it| it.max_turns(max_turns))
     }
 
-    /// Starts in this permission mode. Settings of an organisation may choose another.
+    /// Sets the permission mode that the session starts in. Settings of an organisation may choose another.
     #[must_use]
     pub fn mode(self, mode: PermissionMode) -> Self {
         self.with_settings(|it| it.mode(mode))
@@ -204,13 +204,13 @@ impl SessionOptions {
         self.with_settings(|it| it.durability(durability))
     }
 
-    /// Puts these settings over those that are set, key by key.
+    /// Merges these settings over those that are set, key by key.
     #[must_use]
     pub fn settings(self, settings: Settings) -> Self {
         self.with_settings(|it| it.over(settings))
     }
 
-    /// Puts settings in the shape of a settings file over those that are set, key by key.
+    /// Merges settings in the shape of a settings file over those that are set, key by key.
     ///
     /// # Errors
     ///
@@ -306,13 +306,13 @@ impl SessionOptions {
         Self { mcp_servers, ..self }
     }
 
-    /// Uses the servers that `.mcp.json` of the working directory names, or not.
+    /// Sets whether the servers that `.mcp.json` of the working directory names are used.
     #[must_use]
     pub fn reads_mcp_json(self, reads_mcp_json: bool) -> Self {
         Self { reads_mcp_json, ..self }
     }
 
-    /// Trusts the workspace's own files this far.
+    /// Sets how far the workspace's own files are trusted.
     #[must_use]
     pub fn trust(self, trust: Trust) -> Self {
         Self { trust, ..self }
@@ -354,14 +354,14 @@ impl SessionOptions {
         Self { append_system_prompt: Some(text.into()), ..self }
     }
 
-    /// Says whether a replaced system prompt is sent alone. It is not.
+    /// Sets whether a replaced system prompt is sent alone. Defaults to `false`.
     #[must_use]
     pub fn bare_system_prompt(self, bare_system_prompt: bool) -> Self {
         Self { bare_system_prompt, ..self }
     }
 
-    /// Says whether directories and the state of git go into the first message of the user, so that the system
-    /// prompt is the same for all users. They do not.
+    /// Sets whether directories and the state of git go into the first message of the user, so that the system prompt
+    /// is the same for all users. Defaults to `false`.
     #[must_use]
     pub fn static_system_prompt(self, static_system_prompt: bool) -> Self {
         Self { static_system_prompt, ..self }

@@ -54,7 +54,7 @@ impl Settings {
         }
     }
 
-    /// Puts other settings over these, key by key: objects are merged, all else is replaced.
+    /// Merges other settings over these, key by key: objects are merged, all else is replaced.
     #[must_use]
     pub fn over(mut self, other: Settings) -> Self {
         for (key, value) in other.0 {
@@ -78,7 +78,7 @@ impl Settings {
         self.with("fallbackModel", models.into_iter().collect())
     }
 
-    /// Starts in this permission mode. Settings of an organisation may choose another.
+    /// Sets the permission mode that the session starts in. Settings of an organisation may choose another.
     #[must_use]
     pub fn mode(self, mode: PermissionMode) -> Self {
         self.within("permissions", "defaultMode", json!(mode))

@@ -160,12 +160,12 @@ impl EventHub {
         }
     }
 
-    /// Listens from now on.
+    /// Subscribes to the events from now on.
     pub fn subscribe(&self) -> Events {
         self.subscribe_to(Wants::default())
     }
 
-    /// Listens from now on, also to what few want.
+    /// Subscribes to the events from now on, and to those that few listeners want.
     pub(crate) fn subscribe_to(&self, wants: Wants) -> Events {
         let mut state = lock(&self.0.state);
         state.n_listeners += 1;

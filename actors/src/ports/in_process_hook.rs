@@ -124,7 +124,7 @@ impl HookReply {
         Self { json: Some(printed), ..Self::proceed() }
     }
 
-    /// Lets a call run that no deny rule forbids. For `PreToolUse` only.
+    /// Makes a reply that lets a call run which no deny rule forbids. For `PreToolUse` only.
     #[must_use]
     pub fn allow(reason: impl Into<String>) -> Self {
         Self { decision: Some(("allow", reason.into())), ..Self::proceed() }
@@ -136,8 +136,8 @@ impl HookReply {
         Self { decision: Some(("ask", reason.into())), ..Self::proceed() }
     }
 
-    /// Denies a call; blocks what another event is about: the end of a run (`Stop`) or a compaction. The
-    /// model reads the reason.
+    /// Makes a reply that denies a call, or blocks what another event is about: the end of a run (`Stop`) or a
+    /// compaction. The model reads the reason.
     #[must_use]
     pub fn deny(reason: impl Into<String>) -> Self {
         Self { decision: Some(("deny", reason.into())), ..Self::proceed() }

@@ -46,7 +46,7 @@ impl Caller {
     }
 }
 
-/// Lets a request through whose host, origin and token are in order.
+/// Admits a request whose host, origin and token are in order.
 pub(crate) async fn check(
     State(server): State<Server>,
     mut request: Request,

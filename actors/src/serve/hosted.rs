@@ -151,7 +151,7 @@ impl Hosted {
         changed.into_iter().fold(0, |_, it| runs.apply(it))
     }
 
-    /// Takes in what its session did.
+    /// Notes what its session did.
     pub(crate) fn observe(&self, event: SessionEvent) {
         {
             let mut state = self.state();

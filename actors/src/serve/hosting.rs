@@ -187,7 +187,7 @@ impl Server {
         noted
     }
 
-    /// Lets go of sessions that are idle, as long as the server lives.
+    /// Releases sessions that are idle, as long as the server lives.
     pub(crate) async fn passivate(&self) {
         loop {
             tokio::time::sleep(SWEEP.min(self.0.options.passivate_after)).await;

@@ -96,7 +96,7 @@ impl Ring {
         self.changed.notify_waiters();
     }
 
-    /// Lets go of everything, as of a session that has been idle for long.
+    /// Drops everything, as of a session that has been idle for long.
     pub(crate) fn clear(&self) {
         let mut inner = self.lock();
         inner.first += inner.kept.len() as u64;

@@ -116,13 +116,13 @@ pub(crate) struct Runs {
 }
 
 impl Runs {
-    /// Takes in the next line of a journal. The last line of a run counts.
+    /// Reads the next line of a journal. The last line of a run counts.
     pub(crate) fn replay(&mut self, run: Run) {
         self.put(run);
         self.forget();
     }
 
-    /// Puts those that wait in order, once all lines of a journal are taken in.
+    /// Sorts those that wait, once all lines of a journal are read.
     pub(crate) fn replayed(mut self) -> Self {
         let of = |state| self.oldest_first().filter(move |it| it.state == state);
         let waiting = of(RunState::Queued).map(|it| (it.id.clone(), it.rank())).collect();

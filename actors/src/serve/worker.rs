@@ -158,7 +158,7 @@ impl Server {
         }
     }
 
-    /// Takes up what an earlier process left of all sessions.
+    /// Continues what an earlier process left of all sessions.
     pub(crate) async fn take_up_all(&self) {
         for mut page in self.0.book.walk(Walked::All) {
             let paths = self.0.paths.clone();

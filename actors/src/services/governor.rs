@@ -99,7 +99,7 @@ pub(crate) struct Governors {
 }
 
 impl Governors {
-    /// Holds no limiter yet. Their actors will be started by the first of these that can.
+    /// Makes the set of limiters, which is empty. Their actors will be started by the first of these spawners that can.
     pub(crate) fn new(
         limits: GovernorLimits,
         stream: EntropyStream,

@@ -128,7 +128,7 @@ impl SessionState {
         SessionInput::CallWaits { name, limits, worst }
     }
 
-    /// Lets a model call go. One that crashed meanwhile is followed by one that asks anew.
+    /// Admits a model call. One that crashed meanwhile is followed by one that asks anew.
     pub(super) fn let_call_go(&mut self, name: CallName) {
         let Some(turn) = self.turn_of(name.0) else { return };
         let Some(call) = turn.waiting_call.take_if(|it| it.name == name) else { return };

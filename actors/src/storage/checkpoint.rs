@@ -103,7 +103,7 @@ pub(crate) fn read(store: &dyn TranscriptStore, name: &Path) -> Option<Checkpoin
     decode(&store.read(name).ok()?)
 }
 
-/// Puts a checkpoint in place of an older one, whole or not at all.
+/// Writes a checkpoint in place of an older one, whole or not at all.
 ///
 /// # Errors
 ///

@@ -27,7 +27,7 @@ impl PermissionOverrides {
         self.mode.is_none() && self.updates.is_empty()
     }
 
-    /// Takes in what a record changes.
+    /// Applies what a record changes.
     pub fn note(&mut self, what: &RecordKind) {
         match what {
             RecordKind::Mode { mode } => self.mode = Some(*mode),
@@ -36,7 +36,7 @@ impl PermissionOverrides {
         }
     }
 
-    /// Takes in what an answer changes. A rule that is there already is not added again.
+    /// Applies what an answer changes. A rule that is there already is not added again.
     pub fn add(&mut self, updates: &[RuleUpdate]) {
         for update in updates {
             self.updates.retain(|it| !is_void(it, update));

@@ -25,7 +25,7 @@ impl ConcurrencyWindow {
         Self { configured, found: None, cut_at: 0 }
     }
 
-    /// Calls that may be under way; `None` is any number.
+    /// Returns how many calls may be in flight; `None` is any number.
     pub(crate) fn slots(&self) -> Option<u32> {
         let configured = self.configured.map(NonZeroU32::get);
         [configured, self.found].into_iter().flatten().min()

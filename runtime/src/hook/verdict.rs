@@ -112,7 +112,7 @@ impl HookVerdict {
         self.updated_output.as_deref().or(of_server)
     }
 
-    /// Puts the place where a long text was stored after its preview, wherever that is.
+    /// Adds the place where a long text was stored after its preview, wherever that is.
     pub fn stored(&mut self, overlong: &Overlong, path: &str) {
         let shown = format!("{}\n(all of it: {path})", overlong.preview);
         for text in self.texts() {

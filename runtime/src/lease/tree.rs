@@ -48,8 +48,8 @@ impl Tree {
         }
     }
 
-    /// Takes in what an earlier process used for an agent (`None`: the top session), by its
-    /// transcript. The agent is counted, and over.
+    /// Counts what an earlier process used for an agent (`None`: the top session), by its transcript. The agent is
+    /// counted, and over.
     pub fn resume(&mut self, agent: Option<&AgentId>, spent: Spent) {
         if agent.is_some() {
             let ended = Member { closed: true, ..Member::default() };
@@ -58,7 +58,7 @@ impl Tree {
         self.spent = self.spent + spent;
     }
 
-    /// Takes in how long ago an earlier process started sub-agents, in any order.
+    /// Counts sub-agents that an earlier process started, by how long ago that was, in any order.
     pub(crate) fn resume_rate(&mut self, now: Duration, ages: impl IntoIterator<Item = Duration>) {
         let now = now.saturating_add(RATE_WINDOW);
         self.started.extend(ages.into_iter().filter_map(|it| now.checked_sub(it)));

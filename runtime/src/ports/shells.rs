@@ -43,8 +43,8 @@ pub trait KeepShells: Send + Sync + fmt::Debug {
     /// Returns a name that no command of the session has or had.
     fn new_name(&self) -> ShellId;
 
-    /// Gives a place to a command that is to go on in the background. The guard is to be kept until
-    /// nothing of the command is left.
+    /// Registers a command that is to go on in the background. The guard is to be kept until nothing of the command is
+    /// left.
     ///
     /// # Errors
     ///

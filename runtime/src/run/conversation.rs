@@ -170,7 +170,7 @@ impl TurnMemory {
         }
     }
 
-    /// Takes in that a file was read, or changed.
+    /// Notes that a file was read, or changed.
     pub fn touch(&mut self, path: &str, is_changed: bool) {
         if !self.touched.contains(path) {
             Arc::make_mut(&mut self.touched).insert(path.to_owned());
@@ -286,7 +286,7 @@ impl Conversation {
         if tokens <= limit { Ok(()) } else { Err(InvalidRequest::PromptTooLong { tokens, limit }) }
     }
 
-    /// Takes in the prompt of a new run. What is counted per run is counted anew.
+    /// Adds the prompt of a new run. What is counted per run is counted anew.
     pub fn begin_run(&mut self, prompt: Arc<Message>) {
         self.memory.progress = NoProgressWatch::default();
         self.memory.denials = DenialWatch::default();
@@ -322,14 +322,14 @@ impl Conversation {
         }
     }
 
-    /// Goes on with what an earlier process recorded: the messages, and the counters of the session.
+    /// Resumes what an earlier process recorded: the messages, and the counters of the session.
     pub fn resume(&mut self, loaded: &Loaded) {
         let recorded = loaded.recorded.iter().cloned().collect();
         let Loaded { last, used, appended, todos, skills, .. } = loaded;
         self.go_on(recorded, last.clone(), used, appended, todos, skills);
     }
 
-    /// Goes on with an earlier part of what was recorded; the counters stay those of the whole session.
+    /// Resumes an earlier part of what was recorded; the counters stay those of the whole session.
     pub(crate) fn go_back(&mut self, cut: &Loaded, all: &Loaded) {
         let recorded = cut.recorded.iter().cloned().collect();
         self.go_on(recorded, cut.last.clone(), &all.used, &all.appended, &cut.todos, &cut.skills);

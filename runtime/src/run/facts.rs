@@ -174,7 +174,7 @@ impl SessionFacts {
         Transcripts::within(&directories, &workspaces)
     }
 
-    /// Puts a sub-agent into a directory below the workspace that it would have.
+    /// Sets the working directory of a sub-agent to a directory below the workspace that it would have.
     pub fn works_in(&mut self, worktree: &str) {
         let parent = std::mem::replace(&mut self.workspace, worktree.into());
         let below = worktree.strip_prefix(&*parent);

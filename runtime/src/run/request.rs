@@ -137,7 +137,7 @@ impl RunRequest {
         Self { run: Some(run.into()), ..self }
     }
 
-    /// Says where the request comes from, for the record: `api` unless set.
+    /// Sets where the request comes from, for the record. Defaults to `api`.
     #[must_use]
     pub fn origin(self, origin: &'static str) -> Self {
         Self { origin, ..self }

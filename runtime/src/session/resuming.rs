@@ -37,7 +37,7 @@ impl Machine {
         (is_at_gate && is_open && now.at < *expires).then_some(open)
     }
 
-    /// Goes on with it. `system` is the text that its turns have after the system prompt.
+    /// Resumes the run. `system` is the text that its turns have after the system prompt.
     pub(super) fn resume_run(&mut self, now: Now, open: &OpenRun, system: Option<String>) {
         let mut stored = Vec::new();
         self.conversation.has_begun = true;

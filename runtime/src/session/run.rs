@@ -117,7 +117,7 @@ impl TurnInFlight {
         Self { key, waiting_call: None, under_way: None, recorded: None, asked: None }
     }
 
-    /// Takes in what a record says about questions.
+    /// Notes what a record holds about questions.
     pub(super) fn note_question(&mut self, what: &RecordKind) {
         match what {
             RecordKind::Question { call, .. } => self.asked = Some(call.clone()),

@@ -66,12 +66,12 @@ impl ShownParts {
         Self { base: BTreeMap::new(), shown }
     }
 
-    /// Takes in what precedes the conversation.
+    /// Notes what precedes the conversation.
     pub fn begin(&mut self, parts: &[DuePart]) {
         self.base = parts.iter().map(|it| (it.name.clone(), it.state)).collect();
     }
 
-    /// Takes in what a message shows; once.
+    /// Notes what a message shows; once.
     pub fn show(&mut self, part: ShownPart) {
         if !self.shown.contains(&part) {
             self.shown.push(part);

@@ -167,8 +167,8 @@ impl Sources {
         self.path_rules.rules_for(files)
     }
 
-    /// Takes in which files were read. Returns whether that showed the model rules it had not
-    /// seen; only then anything is changed, and `id` names the message that is made up.
+    /// Notes which files were read. Returns whether that showed the model rules it had not seen; only then anything is
+    /// changed, and `id` names the message that is made up.
     pub(crate) fn files_read(
         self: &mut Arc<Self>,
         memory: &ToolMemory,

@@ -51,7 +51,7 @@ pub(crate) fn named_in(input: &str) -> Option<String> {
 }
 
 impl LoadedSkills {
-    /// Takes in that a skill was loaded.
+    /// Notes that a skill was loaded.
     pub(crate) fn note(&mut self, name: &str, text: &str) {
         self.0.retain(|it| &*it.name != name);
         self.0.push(LoadedSkill { name: name.into(), text: text.into() });

@@ -66,7 +66,7 @@ pub const GO_ON: &str =
     "<system-reminder>\nThe conversation was interrupted here. Go on.\n</system-reminder>";
 
 impl View {
-    /// Lets the conversation end with the user, as providers demand.
+    /// Makes the conversation end with the user, as providers demand.
     pub fn end_with_user(&mut self) {
         if self.messages.last().is_some_and(|it| it.role == Role::Assistant) {
             let blocks = vec![Block::text(GO_ON)];

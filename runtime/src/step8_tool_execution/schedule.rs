@@ -100,7 +100,7 @@ impl Schedule {
         self.calls.iter().all(|it| it.state == CallPhase::Ended)
     }
 
-    /// Calls that have been started and have not ended, in request order.
+    /// Returns the calls that have been started and have not ended, in request order.
     pub(crate) fn running(&self) -> impl Iterator<Item = usize> {
         let running = |(_, it): &(usize, &ScheduledCall)| it.state == CallPhase::Running;
         self.calls.iter().enumerate().filter(running).map(|(i, _)| i)

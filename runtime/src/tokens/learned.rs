@@ -66,8 +66,8 @@ impl Learned {
         found.map(|(_, factor)| *factor).unwrap_or_default()
     }
 
-    /// Takes in what was reported for a request, input alone. `is_model` says whether a name means the
-    /// model that was asked.
+    /// Learns from what was reported for a request, input alone. `is_model` is whether a name means the model that was
+    /// asked.
     pub(crate) fn learn(
         &mut self,
         model: &Arc<str>,

@@ -14,12 +14,12 @@ use crate::{
 };
 
 impl Turn {
-    /// Defaults of channels, once the settings are known.
+    /// Returns the defaults of channels, once the settings are known.
     pub fn output(&self) -> Option<&OutputSettings> {
         self.memory.resolved.as_ref().map(|it| &it.settings.output)
     }
 
-    /// Calls that the dispatcher's mailbox lets in.
+    /// Returns how many calls the dispatcher's mailbox lets in.
     pub fn max_tool_calls(&self) -> NonZeroU32 {
         NonZeroU32::new(self.settings().max_tool_calls).unwrap_or(NonZeroU32::MIN)
     }
@@ -66,7 +66,7 @@ impl Turn {
         }
     }
 
-    /// Limits on the tree of agents.
+    /// Returns the limits on the tree of agents.
     pub fn agent_limits(&self) -> AgentLimits {
         self.settings().agents
     }

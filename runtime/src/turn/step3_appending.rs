@@ -90,7 +90,7 @@ impl Turn {
         work
     }
 
-    /// Takes in what the first reading shows in front of the conversation.
+    /// Notes what the first reading shows in front of the conversation.
     pub(super) fn begin_parts(&mut self, texts: &SourceTexts) {
         if !self.appends() {
             return;

@@ -30,7 +30,7 @@ impl Turn {
         self.next(Step::ModelCall);
     }
 
-    /// Takes up the answer in step 5.
+    /// Continues with the answer in step 5.
     pub(super) fn carry_answer(&mut self, answer: &Message) {
         self.state.model.answer_entry = Some(answer.id.clone());
         self.state.model.answer = Some(ModelAnswer {

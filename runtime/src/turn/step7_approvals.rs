@@ -287,7 +287,7 @@ impl Turn {
         self.gate_next();
     }
 
-    /// Puts the rules and the mode in force that hold now.
+    /// Applies the rules and the mode that are now in force to the gate.
     pub(super) fn update_gate(&mut self) {
         let Some(derived_settings) = &self.memory.derived_settings else { return };
         if self.state.settings.is_none() {
@@ -342,7 +342,7 @@ impl Turn {
         }
     }
 
-    /// Calls that were allowed before the run was ended do not run.
+    /// Withdraws the permits of calls that were allowed before the run was ended: they do not run.
     pub(super) fn withdraw_permits(&mut self) {
         let allowed =
             self.state.calls.iter_mut().filter(|it| matches!(it.stage, CallStage::Allowed(_)));

@@ -185,7 +185,7 @@ impl Capture {
         self.n_chars
     }
 
-    /// Puts all of it in the file and says where and how many bytes are there.
+    /// Writes all of it to the file and returns its path and the number of its bytes.
     ///
     /// # Errors
     ///
@@ -205,8 +205,8 @@ impl Capture {
         }
     }
 
-    /// Puts all of it in the file, from now on at once, and gives the file to be read. What is counted
-    /// after that are bytes.
+    /// Writes all of it to the file, from now on at once, and returns the file to be read. What is counted after that
+    /// are bytes.
     ///
     /// # Errors
     ///

@@ -22,7 +22,7 @@ const MAX_FAILED_CHARS: usize = 10_000;
 /// Characters shown of an output that was put in a file.
 const PREVIEW_CHARS: usize = 2000;
 
-/// Puts the answer together.
+/// Assembles the answer.
 pub(super) async fn of_command(
     command: String,
     start: Start,

@@ -2,7 +2,7 @@
 
 use super::Kernel;
 
-/// Says that nothing can be confined.
+/// Reports that nothing can be confined.
 pub fn kernel() -> &'static Kernel {
     static NONE: std::sync::LazyLock<Kernel> = std::sync::LazyLock::new(|| Kernel {
         landlock: 0,

@@ -131,7 +131,7 @@ impl Checkpoints {
         Ok(())
     }
 
-    /// Puts every file that was changed since the prompt into the state that it had then; returns them. Nothing is
+    /// Restores every file that was changed since the prompt to the state that it had then; returns them. Nothing is
     /// changed where one of them was not kept. Reads and writes files on the thread of the caller.
     pub(super) fn rewind(&self, prompt: &str) -> Result<Vec<PathBuf>, RewindError> {
         let mut history = self.lock();

@@ -17,12 +17,12 @@ pub struct Frame {
 }
 
 impl Frame {
-    /// Frames of this session, with ids drawn from this stream.
+    /// Makes the frames of this session, with ids drawn from this stream.
     pub fn new(session: SessionId, ids: ennead_runtime::entropy::EntropyStream) -> Self {
         Self { session, ids, n_lines: 0 }
     }
 
-    /// Frames of another session, with the names of lines going on.
+    /// Makes the frames of another session, with the names of lines going on.
     pub fn of_session(&self, session: SessionId) -> Self {
         Self { session, ..self.clone() }
     }

@@ -69,7 +69,7 @@ pub fn tool_of<'a>(servers: &[HostServer], tool: &'a str) -> Option<(HostServer,
     found.min_by_key(|(_, rest)| rest.len())
 }
 
-/// Gives the session the tools of these servers. Returns what became of each, as `mcp_status` shows it.
+/// Adds the tools of these servers to the session. Returns what became of each, as `mcp_status` shows it.
 pub async fn join(servers: Vec<HostServer>, options: &mut SessionOptions) -> Vec<Value> {
     let asked = servers.into_iter().map(|server| async move {
         let listed = timeout(START_LIMIT, server.listed()).await;

@@ -150,7 +150,7 @@ impl Structured {
         *self.state() = Collected::default();
     }
 
-    /// Puts the value into the result of the run, or that there is none.
+    /// Writes the value into the result of the run, or that there is none.
     pub fn finish(&self, end: RunEnd, result: &mut Value) {
         let state = self.state();
         match &state.value {

@@ -72,7 +72,7 @@ impl Translator {
         self.tasks.stoppable(task)
     }
 
-    /// Goes on with the frames of another session.
+    /// Continues with the frames of another session.
     pub fn begin_session(&mut self, frame: Frame) {
         *self = Self::new(frame, self.shown);
     }

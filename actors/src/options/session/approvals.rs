@@ -32,13 +32,13 @@ impl SessionOptions {
         self.policy(Arc::new(PolicyFn(policy)))
     }
 
-    /// Lets questions be answered through handles, or not.
+    /// Sets whether questions can be answered through handles.
     #[must_use]
     pub fn answers_by_handle(self, answers_by_handle: bool) -> Self {
         Self { answers_by_handle, ..self }
     }
 
-    /// Gives leave to put the session into the mode `bypassPermissions` while it runs, or not.
+    /// Sets whether the session may be put into the mode `bypassPermissions` while it runs.
     #[must_use]
     pub fn may_bypass(self, may_bypass: bool) -> Self {
         Self { may_bypass, ..self }

@@ -105,7 +105,7 @@ impl EventsOfAll {
         }
     }
 
-    /// Reads from now on.
+    /// Subscribes to the events from now on.
     pub(crate) fn subscribe(&self) -> AllEvents {
         let mut state = self.lock();
         state.n_readers += 1;

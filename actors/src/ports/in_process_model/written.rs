@@ -36,7 +36,7 @@ impl Written {
         }
     }
 
-    /// Takes in an event; returns what goes over the wire for it.
+    /// Writes an event, and returns what goes over the wire for it.
     pub(super) fn event(&mut self, event: &ModelEvent) -> String {
         let mut out = self.begin();
         match event {

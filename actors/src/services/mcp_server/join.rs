@@ -61,7 +61,7 @@ pub(crate) struct ServersOfSession {
     pub(crate) starting: Option<Box<StartingServers>>,
 }
 
-/// Gives the session the tools of the servers that answer in time.
+/// Adds the tools of the servers that answer in time to the session.
 pub(crate) async fn join(
     options: &mut SessionOptions,
     layers: Vec<LayerText>,

@@ -158,7 +158,7 @@ impl TranscriptFile {
         self.doubtful = true;
     }
 
-    /// Says that everything up to there was acknowledged.
+    /// Notes that everything up to there was acknowledged.
     pub(crate) fn acknowledge(&self, upto: Checkpoint) {
         *self.acknowledged.locked() = Some(upto);
     }

@@ -27,7 +27,7 @@ type KnownLimits = BTreeMap<(Arc<str>, Arc<str>), NamedLimits>;
 pub(crate) struct Learned(Arc<Mutex<KnownLimits>>);
 
 impl Learned {
-    /// Takes in what a failure names.
+    /// Notes what a failure names.
     pub(crate) fn take_in(&self, base: &Arc<str>, model: &Arc<str>, failure: &ModelFailure) {
         if !matches!(failure.class, FailureClass::OutputOverflow | FailureClass::ContextOverflow) {
             return;

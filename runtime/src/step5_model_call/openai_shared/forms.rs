@@ -57,7 +57,7 @@ impl KeyedText {
 }
 
 impl Forms {
-    /// Takes up the messages of a request. Makes texts of those alone that it has none of.
+    /// Follows the messages of a request. Makes texts of those alone that it has none of.
     pub(super) fn follow(
         &mut self,
         form: &RequestForm,

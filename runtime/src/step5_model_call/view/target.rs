@@ -94,7 +94,7 @@ fn plain_id(id: &ToolUseId) -> ToolUseId {
     ToolUseId::new(format!("{plain}_{digest}"))
 }
 
-/// Gives a call or a result the id that [`plain_id`] makes.
+/// Sets the id of a call or a result to the one that [`plain_id`] makes.
 pub(super) fn give_plain_id(block: &mut Block) {
     let (BlockKind::ToolUse { id, .. } | BlockKind::ToolResult { id, .. }) = block.kind() else {
         return;

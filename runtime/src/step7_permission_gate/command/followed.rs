@@ -115,7 +115,7 @@ impl Follower {
         Self { look: Some(look), seen: Rc::new(RefCell::new(seen)) }
     }
 
-    /// Knows these links and looks at nothing.
+    /// Makes a follower that knows these links and looks at nothing.
     pub(crate) fn remembering(seen: LinksSeen) -> Self {
         let paths =
             seen.links.into_iter().map(|(path, text)| (path, PathEntry::Link(text))).collect();

@@ -14,7 +14,7 @@ impl ShellReader<'_> {
         word
     }
 
-    /// Goes on with a word up to its end.
+    /// Continues a word up to its end.
     pub(super) fn word_on(&mut self, word: &mut Word) {
         while let Some(byte) = self.peek() {
             if matches!(byte, b'<' | b'>') && self.process(word) {

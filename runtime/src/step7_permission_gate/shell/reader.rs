@@ -66,7 +66,7 @@ impl<'a> ShellReader<'a> {
         self.unknown.extend(inner.unknown);
     }
 
-    /// Goes one level down; false, and at the end of the text, where that is too deep.
+    /// Enters the next level; false, and at the end of the text, where that is too deep.
     pub(super) fn enter(&mut self) -> bool {
         self.depth += 1;
         let fits = self.depth <= MAX_DEPTH;

@@ -73,7 +73,7 @@ impl<'a> RecordedInputs<'a> {
         self.ahead(0)
     }
 
-    /// Holds a line against the next one of the file; false when there is none.
+    /// Compares a line with the next one of the file; false when there is none.
     pub(super) fn compare(&mut self, made: &Line, step: Step) -> Result<bool, ReplayError> {
         let Some(line) = self.ahead(0) else {
             // Where a turn ends early, the last lines that it made may not have been written.

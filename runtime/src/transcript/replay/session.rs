@@ -114,7 +114,7 @@ impl Session {
         &self.machine.conversation().facts
     }
 
-    /// Takes in a message in front of a turn, at this place.
+    /// Replays a message in front of a turn, at this place.
     pub(super) fn replay_messages(
         &mut self,
         lines: &[SealedLine<'_>],
@@ -149,7 +149,7 @@ impl Session {
         }
     }
 
-    /// Takes in a record of no turn. `is_last` says that no run of this opening follows.
+    /// Replays a record of no turn. `is_last` is whether no run of this opening follows.
     pub(super) fn noted(
         &mut self,
         lines: &[SealedLine<'_>],

@@ -127,8 +127,7 @@ impl<'a> TurnLines<'a> {
         Some(first - usize::from(has_end))
     }
 
-    /// Holds the lines that closed the turn against what closes such a turn, and takes in what was
-    /// said.
+    /// Compares the lines that closed the turn with what closes such a turn, and applies what they hold.
     pub(super) fn close(
         &self,
         first: usize,

@@ -54,7 +54,7 @@ impl Site {
         Ok(())
     }
 
-    /// Gives the lock another reason.
+    /// Replaces the reason of the lock.
     pub(super) async fn lock_again(&self, git: &Git, reason: &str) -> Result<(), GitError> {
         self.of_worktree(git, &["unlock"]).await?;
         self.of_worktree(git, &["lock", "--reason", reason]).await

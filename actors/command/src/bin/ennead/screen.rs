@@ -69,7 +69,7 @@ impl Screen {
         self.draw();
     }
 
-    /// Puts a question on the screen; nothing is drawn below it until it is answered.
+    /// Shows a question on the screen; nothing is drawn below it until it is answered.
     pub(crate) fn ask(&mut self, question: &str) {
         self.erase();
         self.end_line();

@@ -59,7 +59,7 @@ pub(crate) fn json(value: &Value) -> Result<(), Failure> {
     whole(&escape_json(&value.to_string()))
 }
 
-/// Puts the reason of a run that could not begin where a program reads its result.
+/// Moves the reason of a run that could not begin to where a program reads its result.
 pub(crate) fn shown(format: OutputFormat, failure: Failure) -> Failure {
     if format == OutputFormat::Json {
         let object = json!({

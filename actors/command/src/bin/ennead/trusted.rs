@@ -11,7 +11,7 @@ use ennead_command::exit::{Exit, Failure};
 
 use crate::{args::Print, show};
 
-/// Says in the options what is read and how far it is trusted.
+/// Sets in the options what is read and how far it is trusted.
 ///
 /// # Errors
 ///

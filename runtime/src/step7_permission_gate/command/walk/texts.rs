@@ -35,7 +35,7 @@ impl ScriptWalk<'_> {
         }
     }
 
-    /// Walks a text that is run, and returns where that leaves the shell. Where that leaves the shell.
+    /// Walks a text that is run, and returns where that leaves the shell.
     pub(super) fn text(&mut self, text: &ScriptText, from: &Dirs) -> Dirs {
         self.text_bytes += text.text.len() + 100;
         if self.n_texts >= MAX_TEXTS || self.text_bytes > MAX_TEXT_BYTES {

@@ -22,7 +22,8 @@ use crate::{
 const INVALID: (&str, &str) = ("<tool_use_error>InputValidationError: ", "</tool_use_error>");
 
 impl<'a> RecordedInputs<'a> {
-    /// Calls that were let in left something at the gate; the others have their answers.
+    /// Returns the dispatcher's answers. Calls that were let in left something at the gate; the others have their
+    /// answers.
     pub(super) fn dispatched(&self, calls: &[ToolCall]) -> TurnInput {
         let mut admissions = self.admissions();
         let mut known: Vec<Option<Admission>> =
