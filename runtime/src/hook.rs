@@ -153,7 +153,7 @@ pub(crate) const ONLY_RESTRICTS: &str = "onlyRestricts";
 /// One handler of a settings file, with the matcher it is under.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HookHandler {
-    /// Which subjects it is for.
+    /// Matches the subjects that the hook runs for.
     pub matcher: Matcher,
     /// The shell command, or the program when `args` is there.
     pub command: String,

@@ -50,7 +50,7 @@ pub struct Message {
     pub id: EntryId,
     /// The author of the message.
     pub role: Role,
-    /// Why it is there.
+    /// What the message is for.
     pub kind: MessageKind,
     /// The provider's id of the response it belongs to.
     pub api_id: Option<Arc<str>>,

@@ -135,7 +135,7 @@ pub struct Run {
     pub compacts: Option<Arc<str>>,
     /// Number of turns that have begun.
     pub turns: u32,
-    /// Of all its turns and of its sub-agents.
+    /// Tokens of all turns and sub-agents of the run.
     pub usage: Usage,
     /// Limits of which an alert has reported that 80 % are used.
     warned: BTreeSet<&'static str>,

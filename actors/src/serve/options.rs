@@ -40,7 +40,7 @@ pub struct ServeOptions {
     /// The directory that all sessions work in, whatever their tenants; `None`: each works below
     /// `workspaces`. For a server of one person.
     pub workspace: Option<PathBuf>,
-    /// Readers of the events of one session at most; 64.
+    /// Maximum readers of one session's events. Defaults to 64.
     pub max_readers: usize,
 }
 

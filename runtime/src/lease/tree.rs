@@ -31,7 +31,7 @@ pub struct Tree {
 struct Member {
     /// Who started it; `None` is the top session.
     parent: Option<AgentId>,
-    /// For the model call that it is at, its turn included if that is its first.
+    /// Reserved for the model call in flight; includes one turn if this is the turn's first call.
     aside: Spent,
     closed: bool,
 }

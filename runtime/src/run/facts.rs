@@ -122,7 +122,7 @@ pub struct SessionFacts {
     pub agents: Arc<[AgentId]>,
     /// Who answers questions about permission.
     pub handler: Handler,
-    /// Whether a policy is asked before that.
+    /// Whether a policy decides before a question is asked.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub has_policy: bool,
     /// Whether the session may be put into the mode that asks no questions.

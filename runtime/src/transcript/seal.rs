@@ -84,7 +84,7 @@ pub struct Seal {
     pub seq: u64,
     /// The line before, as the line says.
     pub prev: SealLink,
-    /// What the next line names.
+    /// The link that the next line carries as `prev`.
     pub link: SealLink,
     /// How it is held in the chain of hashes.
     pub proof: Proof,
@@ -147,7 +147,7 @@ fn bears_hash(line: &Line, n_open: usize) -> bool {
 pub struct OpenLines {
     /// Their bytes, each line with a newline, lines of others left out.
     pub bytes: Vec<u8>,
-    /// What the next line names.
+    /// The link that the next line carries as `prev`.
     pub link: SealLink,
 }
 

@@ -60,9 +60,9 @@ pub struct SidechainHead {
 pub struct SkippedBytes {
     /// Offset in the file at which they begin.
     pub offset: u64,
-    /// Their number.
+    /// Number of the bytes.
     pub length: u64,
-    /// Digest of them.
+    /// Digest of the bytes.
     pub digest: Digest,
 }
 
