@@ -76,7 +76,7 @@ pub fn variable(name: impl AsRef<OsStr>) -> Option<OsString> {
     taken.or_else(|| std::env::var_os(name))
 }
 
-/// Returns such a variable as text; `None` also when it is not UTF-8.
+/// Returns a variable as [`variable`] does, as text; `None` also when it is not UTF-8.
 pub fn text(name: &str) -> Option<String> {
     variable(name).and_then(|it| it.into_string().ok())
 }

@@ -265,7 +265,7 @@ async fn watch_run(events: &mut Events, watch: &mut impl FnMut(&Numbered)) {
 }
 
 /// Returns whether no run is active after this event. Of a listener that was slow, the end of the run may lie in the
-/// hole.
+/// gap.
 pub(super) fn is_last(event: &Numbered) -> bool {
     match &event.event {
         Event::RunFinished { .. } | Event::RunLost { .. } => true,

@@ -151,7 +151,7 @@ impl ModelError {
         Self::new(500, "api_error", message)
     }
 
-    /// Makes the error of a request that cannot be answered as it is. It is never tried again. Never tried again.
+    /// Makes the error of a request that cannot be answered as it is. It is never tried again.
     pub fn refused(message: impl Into<String>) -> Self {
         Self::new(400, "invalid_request_error", message)
     }

@@ -62,7 +62,7 @@ impl HostRules {
             || Host::read(text).is_some()
     }
 
-    /// Returns whether this host may be asked for. An address may only where it is listed itself.
+    /// Returns whether this host may be asked for. An address may be only where it is listed itself.
     pub fn allow(&self, host: &Host) -> bool {
         let is_in = |patterns: &[String]| patterns.iter().any(|it| covers(it, host));
         is_in(&self.allowed) && !is_in(&self.denied)

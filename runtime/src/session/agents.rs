@@ -89,7 +89,7 @@ impl Agents {
         self.lease.ends()
     }
 
-    /// Begins a run. When one of the top is to end, the settings of its first turn determine.
+    /// Begins a run. When one of the top is to end, its first turn sets that by its settings.
     pub(super) fn begin_run(&mut self) {
         if self.totals.is_some() {
             self.lease.set_end(None);

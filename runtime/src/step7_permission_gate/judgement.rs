@@ -150,7 +150,7 @@ impl Judged {
     }
 
     /// Returns the judgement that led to a recorded decision which is not judged again: it broke off, or was made
-    /// before commands had classes, by rules that are no longer the same. `was_asked` says that somebody answered.
+    /// before commands had classes, by rules that are no longer the same. `was_asked` is whether somebody answered.
     pub(crate) fn recorded(decision: &Decision, was_asked: bool) -> Option<Self> {
         if decision.reason == CRASHED {
             return Some(Self::crashed());

@@ -145,7 +145,7 @@ impl Structured {
             .hook(HookEvent::Stop, "", LIMIT, Arc::new(without))
     }
 
-    /// Begins a run; what is known is of the one before.
+    /// Begins a run, and forgets what is known of the one before.
     pub fn begin(&self) {
         *self.state() = Collected::default();
     }

@@ -77,7 +77,7 @@ impl UsageTotals {
         used
     }
 
-    /// Returns the sums for those of a tree. Of a call that was lost only the size of its request is known.
+    /// Returns these sums as part of those of a tree. Of a call that was lost only the size of its request is known.
     pub fn spent(&self) -> Spent {
         let calls = Spent { turns: self.turns, ..self.cost.own().total().into() };
         calls + self.in_doubt + self.begun.map(lost).unwrap_or_default()
