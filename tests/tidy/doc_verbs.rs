@@ -144,6 +144,14 @@ fn verb_is_distinguished_from_other_words_that_end_in_s() {
 }
 
 #[test]
+fn words_that_are_no_verbs_are_those_of_the_script() {
+    let script = read(".ci/house");
+    let list = script.split("NO_VERBS = set(").nth(1).unwrap().split(".split").next().unwrap();
+    let words = list.split(|it: char| !it.is_ascii_alphabetic()).filter(|it| !it.is_empty());
+    assert_eq!(words.collect::<Vec<_>>(), NO_VERBS);
+}
+
+#[test]
 fn comment_is_found_unless_its_function_is_private_or_for_tests() {
     let text = "
         /// Private.

@@ -21,8 +21,8 @@ const MAX_BYTES: u64 = 256 << 10;
 const MAX_FILES: usize = 500;
 
 /// Reads the skills of the user, below `config`, and of the repository, then the commands of both; of one name the
-/// first. What cannot be read is returned next to them, in words. Those of a repository count where it is trusted or its
-/// settings were named. Reads files on the thread of the caller.
+/// first. What cannot be read is returned next to them, in words. Those of a repository count where it is trusted or
+/// its settings were named. Reads files on the thread of the caller.
 pub fn skill_files(
     workspace: &Path,
     config: &Path,

@@ -27,8 +27,8 @@ pub(super) const TAKEN_WHOLE: &[&str] = &["fallbackModel", "fallback"];
 /// Sets [`Settings::max_retries`] for programs that know no other way.
 const MAX_RETRIES_VARIABLE: &str = "CLAUDE_CODE_MAX_RETRIES";
 
-/// Merges layers into the settings that apply. The order of layers of different scopes does not matter; of layers of one
-/// scope (drop-ins) a later one wins. About models nothing is known; see [`merge_with`].
+/// Merges layers into the settings that apply. The order of layers of different scopes does not matter; of layers of
+/// one scope (drop-ins) a later one wins. About models nothing is known; see [`merge_with`].
 pub fn merge(layers: &[LayerText]) -> Resolved {
     merge_with(layers, &Arc::default())
 }
