@@ -181,7 +181,7 @@ impl Options {
         Self { clock, ..self }
     }
 
-    /// Waits by this timer.
+    /// Sets the timer that waits are made with.
     #[must_use]
     pub fn timer(self, timer: Arc<dyn Timer>) -> Self {
         Self { timer, ..self }
@@ -199,13 +199,13 @@ impl Options {
         Self { governor, ..self }
     }
 
-    /// Takes settings and instructions from here, and not from the machine's files.
+    /// Sets where settings and instructions are read from, in place of the machine's files.
     #[must_use]
     pub fn files(self, files: Arc<dyn SourceFiles>) -> Self {
         with_lookup(self, Arc::new(OfEmbedder(files)))
     }
 
-    /// Reads this of the process and the machine.
+    /// Sets what is read of the process and the machine.
     #[must_use]
     pub fn environment(self, environment: Environment) -> Self {
         Self { environment, ..self }
@@ -229,13 +229,13 @@ impl Options {
         Self { mcp: Some(mcp), ..self }
     }
 
-    /// Counts these hooks as running already, outermost first.
+    /// Sets the hooks that count as running already, outermost first.
     #[must_use]
     pub fn hook_chain(self, hook_chain: Vec<String>) -> Self {
         Self { hook_chain: Some(hook_chain), ..self }
     }
 
-    /// Keeps transcripts in this store.
+    /// Sets the store that transcripts are kept in.
     #[must_use]
     pub fn transcript_store(self, transcript_store: Arc<dyn TranscriptStore>) -> Self {
         Self { transcript_store, ..self }

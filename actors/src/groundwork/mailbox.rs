@@ -61,7 +61,7 @@ pub enum Refused<M> {
 }
 
 impl<M> Refused<M> {
-    /// Returns the work, if it was kept.
+    /// Returns the work; `None` if it was not kept.
     pub fn into_work(self) -> Option<M> {
         match self {
             Self::Full(work) => Some(work),

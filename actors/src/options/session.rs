@@ -150,7 +150,7 @@ impl SessionOptions {
         Self { reads_settings: false, reads_sources: false, ..self }
     }
 
-    /// Asks for this model.
+    /// Sets the model that is asked.
     #[must_use]
     pub fn model(self, model: &str) -> Self {
         self.with_settings(|it| it.model(model))
@@ -219,13 +219,13 @@ impl SessionOptions {
         Ok(self.settings(Settings::from_json(settings)?))
     }
 
-    /// Works in this directory.
+    /// Sets the working directory.
     #[must_use]
     pub fn workspace(self, workspace: impl Into<PathBuf>) -> Self {
         Self { workspace: workspace.into(), ..self }
     }
 
-    /// Asks this model server.
+    /// Sets the model server that answers.
     #[must_use]
     pub fn endpoint(self, endpoint: Endpoint) -> Self {
         Self { endpoint, ..self }
@@ -238,25 +238,25 @@ impl SessionOptions {
         self
     }
 
-    /// Replaces the servers to turn to.
+    /// Replaces the servers to turn to when the first cannot answer, in order.
     #[must_use]
     pub fn fallbacks(self, fallbacks: Vec<Endpoint>) -> Self {
         Self { fallbacks, ..self }
     }
 
-    /// Works for this tenant.
+    /// Sets the tenant that the session works for.
     #[must_use]
     pub fn tenant(self, tenant: impl Into<TenantId>) -> Self {
         Self { tenant: Some(tenant.into()), ..self }
     }
 
-    /// Sets the name of the session. An earlier session of this name is continued.
+    /// Sets the name of the session, a UUID. An earlier session of this name is continued.
     #[must_use]
     pub fn id(self, id: impl Into<SessionId>) -> Self {
         Self { id: Some(id.into()), ..self }
     }
 
-    /// Keeps transcripts in this directory.
+    /// Sets the directory that transcripts are kept in.
     #[must_use]
     pub fn transcripts(self, directory: impl Into<PathBuf>) -> Self {
         Self { transcripts: Some(directory.into()), ..self }
@@ -300,7 +300,7 @@ impl SessionOptions {
         Self { agent_types, ..self }
     }
 
-    /// Replaces the MCP servers.
+    /// Replaces the MCP servers whose tools the session has.
     #[must_use]
     pub fn mcp_servers(self, mcp_servers: Vec<ServerConfig>) -> Self {
         Self { mcp_servers, ..self }
@@ -318,25 +318,25 @@ impl SessionOptions {
         Self { trust, ..self }
     }
 
-    /// Reads settings and instruction files of these sources next to those of the organisation.
+    /// Sets whose settings and instruction files are read next to those of the organisation.
     #[must_use]
     pub fn setting_sources(self, setting_sources: SettingSources) -> Self {
         Self { setting_sources, ..self }
     }
 
-    /// Reads settings files, or not.
+    /// Sets whether settings files are read. Defaults to `true`.
     #[must_use]
     pub fn reads_settings(self, reads_settings: bool) -> Self {
         Self { reads_settings, ..self }
     }
 
-    /// Reads instruction files, git and memory, or not.
+    /// Sets whether instruction files, git and memory are read. Defaults to `true`.
     #[must_use]
     pub fn reads_sources(self, reads_sources: bool) -> Self {
         Self { reads_sources, ..self }
     }
 
-    /// Sets whether answers are streamed.
+    /// Sets whether answers are streamed. Defaults to `true`.
     #[must_use]
     pub fn streams(self, streams: bool) -> Self {
         Self { streams, ..self }
@@ -367,7 +367,7 @@ impl SessionOptions {
         Self { static_system_prompt, ..self }
     }
 
-    /// Takes this for the user's home directory.
+    /// Sets the user's home directory.
     #[must_use]
     pub fn home(self, home: impl Into<PathBuf>) -> Self {
         Self { home: Some(home.into()), ..self }

@@ -66,7 +66,7 @@ impl Settings {
         self
     }
 
-    /// Asks for this model.
+    /// Sets the model that is asked.
     #[must_use]
     pub fn model(self, model: &str) -> Self {
         self.with("model", model.into())

@@ -111,7 +111,7 @@ pub struct LoggedRequest {
 }
 
 impl Simulator {
-    /// Plays `playbook` from its start.
+    /// Makes a simulator that plays `playbook` from its start.
     pub fn new(playbook: Playbook) -> Arc<Self> {
         Arc::new(Self { playbook, attempts: Mutex::default(), log: Mutex::default() })
     }
