@@ -5,6 +5,7 @@
 mod cases;
 mod code;
 mod configuration_page;
+mod doc_verbs;
 mod files;
 mod floors;
 mod front_door;

@@ -59,8 +59,8 @@ pub enum Placement {
 }
 
 impl Placement {
-    /// A current-thread runtime with sockets and timers, for a thread of the
-    /// embedder's own that hosts sessions: start an [`Ennead`](crate::Ennead) with [`Placement::Ambient`] on it.
+    /// Returns the builder of a current-thread runtime with sockets and timers, for a thread of the embedder's own that
+    /// hosts sessions: start an [`Ennead`](crate::Ennead) with [`Placement::Ambient`] on it.
     ///
     /// ```
     /// use ennead::{Endpoint, Ennead, Placement, SessionOptions};
@@ -134,7 +134,7 @@ pub struct Options {
     pub hook_chain: Option<Vec<String>>,
 }
 
-/// Options by which sources are read through `lookup`.
+/// Replaces the port by which sources are read.
 pub fn with_lookup(options: Options, lookup: Arc<dyn SourceLookup>) -> Options {
     Options { lookup, ..options }
 }
@@ -161,7 +161,7 @@ impl Default for Options {
 }
 
 impl Options {
-    /// All sessions talk to the simulated model, which plays this playbook in process. Whatever
+    /// Makes options by which all sessions talk to the simulated model, which plays this playbook in process. Whatever
     /// their endpoint, no packet leaves.
     #[cfg(feature = "simulated")]
     pub fn simulated(playbook: Playbook) -> Self {
@@ -169,7 +169,7 @@ impl Options {
         Self { transport: Some(Arc::new(transport)), ..Self::default() }
     }
 
-    /// Says which threads run the sessions.
+    /// Sets which threads run the sessions.
     #[must_use]
     pub fn placement(self, placement: Placement) -> Self {
         Self { placement, ..self }
@@ -181,7 +181,7 @@ impl Options {
         Self { clock, ..self }
     }
 
-    /// Waits by this timer.
+    /// Sets the timer that waits are made with.
     #[must_use]
     pub fn timer(self, timer: Arc<dyn Timer>) -> Self {
         Self { timer, ..self }
@@ -193,31 +193,31 @@ impl Options {
         Self { http, ..self }
     }
 
-    /// Limits what calls to one provider with one key may take together.
+    /// Sets the limits of what calls to one provider with one key may take together.
     #[must_use]
     pub fn governor(self, governor: GovernorLimits) -> Self {
         Self { governor, ..self }
     }
 
-    /// Takes settings and instructions from here, and not from the machine's files.
+    /// Sets where settings and instructions are read from, in place of the machine's files.
     #[must_use]
     pub fn files(self, files: Arc<dyn SourceFiles>) -> Self {
         with_lookup(self, Arc::new(OfEmbedder(files)))
     }
 
-    /// Reads this of the process and the machine.
+    /// Sets what is read of the process and the machine.
     #[must_use]
     pub fn environment(self, environment: Environment) -> Self {
         Self { environment, ..self }
     }
 
-    /// Derives all draws from this key, so that a run can be repeated.
+    /// Sets the key that all draws are derived from, so that a run can be repeated.
     #[must_use]
     pub fn seed(self, seed: u64) -> Self {
         Self { seed: Some(seed), ..self }
     }
 
-    /// Reaches model servers by this transport.
+    /// Sets the transport by which model servers are reached.
     #[must_use]
     pub fn transport(self, transport: Arc<dyn Transport>) -> Self {
         Self { transport: Some(transport), ..self }
@@ -229,25 +229,25 @@ impl Options {
         Self { mcp: Some(mcp), ..self }
     }
 
-    /// Counts these hooks as running already, outermost first.
+    /// Sets the hooks that count as running already, outermost first.
     #[must_use]
     pub fn hook_chain(self, hook_chain: Vec<String>) -> Self {
         Self { hook_chain: Some(hook_chain), ..self }
     }
 
-    /// Keeps transcripts in this store.
+    /// Sets the store that transcripts are kept in.
     #[must_use]
     pub fn transcript_store(self, transcript_store: Arc<dyn TranscriptStore>) -> Self {
         Self { transcript_store, ..self }
     }
 
-    /// Stops turns at steps.
+    /// Sets the breakpoints at which turns stop.
     #[must_use]
     pub fn breakpoints(self, breakpoints: Arc<dyn Breakpoints>) -> Self {
         Self { breakpoints: Some(breakpoints), ..self }
     }
 
-    /// The limits on MCP servers that hold.
+    /// Returns the limits on MCP servers: those that were set, else those of the environment's variables.
     pub fn mcp_limits(&self) -> McpLimits {
         let variable = |name: &str| self.environment.variable(name);
         self.mcp.unwrap_or_else(|| McpLimits::from_variables(variable))

@@ -172,12 +172,12 @@ impl Server {
         Ok(server)
     }
 
-    /// The routes of the API.
+    /// Returns the routes of the API.
     pub fn router(&self) -> Router {
         api::router(self.clone())
     }
 
-    /// The file of the tokens that are let in.
+    /// Returns the token file, which lists who is let in.
     pub fn tokens(&self) -> &TokenFile {
         &self.0.tokens
     }

@@ -244,7 +244,7 @@ impl ShardHandle {
         Spawner::new(move |limiter| shard.cast(ShardMsg::Govern(limiter)).is_ok())
     }
 
-    /// The shards that the options ask for.
+    /// Starts the shards that the options ask for.
     pub(crate) async fn start(
         options: &Options,
         directory: &Directory,

@@ -38,7 +38,7 @@ pub(crate) fn own_transport(environment: &Environment) -> Result<Arc<dyn Transpo
     Ok(Arc::new(http::Http::with_environment(environment).map_err(StartError::Http)?))
 }
 
-/// Fails: without the feature `http` there is none.
+/// Fails always: without the feature `http` there is none.
 #[cfg(not(feature = "http"))]
 pub(crate) fn own_transport(_: &Environment) -> Result<Arc<dyn Transport>, StartError> {
     Err(StartError::NoTransport)

@@ -103,7 +103,7 @@ pub struct PermissionAnswer {
 }
 
 impl PermissionAnswer {
-    /// Lets the call run.
+    /// Makes an answer that lets the call run.
     pub fn allow() -> Self {
         Self { allowed: true, ..Self::default() }
     }
@@ -113,20 +113,20 @@ impl PermissionAnswer {
         Self { reason: reason.into(), ..Self::default() }
     }
 
-    /// With a rule that holds from now on.
+    /// Adds a rule that holds from now on.
     #[must_use]
     pub fn with_rule(mut self, rule: RuleUpdate) -> Self {
         self.rules.push(rule);
         self
     }
 
-    /// With another input for the call.
+    /// Replaces the input of the call.
     #[must_use]
     pub fn with_input(self, input: impl Into<Arc<str>>) -> Self {
         Self { input: Some(input.into()), ..self }
     }
 
-    /// Whether it can be taken at all, whatever it answers.
+    /// Checks whether it can be taken at all, whatever it answers.
     ///
     /// # Errors
     ///
@@ -204,7 +204,7 @@ impl AnsweredBy {
         }
     }
 
-    /// Whether the question was answered, in contrast to one that ended without an answer.
+    /// Returns whether the question was answered, in contrast to one that ended without an answer.
     pub fn is_answer(self) -> bool {
         matches!(self, Self::Hook | Self::Policy | Self::Classifier | Self::Bubble | Self::Surface)
     }
@@ -240,12 +240,12 @@ pub enum PolicyVerdict {
 }
 
 impl Question {
-    /// What an answer to it names.
+    /// Returns what an answer to it names.
     pub fn key(&self) -> QuestionKey {
         QuestionKey { id: self.id.clone(), digest: self.digest, epoch: self.epoch }
     }
 
-    /// Whether an answer with this key fits, at this time.
+    /// Checks whether an answer with this key fits, at this time.
     ///
     /// # Errors
     ///
@@ -264,16 +264,16 @@ impl Question {
     }
 }
 
-/// The digest of an action: tool, input and directory as canonical JSON, keys in order and without
-/// blanks. An input that is no JSON counts by its text.
+/// Returns the digest of an action: tool, input and directory as canonical JSON, keys in order and without blanks. An
+/// input that is not JSON counts by its text.
 pub(crate) fn action_digest(call: &ToolCall, cwd: &str) -> Digest {
     let input = serde_json::from_str(&call.input).unwrap_or_else(|_| Value::from(&*call.input));
     let action = serde_json::json!({ "cwd": cwd, "input": input, "tool": call.name.as_str() });
     Digest::of(action.to_string().as_bytes())
 }
 
-/// The name of a question: the same whenever the same action of the same answer of the model is asked
-/// about, in whatever process.
+/// Returns the name of a question: the same whenever the same action of the same answer of the model is asked about, in
+/// whatever process.
 pub(crate) fn question_id(
     session: &SessionId,
     answer: Option<&EntryId>,
@@ -284,8 +284,8 @@ pub(crate) fn question_id(
     ApprovalId::new(format!("q_{}", of[0].chain(of[1]).chain(action)))
 }
 
-/// Whether a session may be put into this mode. `has_leave`: it was opened with leave to bypass
-/// permissions; `off`: the modes that settings switch off.
+/// Checks whether a session may be put into this mode. `has_leave`: it was opened with leave to bypass permissions;
+/// `off`: the modes that settings switch off.
 ///
 /// # Errors
 ///

@@ -94,9 +94,9 @@ impl Block {
         Self::new(kind, wire, Size::of(thinking))
     }
 
-    /// A tool use. `input` is the JSON text of an object and goes back as it came, so that a cached
-    /// prefix stays byte-identical, but for halves of surrogate pairs that are alone: no provider can
-    /// parse them, so U+FFFD takes their place.
+    /// Makes a tool use. `input` is the JSON text of an object and goes back as it came, so that a cached prefix stays
+    /// byte-identical, but for halves of surrogate pairs that are alone: no provider can parse them, so U+FFFD takes
+    /// their place.
     pub fn tool_use(id: &ToolUseId, name: &ToolName, input: &str) -> Self {
         let mended = without_lone_halves(input);
         let input = mended.as_deref().unwrap_or(input);
@@ -112,7 +112,7 @@ impl Block {
         Self::new(kind, wire, Size::of(input))
     }
 
-    /// The answer to a tool use.
+    /// Makes the answer to a tool use.
     pub fn tool_result(id: &ToolUseId, text: &str, is_error: bool) -> Self {
         let error = if is_error { r#","is_error":true"# } else { "" };
         let wire = join(&[
@@ -126,7 +126,7 @@ impl Block {
         Self::new(kind, wire, Size::of(text))
     }
 
-    /// The answer to a tool use: a text, and after it images and documents. Without any it is that of
+    /// Makes the answer to a tool use: a text, and after it images and documents. Without any it is that of
     /// [`Block::tool_result`].
     pub(crate) fn media_result(
         id: &ToolUseId,
@@ -142,19 +142,19 @@ impl Block {
         Self::new(kind, wire, Size::of(text) + media.iter().map(Self::size).sum())
     }
 
-    /// A request to stop, for the stop check to find.
+    /// Makes a request to stop, for the stop check to find.
     pub(crate) fn stop_request() -> Self {
         Self::new(BlockKind::StopRequest, r#"{"type":"stop_request""#.into(), Size::default())
     }
 
-    /// An error that ended a turn, for the stop check to find.
+    /// Makes an error that ended a turn, for the stop check to find.
     pub fn error(text: &str) -> Self {
         let wire = format!(r#"{{"type":"error","error":{}"#, quote(text));
         Self::new(BlockKind::Error(text.into()), wire, Size::default())
     }
 
-    /// A block as a provider or a transcript wrote it. Its bytes are kept, but for a cache mark, since
-    /// marks are a property of the request, and for halves of surrogate pairs that are alone.
+    /// Reads a block as a provider or a transcript wrote it. Its bytes are kept, but for a cache mark, since marks are
+    /// a property of the request, and for halves of surrogate pairs that are alone.
     ///
     /// # Errors
     ///
@@ -210,7 +210,7 @@ impl Block {
         Ok(Self(Arc::new(BlockParts { kind, wire: open.into(), size, digest, is_odd })))
     }
 
-    /// An image or a document: its JSON object without the closing brace.
+    /// Makes an image or a document of its JSON object without the closing brace.
     pub(crate) fn media(kind: &str, wire: String) -> Self {
         let size = media::size_of(kind, &format!("{wire}}}"));
         Self::new(BlockKind::Opaque { kind: kind.into() }, wire, size)
@@ -221,7 +221,7 @@ impl Block {
         Self(Arc::new(BlockParts { kind, wire: wire.into(), size, digest, is_odd: false }))
     }
 
-    /// The same block of which it is not known whether its provider wrote it so: its line in a
+    /// Returns the same block, marked as one of which it is not known whether its provider wrote it so: its line in a
     /// transcript was changed, or somebody else wrote the line.
     #[must_use]
     pub fn doubted(&self) -> Self {
@@ -230,8 +230,8 @@ impl Block {
         Self(Arc::new(BlockParts { kind, wire, size: *size, digest: *digest, is_odd: true }))
     }
 
-    /// Whether it is of a type that is not known here, or a picture or document without a source: on
-    /// a line that nothing vouches for that may be a changed letter.
+    /// Returns whether it is of a type that is not known here, or a picture or document without a source: on a line
+    /// that nothing vouches for that may be a changed letter.
     pub(crate) fn is_unusual(&self) -> bool {
         match self.kind() {
             BlockKind::Opaque { kind } => {
@@ -241,8 +241,8 @@ impl Block {
         }
     }
 
-    /// Whether a provider may refuse its bytes: it lacks a member that its type needs, has one that its
-    /// type does not know, or is [`Block::doubted`].
+    /// Returns whether a provider may refuse its bytes: it lacks a member that its type needs, has one that its type
+    /// does not know, or is [`Block::doubted`].
     pub(crate) fn is_odd(&self) -> bool {
         self.0.is_odd
     }
@@ -252,8 +252,8 @@ impl Block {
         &self.0.kind
     }
 
-    /// Its JSON object without the closing brace, so that a cache mark can be added by who builds
-    /// the request. A mark is a property of the view, never of the block.
+    /// Returns its JSON object without the closing brace, so that a request can add a cache mark. A mark is a property
+    /// of the view, never of the block.
     pub fn wire_open(&self) -> &str {
         &self.0.wire
     }
@@ -264,12 +264,12 @@ impl Block {
         out.push(b'}');
     }
 
-    /// Bytes of the whole JSON object.
+    /// Counts the bytes of the whole JSON object.
     pub(crate) fn wire_len(&self) -> usize {
         self.0.wire.len() + 1
     }
 
-    /// Characters that count as content: texts, reasoning, results, inputs as JSON.
+    /// Counts the characters of its content: texts, reasoning, results, inputs as JSON.
     pub fn chars(&self) -> u64 {
         self.0.size.chars
     }
@@ -279,12 +279,12 @@ impl Block {
         self.0.size
     }
 
-    /// The digest of [`Block::wire_open`].
+    /// Returns the digest of [`Block::wire_open`].
     pub fn digest(&self) -> Digest {
         self.0.digest
     }
 
-    /// The text, if it is a text block.
+    /// Returns the text; `None` if it is not a text block.
     pub fn as_text(&self) -> Option<&str> {
         match self.kind() {
             BlockKind::Text(text) => Some(text),
@@ -292,7 +292,7 @@ impl Block {
         }
     }
 
-    /// The call, if it is a tool use.
+    /// Returns the id, the tool and the input of the call; `None` if it is not a tool use.
     pub fn as_tool_use(&self) -> Option<(&ToolUseId, &ToolName, &str)> {
         match self.kind() {
             BlockKind::ToolUse { id, name, input } => Some((id, name, input)),
@@ -300,7 +300,7 @@ impl Block {
         }
     }
 
-    /// The call that it answers, if it is a tool result.
+    /// Returns the call that it answers, the text, and whether the call failed; `None` if it is not a tool result.
     pub fn as_tool_result(&self) -> Option<(&ToolUseId, &str, bool)> {
         match self.kind() {
             BlockKind::ToolResult { id, text, is_error } => Some((id, text, *is_error)),

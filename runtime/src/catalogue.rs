@@ -113,7 +113,7 @@ impl Default for ModelFacts {
 }
 
 impl ModelFacts {
-    /// The thinking budget under this output ceiling where none is configured, in tokens.
+    /// Returns the thinking budget under this output ceiling where none is configured, in tokens.
     pub(crate) fn reasoning_budget(&self, max_tokens: u32) -> u32 {
         let budget = u64::from(max_tokens) * u64::from(self.reasoning_percent) / 100;
         u32::try_from(budget).unwrap_or(max_tokens)
@@ -127,13 +127,13 @@ impl PlatformIds {
 }
 
 impl Catalogue {
-    /// The built-in facts. Reads them anew at each call: to be kept by who asks.
+    /// Reads the built-in facts. Each call reads them anew, so the caller keeps them.
     pub fn built_in() -> Self {
         // That they can be read is a test.
         overrides::read(BUILT_IN).unwrap_or_default()
     }
 
-    /// A catalogue of these models and no aliases.
+    /// Makes a catalogue of these models and no aliases.
     pub fn of(models: impl IntoIterator<Item = ModelFacts>) -> Self {
         let models = models.into_iter().map(|it| (it.id.clone(), Arc::new(it))).collect();
         Self { models, ..Self::default() }
@@ -144,7 +144,7 @@ impl Catalogue {
         self.aliases.get(name).map_or(name, |it| it)
     }
 
-    /// What is known about a model, whatever platform the name or alias is from.
+    /// Returns what is known about a model, whatever platform the name or alias is from.
     pub fn find(&self, name: &str) -> Option<&Arc<ModelFacts>> {
         let name = self.resolve(name);
         let by_rule = || Some(canonical(name)).filter(|it| *it != name);
@@ -156,7 +156,7 @@ impl Catalogue {
         self.models.get(name).or_else(|| self.models.get(by_rule()?)).or_else(by_platform)
     }
 
-    /// What is known under these names and no others.
+    /// Returns what is known under these names and no others.
     #[must_use]
     pub(crate) fn excerpt<'a>(&self, names: impl IntoIterator<Item = &'a str>) -> Self {
         let mut excerpt = Self::default();
@@ -171,7 +171,7 @@ impl Catalogue {
         excerpt
     }
 
-    /// The same with these facts in the place of what is known about their model.
+    /// Replaces what is known about one model by these facts.
     #[must_use]
     pub fn and(&self, facts: ModelFacts) -> Self {
         let mut all = self.clone();
@@ -179,7 +179,7 @@ impl Catalogue {
         all
     }
 
-    /// Whether nothing is known.
+    /// Returns whether nothing is known.
     pub fn is_empty(&self) -> bool {
         self.models.is_empty() && self.aliases.is_empty()
     }

@@ -72,7 +72,7 @@ impl Account {
         Self { calls: 1, usage, cost: cost.unwrap_or_default(), unpriced: is_unpriced.into() }
     }
 
-    /// The whole cost; `None` when part of it is not known.
+    /// Returns the whole cost; `None` when part of it is not known.
     pub fn known_cost(&self) -> Option<Money> {
         (self.unpriced == 0).then_some(self.cost)
     }
@@ -156,8 +156,8 @@ impl CostLedger {
         *of_model.of(kind) = *of_model.of(kind) + account;
     }
 
-    /// Takes in what a sub-agent used, sub-agents of its own included. False when it was taken in
-    /// before; then nothing changes.
+    /// Counts what a sub-agent used, sub-agents of its own included. Returns `false` when it was counted before; then
+    /// nothing changes.
     pub fn enter(&mut self, agent: AgentId, used: Self) -> bool {
         let is_new = !self.agents.contains_key(&agent);
         if is_new {
@@ -177,7 +177,7 @@ impl CostLedger {
         }
     }
 
-    /// The same with a name for the model that is asked first, in the agent itself.
+    /// Sets the name of the model that is asked first, in the agent itself.
     #[must_use]
     pub fn named(mut self, model: &str) -> Self {
         if let Some(accounts) = self.models.remove("") {
@@ -197,7 +197,7 @@ impl CostLedger {
         self.agents.values().fold(self.own(), |sum, it| sum + it.tree())
     }
 
-    /// Of the agent and all below it, by model.
+    /// Adds up the accounts of the agent and all below it, by model.
     pub fn by_model(&self) -> BTreeMap<Arc<str>, Accounts> {
         let mut sums: BTreeMap<_, _> =
             self.models.iter().map(|(model, it)| (Arc::clone(model), **it)).collect();
@@ -210,9 +210,9 @@ impl CostLedger {
         sums
     }
 
-    /// What the caches of providers saved, by the prices for short prompts: what the tokens that were read
-    /// or written would have cost as plain input, less what they cost. Nothing for a model whose prices
-    /// are not known, and nothing where writing cost more than reading saved.
+    /// Estimates what the caches of providers saved, by the prices for short prompts: what the tokens that were read or
+    /// written would have cost as plain input, less what they cost. Nothing for a model whose prices are not known, and
+    /// nothing where writing cost more than reading saved.
     pub(crate) fn saved_by_caches(&self, models: &Catalogue) -> Money {
         let (mut plain, mut paid) = (Money(0), Money(0));
         for (model, accounts) in self.by_model() {
@@ -231,7 +231,7 @@ impl CostLedger {
         Money(plain.0.saturating_sub(paid.0))
     }
 
-    /// The agents right below it.
+    /// Returns the agents right below it.
     pub fn agents(&self) -> &BTreeMap<AgentId, CostLedger> {
         &self.agents
     }

@@ -24,12 +24,12 @@ pub(crate) const HEX: [[u8; 2]; 256] = {
 pub struct Digest(pub [u8; 16]);
 
 impl Digest {
-    /// The digest of these bytes.
+    /// Returns the digest of these bytes.
     pub fn of(bytes: &[u8]) -> Self {
         Self::cut(&blake3::hash(bytes))
     }
 
-    /// The digest of these bytes one after the other.
+    /// Returns the digest of these bytes one after the other.
     pub fn of_parts<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> Self {
         let mut hasher = blake3::Hasher::new();
         for part in parts {
@@ -38,8 +38,8 @@ impl Digest {
         Self::cut(&hasher.finalize())
     }
 
-    /// The digest of a sequence, given what came before and what is added. With the digest of the
-    /// first part at hand, a long sequence is extended without being read again.
+    /// Returns the digest of a sequence that `next` is added to. With the digest of the first part known, a long
+    /// sequence is extended without being read again.
     pub fn chain(self, next: Digest) -> Self {
         let mut both = [0; 32];
         both[..16].copy_from_slice(&self.0);
@@ -47,7 +47,7 @@ impl Digest {
         Self::of(&both)
     }
 
-    /// The first eight bytes as a number; for draws that are made once per named thing.
+    /// Returns the first eight bytes as a number; for draws that are made once per named thing.
     pub fn low(self) -> u64 {
         let mut low = [0; 8];
         low.copy_from_slice(&self.0[..8]);

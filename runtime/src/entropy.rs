@@ -12,12 +12,12 @@ use crate::{digest::HEX, ids::EntryId, time::Timestamp};
 pub struct EntropyStream([u8; 32]);
 
 impl EntropyStream {
-    /// The root stream of a process.
+    /// Returns the root stream of a process.
     pub fn from_seed(seed: u64) -> Self {
         Self(*blake3::hash(&seed.to_le_bytes()).as_bytes())
     }
 
-    /// The key as 64 hexadecimal digits, for the record of a run.
+    /// Returns the key as 64 hexadecimal digits, for the record of a run.
     pub fn to_hex(&self) -> String {
         blake3::Hash::from_bytes(self.0).to_hex().as_str().to_owned()
     }
@@ -27,13 +27,13 @@ impl EntropyStream {
         blake3::Hash::from_hex(text).ok().map(|hash| Self(*hash.as_bytes()))
     }
 
-    /// The stream of something that has a name below this one.
+    /// Returns the stream of something that has a name below this one.
     #[must_use]
     pub fn child(&self, name: &str) -> Self {
         Self(*blake3::keyed_hash(&self.0, name.as_bytes()).as_bytes())
     }
 
-    /// 128 bits for the purpose that `label` names, the `n`th of their kind.
+    /// Draws 128 bits for the purpose that `label` names, the `n`th of their kind.
     pub fn draw(&self, label: &str, n: u64) -> u128 {
         let purpose = [label.as_bytes(), &[0], &n.to_le_bytes()].concat();
         let hash = blake3::keyed_hash(&self.0, &purpose);
@@ -42,12 +42,12 @@ impl EntropyStream {
         u128::from_le_bytes(bytes)
     }
 
-    /// A UUID of version 7, made from a clock reading and a draw: sorts by time.
+    /// Makes a UUID of version 7 from a clock reading and a draw. These sort by time.
     pub fn uuid(&self, at: Timestamp, label: &str, n: u64) -> String {
         text(&self.uuid_digits(at, label, n)).to_owned()
     }
 
-    /// The id of a conversation line.
+    /// Returns the id of a conversation line.
     pub(crate) fn entry_id(&self, at: Timestamp, label: &str, n: u64) -> EntryId {
         text(&self.uuid_digits(at, label, n)).into()
     }

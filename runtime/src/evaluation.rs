@@ -66,7 +66,7 @@ pub struct WalkTotals {
 }
 
 impl WalkTotals {
-    /// Whether the logged savings are the measured difference, which they are in every walk.
+    /// Returns whether the logged savings are the measured difference, which they are in every walk.
     pub fn adds_up(&self) -> bool {
         let saved: u64 = self.stages.iter().map(|it| it.saved.0).sum();
         self.conversation.saturating_sub(self.sent).0 == saved
@@ -91,7 +91,7 @@ impl WalkTotals {
     }
 }
 
-/// The place of a stage in [`WalkTotals::stages`].
+/// Returns the place of a stage in [`WalkTotals::stages`].
 pub fn place_of(stage: Stage) -> usize {
     Stage::ALL.iter().position(|it| *it == stage).unwrap_or(Stage::ALL.len())
 }

@@ -322,10 +322,9 @@ pub enum Event {
     /// This listener was so slow that its stream has a hole here. What happened in it is in the
     /// transcript; what follows is sent as it happens.
     Lagged {
-        /// Events in the hole.
+        /// Events in the gap.
         missed: u64,
-        /// The run that is under way after it. A run that was before it and is not this one has
-        /// ended in it.
+        /// The run active after the gap. If it is not the run you were following, that run ended inside the gap.
         run: Option<RunId>,
     },
     /// An MCP server that was starting when the session was opened is ready, and its tools join with
@@ -363,7 +362,7 @@ pub struct Numbered {
 }
 
 impl Numbered {
-    /// Numbers an event that represents `stands_for` events from `first_seq` to `seq`.
+    /// Makes the number of an event that represents `stands_for` events from `first_seq` to `seq`.
     pub fn new(first_seq: u64, seq: u64, stands_for: u64, event: Event) -> Self {
         Self { seq, first_seq, stands_for, event }
     }

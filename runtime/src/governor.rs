@@ -91,7 +91,7 @@ pub struct Governor {
 }
 
 impl Governor {
-    /// With nothing under way. `stream` gives the jitter.
+    /// Makes a governor of which no call is in flight. `stream` gives the jitter.
     pub fn new(limits: GovernorLimits, stream: EntropyStream) -> Self {
         Self {
             breaker: Breaker::new(limits.breaker, stream),
@@ -130,7 +130,7 @@ impl Governor {
         self.go_on(now, out);
     }
 
-    /// When [`GovernorInput::Tick`] is due; `None` when no call waits.
+    /// Returns when [`GovernorInput::Tick`] is due; `None` when no call waits.
     pub fn wake_at(&self, now: u64) -> Option<u64> {
         let (deadline, _) = self.deadlines.first()?;
         let heads = self.queue.heads().map(|(tenant, it)| self.obstacle(now, tenant, it.cost));
@@ -145,7 +145,7 @@ impl Governor {
         self.deadlines.len()
     }
 
-    /// The numbers it goes by.
+    /// Returns the limits that it keeps.
     pub fn limits(&self) -> &GovernorLimits {
         &self.limits
     }

@@ -89,7 +89,7 @@ impl HookEvent {
         HookEvent::SessionEnd,
     ];
 
-    /// The name in settings files and inputs.
+    /// Returns the name in settings files and inputs.
     pub fn name(self) -> &'static str {
         match self {
             HookEvent::PreToolUse => "PreToolUse",
@@ -112,7 +112,7 @@ impl HookEvent {
         }
     }
 
-    /// Whether it is about one call of a tool.
+    /// Returns whether it is about one call of a tool.
     pub fn is_of_call(self) -> bool {
         matches!(
             self,
@@ -124,9 +124,8 @@ impl HookEvent {
         )
     }
 
-    /// Whether a handler that says no stops what the event is about. A sub-agent and a session begin
-    /// and end whatever the hook answers, as does a notification, and of what is over nothing can be
-    /// stopped.
+    /// Returns whether a handler that denies stops what the event is about. A sub-agent and a session begin and end
+    /// whatever the hook answers, as does a notification, and of what is over nothing can be stopped.
     pub fn can_block(self) -> bool {
         !matches!(
             self,
@@ -142,7 +141,7 @@ impl HookEvent {
         )
     }
 
-    /// Whether the plain output of a command is context for the model.
+    /// Returns whether the plain output of a command is context for the model.
     pub(crate) fn reads_plain_text(self) -> bool {
         matches!(self, HookEvent::SessionStart | HookEvent::UserPromptSubmit)
     }
@@ -154,7 +153,7 @@ pub(crate) const ONLY_RESTRICTS: &str = "onlyRestricts";
 /// One handler of a settings file, with the matcher it is under.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HookHandler {
-    /// Which subjects it is for.
+    /// Matches the subjects that the hook runs for.
     pub matcher: Matcher,
     /// The shell command, or the program when `args` is there.
     pub command: String,
@@ -198,7 +197,7 @@ pub enum Matcher {
 pub type HookTable = BTreeMap<HookEvent, Vec<HookHandler>>;
 
 impl HookHandler {
-    /// What is run, for the record: at most 200 characters.
+    /// Returns what is run, for the record: at most 200 characters.
     pub fn label(&self) -> String {
         let words = std::iter::once(&self.command).chain(self.args.iter().flatten());
         words.cloned().collect::<Vec<_>>().join(" ").chars().take(200).collect()

@@ -52,8 +52,8 @@ id! {
     SessionId
 }
 impl SessionId {
-    /// What a sub-agent goes by where sessions are distinguished: its own name below that of the top
-    /// session of its tree.
+    /// Makes the name of a sub-agent where sessions are distinguished: its own name below that of the top session of
+    /// its tree.
     pub fn of_agent(top: &SessionId, agent: &AgentId) -> Self {
         Self::new(format!("{top}/agent-{agent}"))
     }
@@ -84,8 +84,8 @@ id! {
     ToolUseId
 }
 impl ToolUseId {
-    /// Of the `n`th call in the answer to this request, where its own id cannot be used. No two
-    /// answers of a conversation share one, since their requests differ.
+    /// Makes the id of the `n`th call in the answer to this request, where its own id cannot be used. No two answers of
+    /// a conversation share one, since their requests differ.
     pub(crate) fn made_up(request: Digest, n: usize) -> Self {
         let own = request.chain(Digest::of(&(n as u64).to_le_bytes())).to_string();
         Self::new(&*format!("call_{}", own.get(..24).unwrap_or(&own)))

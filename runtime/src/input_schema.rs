@@ -60,8 +60,8 @@ pub enum TooComplex {
 /// input, some ten bytes each.
 const LIGHT: usize = 1 << 20;
 
-/// Whether a check is well below a millisecond whatever the two say. References multiply the work, so a
-/// schema that has some is not light.
+/// Returns whether a check is well below a millisecond whatever the two hold. References multiply the work, so a schema
+/// that has some is not light.
 pub fn is_light(schema: &str, input: &str) -> bool {
     schema.len().saturating_mul(input.len()) <= LIGHT && !schema.contains("$ref")
 }

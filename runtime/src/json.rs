@@ -18,7 +18,7 @@ pub(crate) use halves::without_lone_halves;
 pub use string::quote;
 pub(crate) use string::{JsonPiece, escaped_len, join, push_quoted};
 
-/// A value as JSON.
+/// Writes a value as JSON.
 ///
 /// # Errors
 ///

@@ -44,7 +44,7 @@ pub struct Lease {
 }
 
 impl Lease {
-    /// The lease of a top session: depth 0, without end.
+    /// Makes the lease of a top session: depth 0, without end.
     pub fn top(limits: AgentLimits) -> Self {
         let (running, ended) = (BTreeSet::new(), BTreeSet::new());
         Self { limits, depth: 0, ends: None, running, ended }
@@ -55,29 +55,28 @@ impl Lease {
         self.limits = limits;
     }
 
-    /// When the run of a top session is to end: a reading of the clock, `None` for whenever it
-    /// likes. Holds for sub-agents that are started from now on.
+    /// Sets when the run of a top session is to end: a reading of the clock, `None` for no end. It applies to
+    /// sub-agents that are started from now on.
     pub(crate) fn set_end(&mut self, ends: Option<Duration>) {
         self.ends = ends;
     }
 
-    /// When the session is to end.
+    /// Returns when the session is to end.
     pub(crate) fn ends(&self) -> Option<Duration> {
         self.ends
     }
 
-    /// Generations between this session and the top.
+    /// Counts the generations between this session and the top.
     pub fn depth(&self) -> u32 {
         self.depth
     }
 
-    /// Sub-agents of this session that have not ended.
+    /// Counts the sub-agents of this session that have not ended.
     pub fn running(&self) -> usize {
         self.running.len()
     }
 
-    /// Whether a sub-agent of this session could ever be started. If not, the Agent tool is not
-    /// offered.
+    /// Returns whether a sub-agent of this session could ever be started. If not, the Agent tool is not offered.
     pub fn allows_nesting(&self) -> bool {
         self.depth < self.limits.max_depth && 0 < self.limits.max_at_once
     }
@@ -110,8 +109,8 @@ impl Lease {
         Ok(Self { depth: self.depth.saturating_add(1), ends, ..Self::top(self.limits) })
     }
 
-    /// A sub-agent has ended, or was refused at the top: its place is free. `false` when it was
-    /// not running; so its end counts once, however often it is reported.
+    /// Frees the place of a sub-agent that has ended, or was refused at the top. Returns `false` when it was not
+    /// running; so its end counts once, however often it is reported.
     pub fn ended(&mut self, agent: &AgentId) -> bool {
         let was_running = self.running.remove(agent);
         if was_running {

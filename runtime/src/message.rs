@@ -50,7 +50,7 @@ pub struct Message {
     pub id: EntryId,
     /// The author of the message.
     pub role: Role,
-    /// Why it is there.
+    /// What the message is for.
     pub kind: MessageKind,
     /// The provider's id of the response it belongs to.
     pub api_id: Option<Arc<str>>,
@@ -65,29 +65,29 @@ pub struct Message {
 pub type Messages = Vec<Arc<Message>>;
 
 impl Message {
-    /// A prompt of one text block.
+    /// Makes a prompt of one text block.
     pub fn prompt(id: EntryId, text: &str) -> Self {
         Self::user(id, MessageKind::Prompt, vec![Block::text(text)])
     }
 
-    /// A message with the role of the user.
+    /// Makes a message with the role of the user.
     pub fn user(id: EntryId, kind: MessageKind, blocks: Vec<Block>) -> Self {
         Self { id, role: Role::User, kind, api_id: None, model: None, blocks }
     }
 
-    /// An answer of the model.
+    /// Makes an answer of the model.
     pub fn answer(id: EntryId, api_id: &str, blocks: Vec<Block>) -> Self {
         let api_id = Some(api_id.into());
         Self { id, role: Role::Assistant, kind: MessageKind::Answer, api_id, model: None, blocks }
     }
 
-    /// The same answer, of this model. No name is none.
+    /// Names the model of the answer. An empty name counts as none.
     #[must_use]
     pub fn of_model(self, model: &str) -> Self {
         Self { model: (!model.is_empty()).then(|| model.into()), ..self }
     }
 
-    /// A stop request or a terminal error, for the stop check.
+    /// Makes a stop request or a terminal error, for the stop check.
     pub fn mark(id: EntryId, block: Block) -> Self {
         Self {
             id,
@@ -99,29 +99,28 @@ impl Message {
         }
     }
 
-    /// Its size by characters alone: those of all blocks, divided once and rounded up. What decides about
-    /// the context goes by their kinds.
+    /// Estimates its size by characters alone: those of all blocks, divided once and rounded up. What decides about the
+    /// context goes by their kinds.
     pub fn tokens(&self) -> Tokens {
         Tokens::from_chars(self.blocks.iter().map(Block::chars).sum())
     }
 
-    /// The estimate, rounded up once.
+    /// Estimates its size in tokens, rounded up once.
     pub(crate) fn estimate(&self) -> Estimate {
         Estimate::of(self.blocks.iter().map(Block::size).sum::<Size>())
     }
 
-    /// The tool uses in it, in order.
+    /// Returns the tool uses in it, in order.
     pub fn tool_uses(&self) -> impl Iterator<Item = (&ToolUseId, &ToolName, &str)> {
         self.blocks.iter().filter_map(Block::as_tool_use)
     }
 
-    /// The texts in it, joined by newlines.
+    /// Returns the texts in it, joined by newlines.
     pub fn text(&self) -> String {
         self.blocks.iter().filter_map(Block::as_text).collect::<Vec<_>>().join("\n")
     }
 
-    /// Whether it starts something new: a user message with text (or with nothing), not only
-    /// results of tools.
+    /// Returns whether it starts something new: a user message with text (or with nothing), not only results of tools.
     pub fn is_prompt(&self) -> bool {
         self.role == Role::User
             && (self.blocks.is_empty()
@@ -129,12 +128,12 @@ impl Message {
     }
 }
 
-/// The estimate for a list of messages.
+/// Estimates the size of a list of messages in tokens.
 pub(crate) fn estimate_of<'a>(messages: impl IntoIterator<Item = &'a Arc<Message>>) -> Estimate {
     messages.into_iter().map(|it| it.estimate()).sum()
 }
 
-/// The size of a list of messages by characters alone.
+/// Estimates the size of a list of messages by characters alone.
 pub(crate) fn tokens_of<'a>(messages: impl IntoIterator<Item = &'a Arc<Message>>) -> Tokens {
     messages.into_iter().map(|it| it.tokens()).sum()
 }

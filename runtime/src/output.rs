@@ -138,7 +138,7 @@ pub enum OutputEvent<'e> {
 }
 
 impl<'e> OutputEvent<'e> {
-    /// What an event means for channels; of most, nothing. What happens in sub-agents is not an answer.
+    /// Returns what an event means for channels; `None` for most. What happens in sub-agents is not an answer.
     pub fn of(event: &'e Event) -> Option<Self> {
         Some(match event {
             Event::TurnStarted { .. } => Self::TurnStarted,
@@ -156,7 +156,7 @@ impl<'e> OutputEvent<'e> {
     }
 }
 
-/// The answer in a text: what a channel delivers of it, in one piece. Empty when that is nothing.
+/// Returns the answer in a text: what a channel delivers of it, in one piece. Empty when that is nothing.
 pub fn answer_in(text: &str, settings: &OutputSettings) -> String {
     let mut pipe = pipe::Pipe::new(settings, None);
     let mut out = Vec::new();

@@ -22,7 +22,7 @@ pub enum Scope {
 }
 
 impl Scope {
-    /// The name used in reasons and transcripts.
+    /// Returns the name used in reasons and transcripts.
     pub fn name(self) -> &'static str {
         match self {
             Scope::CliArg => "cli_arg",

@@ -67,7 +67,7 @@ pub enum NotShown {
     Encrypted,
 }
 
-/// The picture as a block of a message, and what it is.
+/// Returns the picture as a block of a message, and what it is.
 ///
 /// # Errors
 ///
@@ -89,7 +89,7 @@ pub fn picture(bytes: &[u8]) -> Result<(PromptBlock, Picture), NotShown> {
     Ok((block, found))
 }
 
-/// The PDF file as a block of a message.
+/// Returns the PDF file as a block of a message.
 ///
 /// # Errors
 ///
@@ -109,12 +109,12 @@ pub fn pdf(bytes: &[u8], title: &str) -> Result<PromptBlock, NotShown> {
     PromptBlock::pdf(&STANDARD.encode(bytes), Some(title)).map_err(too_large)
 }
 
-/// Whether the bytes begin as a PDF file does.
+/// Returns whether the bytes begin as a PDF file does.
 pub fn is_pdf(bytes: &[u8]) -> bool {
     bytes.starts_with(b"%PDF-")
 }
 
-/// The picture that the bytes begin with; `None` when they begin with none. Looks at the headers alone.
+/// Returns the picture that the bytes begin with; `None` when they begin with none. Looks at the headers alone.
 pub fn sniff(bytes: &[u8]) -> Option<Picture> {
     let (kind, (width, height)) = match bytes {
         [0x89, b'P', b'N', b'G', b'\r', b'\n', 0x1a, b'\n', ..] => {

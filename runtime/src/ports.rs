@@ -29,7 +29,7 @@ pub trait Clock: Send + Sync + fmt::Debug {
     /// Returns the time of the wall clock.
     fn now(&self) -> Timestamp;
 
-    /// Time since some fixed moment; never goes back. For durations.
+    /// Returns the time since some fixed moment, for durations. It never goes back.
     fn elapsed(&self) -> Duration;
 }
 
@@ -37,7 +37,7 @@ pub trait Clock: Send + Sync + fmt::Debug {
 ///
 /// A tool runs only with a [`Permit`], and only the permission gate makes one.
 pub trait Tool: Send + Sync + fmt::Debug {
-    /// What it declares. The same on every call.
+    /// Returns what the tool declares. It is the same on every call.
     fn spec(&self) -> &ToolSpec;
 
     /// Checks an input against the schema, before any hook or rule sees it.
@@ -120,7 +120,7 @@ impl CommittedOutcome {
         let _first_stays = self.0.set(outcome);
     }
 
-    /// The outcome, if one was left.
+    /// Returns the outcome; `None` if none was committed.
     pub fn get(&self) -> Option<&ToolOutcome> {
         self.0.get()
     }
@@ -153,8 +153,8 @@ impl fmt::Debug for WorkGuard {
 
 /// Says when to give up.
 pub trait Cancel: Send + Sync + fmt::Debug {
-    /// Whether the call was cancelled. Cheap; polled between slices of blocking work, and last
-    /// before a rename.
+    /// Returns whether the call was cancelled. It is cheap: polled between slices of blocking work, and last before a
+    /// rename.
     fn is_cancelled(&self) -> bool;
 
     /// Ends when the call is cancelled.
@@ -166,7 +166,7 @@ pub trait SpawnAgent: Send + Sync + fmt::Debug {
     /// Starts one and waits for its end. Dropping the future stops the sub-agent.
     fn spawn(&self, order: AgentOrder) -> BoxFuture<'static, AgentReport>;
 
-    /// Where the branch of a worktree begins that one is to work in.
+    /// Returns where the branch of an agent's worktree begins.
     fn worktree_base(&self) -> WorktreeBase;
 }
 
@@ -177,7 +177,7 @@ pub trait HostProcess: Send + Sync + fmt::Debug {
     /// the session and not with its turn.
     fn host(&self, work: BoxFuture<'static, ()>, detached: Detached);
 
-    /// The commands of the session that go on in the background.
+    /// Returns the commands of the session that run in the background.
     #[doc(hidden)]
     fn shells(&self) -> &dyn KeepShells;
 }

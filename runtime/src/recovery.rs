@@ -112,25 +112,25 @@ impl RecoveryLedger {
         remedy
     }
 
-    /// The model in use: its place in the chain.
+    /// Returns the place in the chain of the model in use.
     pub(crate) fn model(&self) -> usize {
         self.model
     }
 
-    /// Whether another provider is left in the chain: who is asked next when the one in use is away.
-    /// `providers` is as in [`Situation`].
+    /// Returns whether another provider is left in the chain, to be asked next when the one in use is away. `providers`
+    /// is as in [`Situation`].
     pub(crate) fn has_other_provider(&self, providers: &[usize]) -> bool {
         self.next_provider(providers).is_some()
     }
 
-    /// How long the next attempt may be silent, in milliseconds, if that is not for the settings alone
-    /// to say: it is made after silence, within `MAX_SILENT_MS`.
+    /// Returns how long the next attempt may be silent, in milliseconds, if the settings alone do not determine it: it
+    /// is made after silence, within `MAX_SILENT_MS`.
     pub(crate) fn patience_ms(&self) -> Option<u64> {
         let left = MAX_SILENT_MS.saturating_sub(self.silent_ms);
         (0 < self.silent_ms && 0 < left).then_some(left)
     }
 
-    /// Retries of the model in use.
+    /// Counts the retries of the model in use.
     pub(crate) fn n_retries(&self, purpose: Purpose) -> u32 {
         self.count(purpose, |it| it.model == self.model && it.action.is_retry())
     }

@@ -75,7 +75,7 @@ pub struct Patterns {
 }
 
 impl Patterns {
-    /// The shapes of [`TABLE`] and these values, those with fewer than `MIN_VALUE` bytes left out.
+    /// Makes the patterns of [`TABLE`] and of these values, those with fewer than `MIN_VALUE` bytes left out.
     pub fn new(values: impl IntoIterator<Item = SecretValue>) -> Self {
         let trimmed = values.into_iter().map(|it| {
             let value = it.value.trim().to_owned();
@@ -98,7 +98,7 @@ impl Patterns {
         Self { values, automaton, prefilter, sieve, has_escapes }
     }
 
-    /// The values that are looked for.
+    /// Returns the values that are looked for.
     pub fn values(&self) -> &[SecretValue] {
         &self.values
     }
@@ -118,7 +118,7 @@ impl fmt::Debug for Patterns {
 
 /// Numbers secrets. One for a session and its sub-agents, so a placeholder means one secret.
 pub trait NumberSecrets: Send + Sync + fmt::Debug {
-    /// The number of this secret among those of its kind, from 1. `None` when there are too many.
+    /// Returns the number of this secret among those of its kind, from 1; `None` when there are too many.
     fn number(&self, kind: &'static str, secret: &[u8]) -> Option<u32>;
 }
 
@@ -136,17 +136,17 @@ impl Redactor {
         Self { patterns, numbers }
     }
 
-    /// What it looks for.
+    /// Returns the patterns that it looks for.
     pub fn patterns(&self) -> &Arc<Patterns> {
         &self.patterns
     }
 
-    /// The text with placeholders for its secrets.
+    /// Replaces the secrets in a text by placeholders.
     pub fn text<'a>(&self, text: &'a str) -> Cow<'a, str> {
         self.redacted(text, false)
     }
 
-    /// The same of a text that somebody cut off: what its end may be the beginning of is taken out, too.
+    /// Replaces the secrets in a text that was cut off. An end that a secret may begin with is taken out, too.
     pub fn cut_text<'a>(&self, text: &'a str) -> Cow<'a, str> {
         let body = text.trim_end_matches(['.', '…', '"', ')']);
         match self.redacted(body, true) {
@@ -155,7 +155,7 @@ impl Redactor {
         }
     }
 
-    /// Whether there is anything to look at: what a secret begins with, or an escape that may hide one.
+    /// Returns whether the text may hold a secret: what one begins with, or an escape that may hide one.
     pub fn may_find(&self, json: &[u8]) -> bool {
         self.patterns.sieve.holds_any(json) || self.may_hide(json)
     }
@@ -167,14 +167,14 @@ impl Redactor {
         }
     }
 
-    /// The same of a text that is shared.
+    /// Replaces the secrets in a text that is shared.
     pub fn shared(&self, text: &mut Arc<str>) {
         if let Cow::Owned(redacted) = self.text(text) {
             *text = redacted.into();
         }
     }
 
-    /// For a text that arrives in pieces.
+    /// Makes a redactor of a text that arrives in pieces.
     pub fn stream(&self) -> RedactionStream {
         RedactionStream::new(self.clone())
     }

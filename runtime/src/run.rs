@@ -71,7 +71,7 @@ pub enum RunEnd {
 }
 
 impl RunEnd {
-    /// The code, as on the wire.
+    /// Returns the code, as on the wire.
     pub fn code(self) -> &'static str {
         match self {
             RunEnd::NoPendingTools => "no_pending_tools",
@@ -94,7 +94,7 @@ impl RunEnd {
         }
     }
 
-    /// What it means of a sub-agent.
+    /// Returns what the end means for a sub-agent.
     pub fn agent_status(self) -> AgentStatus {
         match self {
             RunEnd::NoPendingTools | RunEnd::ExplicitStop | RunEnd::Compacted => {
@@ -116,7 +116,7 @@ impl RunEnd {
         }
     }
 
-    /// Whether the run did what it was for.
+    /// Returns whether the run did what it was for.
     pub fn is_success(self) -> bool {
         matches!(self, RunEnd::NoPendingTools | RunEnd::ExplicitStop | RunEnd::Compacted)
     }
@@ -135,7 +135,7 @@ pub struct Run {
     pub compacts: Option<Arc<str>>,
     /// Number of turns that have begun.
     pub turns: u32,
-    /// Of all its turns and of its sub-agents.
+    /// Tokens of all turns and sub-agents of the run.
     pub usage: Usage,
     /// Limits of which an alert has reported that 80 % are used.
     warned: BTreeSet<&'static str>,
@@ -164,21 +164,21 @@ impl Run {
         }
     }
 
-    /// The same with a text after the system prompt.
+    /// Sets the text after the system prompt.
     #[must_use]
     pub(crate) fn with_system(self, system: Option<Arc<str>>) -> Self {
         Self { system, ..self }
     }
 
-    /// The same that only sums up the conversation.
+    /// Sets that the run only sums up the conversation.
     #[must_use]
     pub(crate) fn with_compaction(self, compacts: Option<Arc<str>>) -> Self {
         Self { compacts, ..self }
     }
 
-    /// Takes in how a turn ended and says what comes next. The cap on turns is looked at only
-    /// when the turn itself wants to go on: an answer in the last turn is an answer. At 80 % of a limit,
-    /// those that only others know included, there is an alert, once for each.
+    /// Notes how a turn ended and returns what comes next. The cap on turns is looked at only when the turn itself
+    /// wants to go on: an answer in the last turn is an answer. At 80 % of a limit, those that only others know
+    /// included, there is an alert, once for each.
     pub(crate) fn after_turn(
         &mut self,
         end: Option<RunEnd>,

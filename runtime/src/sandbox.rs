@@ -115,7 +115,7 @@ pub struct Sandbox {
 
 #[doc(hidden)]
 impl Sandbox {
-    /// The sandbox that settings ask for; `None` where they ask for none.
+    /// Returns the sandbox that settings ask for; `None` where they ask for none.
     pub fn of(
         settings: &SandboxSettings,
         additional: &[String],
@@ -152,16 +152,16 @@ impl Sandbox {
         Some(Self { policy, excluded, allow_unsandboxed })
     }
 
-    /// What confines this command; `None`: it is excluded, or `leaves`, its call's wish to run it outside the
-    /// sandbox, holds.
+    /// Returns what confines this command; `None`: it is excluded, or `leaves`, its call's wish to run it outside the
+    /// sandbox, is allowed.
     pub fn policy_for(&self, command: &str, leaves: bool) -> Option<&SandboxPolicy> {
         let is_free = leaves && self.allow_unsandboxed || is_excluded(&self.excluded, command);
         (!is_free).then_some(&self.policy)
     }
 }
 
-/// Whether a command is one of those that are not confined. Only a single command of plain words and
-/// quotes is: what the shell has yet to work out could be anything.
+/// Returns whether a command is one of those that are not confined. Only a single command of plain words and quotes is:
+/// what the shell has yet to work out could be anything.
 pub fn is_excluded(patterns: &[String], command: &str) -> bool {
     let is_open = |c: char| {
         matches!(c, '\0'..='\x1f' | ';' | '|' | '&' | '<' | '>' | '(' | ')')

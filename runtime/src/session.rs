@@ -224,22 +224,22 @@ impl Machine {
         }
     }
 
-    /// The conversation, as its sub-agents start from it.
+    /// Returns the conversation, as its sub-agents start from it.
     pub fn conversation(&self) -> &Conversation {
         &self.conversation
     }
 
-    /// The conversation, for a replay: it puts in what the file says and no input does.
+    /// Returns the conversation, for a replay: it puts in what the file holds and no input does.
     pub(crate) fn conversation_mut(&mut self) -> &mut Conversation {
         &mut self.conversation
     }
 
-    /// What the run under way has used up to its last turn, sub-agents included.
+    /// Returns what the active run has used up to its last turn, sub-agents included.
     pub(crate) fn run_usage(&self) -> Usage {
         self.active.as_ref().map_or_else(Usage::default, |it| it.run.usage)
     }
 
-    /// Whether this agent of the tree can still ask. Known at the top of the tree alone.
+    /// Returns whether this agent of the tree can still ask. Known at the top of the tree alone.
     pub fn is_agent_open(&self, agent: &AgentId) -> bool {
         self.agents.is_open(agent)
     }

@@ -65,7 +65,7 @@ impl<T: Clone> SharedList<T> {
         self.newest.last().or_else(|| self.sealed.last().and_then(|it| it.last()))
     }
 
-    /// Whether these elements begin with those of the list.
+    /// Returns whether these elements begin with those of the list.
     pub(crate) fn begins(&self, elements: &[T], is_same: impl Fn(&T, &T) -> bool) -> bool {
         self.len() <= elements.len() && self.iter().zip(elements).all(|(a, b)| is_same(a, b))
     }

@@ -52,10 +52,9 @@ pub struct SkillPlace<'a> {
 pub struct TooLong;
 
 impl Skill {
-    /// The text with these arguments in it, in one pass: `$ARGUMENTS`, `$ARGUMENTS[N]` and `$N` from 0,
-    /// `$name`, and the variables of places. What a backslash is in front of stays. Arguments that the text
-    /// does not name come after it. Tags of the harness in the text are made harmless. Work is linear in
-    /// what comes out.
+    /// Puts these arguments into the text, in one pass: `$ARGUMENTS`, `$ARGUMENTS[N]` and `$N` from 0, `$name`, and the
+    /// variables of places. What a backslash is in front of stays. Arguments that the text does not name come after it.
+    /// Tags of the harness in the text are made harmless. Work is linear in what comes out.
     ///
     /// # Errors
     ///
@@ -177,8 +176,8 @@ fn words(text: &str) -> Vec<String> {
     words
 }
 
-/// The skills that a model may call, one a line, each with what it is for as far as there is room; names
-/// always stay.
+/// Lists the skills that a model may call, one a line, each with what it is for as far as there is room; names always
+/// stay.
 pub fn listing(skills: &[Skill]) -> String {
     let offered = || skills.iter().filter(|it| !it.is_for_people_only);
     let n_names: usize = offered().map(|it| it.name.chars().count() + 4).sum();

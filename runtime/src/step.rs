@@ -45,7 +45,7 @@ impl Step {
         self as u8 + 1
     }
 
-    /// The name used in transcripts, events and spans.
+    /// Returns the name used in transcripts, events and spans.
     pub fn name(self) -> &'static str {
         match self {
             Step::SettingsResolution => "settings_resolution",
@@ -60,7 +60,7 @@ impl Step {
         }
     }
 
-    /// The step after this one; `None` after the ninth.
+    /// Returns the step after this one; `None` after the ninth.
     pub fn next(self) -> Option<Step> {
         Step::ALL.get(usize::from(self.number())).copied()
     }

@@ -216,7 +216,7 @@ pub struct AgentLimits {
 }
 
 impl AgentLimits {
-    /// Whether a model call or time of the tree can be refused at all.
+    /// Returns whether a model call or time of the tree can be refused at all.
     pub fn bounds_calls(&self) -> bool {
         let sums = [self.max_tree_turns, self.max_tree_tokens, self.max_tree_micro_usd];
         self.max_tree_seconds.is_some() || sums.iter().any(Option::is_some)
@@ -311,8 +311,8 @@ pub enum Durability {
 }
 
 impl Settings {
-    /// What is marked in requests of a session. A sub-agent waits for no person, so five minutes are
-    /// enough for it.
+    /// Returns what is marked in requests of a session. A sub-agent waits for no person, so five minutes are enough for
+    /// it.
     pub(crate) fn prompt_caching_of(&self, is_agent: bool) -> PromptCaching {
         match self.prompt_caching {
             PromptCaching::OneHour if is_agent => PromptCaching::FiveMinutes,
@@ -386,7 +386,7 @@ pub struct Resolved {
 }
 
 impl Resolved {
-    /// The sources of which some value holds, each once.
+    /// Returns the sources of values that apply, each once.
     pub fn sources(&self) -> Vec<String> {
         let all: std::collections::BTreeSet<&String> = self.provenance.values().collect();
         all.into_iter().cloned().collect()

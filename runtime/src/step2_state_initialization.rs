@@ -180,7 +180,7 @@ pub(crate) struct RequestParams {
 }
 
 impl ModelState {
-    /// What attempts for this purpose are made with.
+    /// Returns the parameters of attempts for this purpose.
     pub(crate) fn asking(&mut self, purpose: Purpose) -> &mut RequestParams {
         match purpose {
             Purpose::Turn => &mut self.answering,

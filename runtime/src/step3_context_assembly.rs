@@ -85,8 +85,8 @@ pub struct PathRule {
     pub text: String,
 }
 
-/// What hooks at an event add for the model: a text of the harness that names its origin. Sessions of
-/// revisions before 7 (`NAMES_HOOKS`) had the bare text.
+/// Frames what hooks at an event add for the model: a text of the harness that names its origin. Sessions of revisions
+/// before 7 (`NAMES_HOOKS`) had the bare text.
 pub(crate) fn of_hook(event: HookEvent, revision: u32, text: &str) -> String {
     if NAMES_HOOKS <= revision {
         reminder(&format!("A {} hook adds:\n\n{text}", event.name()))

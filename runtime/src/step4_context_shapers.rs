@@ -72,7 +72,7 @@ impl Stage {
         Stage::AutoCompact,
     ];
 
-    /// The name used in transcripts, events and spans.
+    /// Returns the name used in transcripts, events and spans.
     pub fn name(self) -> &'static str {
         match self {
             Stage::BudgetReduction => "budget_reduction",
@@ -137,7 +137,7 @@ pub enum Sharing {
 }
 
 impl ShaperSetup {
-    /// Whether results of this tool are never cut.
+    /// Returns whether results of this tool are never cut.
     pub(crate) fn is_exempt(&self, tool: &ToolName) -> bool {
         self.exempt_tools.contains(tool)
             || self.settings.exempt_tools.iter().any(|it| it == tool.as_str())
@@ -155,7 +155,7 @@ pub struct ShapedContext {
 }
 
 impl ShapedContext {
-    /// A context whose size is that of its messages by characters alone.
+    /// Makes a context whose size is that of its messages by characters alone.
     #[cfg(test)]
     pub(crate) fn estimated(messages: Messages) -> Self {
         let tokens = crate::message::tokens_of(&messages);
@@ -195,7 +195,7 @@ pub enum StageResult {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Due(Option<Clearing>);
 
-/// Whether this stage would do anything here. Pure and cheap: looks at kept counts, not at texts.
+/// Checks whether this stage would do anything here. Pure and cheap: looks at kept counts, not at texts.
 ///
 /// # Errors
 ///

@@ -54,8 +54,8 @@ pub struct ModelAnswer {
 }
 
 impl ModelAnswer {
-    /// The calls that may run, in order: only of an answer that stopped for tools, and only with an
-    /// input that is an object.
+    /// Returns the calls that may run, in order: only of an answer that stopped for tools, and only with an input that
+    /// is an object.
     pub fn executable_tools(&self) -> impl Iterator<Item = &ToolUseId> {
         let wants_tools = self.stop_reason == StopReason::ToolUse;
         let calls = self.blocks.iter().filter(move |_| wants_tools).filter_map(Block::as_tool_use);
@@ -87,7 +87,7 @@ pub enum StopReason {
 }
 
 impl StopReason {
-    /// From the word on the wire.
+    /// Reads the word on the wire.
     pub fn read(word: &str) -> Self {
         match word {
             "end_turn" => Self::EndTurn,
@@ -101,7 +101,7 @@ impl StopReason {
         }
     }
 
-    /// The word on the wire; empty when the provider gave none.
+    /// Returns the word on the wire; empty when the provider gave none.
     pub(crate) fn as_wire(&self) -> &str {
         match self {
             Self::EndTurn => "end_turn",
@@ -207,7 +207,7 @@ impl FailureClass {
         Self::Internal,
     ];
 
-    /// The code, as on the wire.
+    /// Returns the code, as on the wire.
     pub fn code(self) -> &'static str {
         match self {
             FailureClass::RateLimit => "rate_limit",

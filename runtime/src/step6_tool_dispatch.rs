@@ -24,8 +24,8 @@ pub enum Admission {
     InvalidInput(String),
 }
 
-/// The calls of an answer. Those that name no offered tool, or whose input is not an object, are
-/// refused already.
+/// Returns the calls of an answer. Those that name no offered tool, or whose input is not an object, are refused
+/// already.
 pub(crate) fn calls_of(answer: &ModelAnswer, tools: &[Arc<ToolSpec>]) -> Vec<CallState> {
     let uses = answer.blocks.iter().filter_map(|block| block.as_tool_use());
     uses.map(|(id, name, input)| {
@@ -52,7 +52,7 @@ pub(crate) fn calls_of(answer: &ModelAnswer, tools: &[Arc<ToolSpec>]) -> Vec<Cal
     .collect()
 }
 
-/// The name that a tool has now: `Task` was what `Agent` is.
+/// Returns the name that a tool has now: `Task` was what `Agent` is.
 pub(crate) fn current_name(name: &ToolName) -> ToolName {
     match name.as_str() {
         "Task" => "Agent".into(),
@@ -60,7 +60,7 @@ pub(crate) fn current_name(name: &ToolName) -> ToolName {
     }
 }
 
-/// Takes in the dispatcher's answers about the calls that were still open, in order.
+/// Applies the dispatcher's answers about the calls that were still open, in order.
 pub fn admit(calls: &mut [CallState], admissions: Vec<Admission>, max_calls: u32) {
     let open = calls.iter_mut().filter(|it| matches!(it.stage, CallStage::Open));
     for (state, admission) in open.zip(admissions) {
@@ -83,7 +83,7 @@ pub fn admit(calls: &mut [CallState], admissions: Vec<Admission>, max_calls: u32
     }
 }
 
-/// The answer to a call whose input was rewritten to one that does not fit the schema.
+/// Makes the answer to a call whose input was rewritten to one that does not fit the schema.
 pub(crate) fn refused_rewritten(why: &str) -> ToolOutcome {
     let text = format!(
         "InputValidationError: {why} (the input is that of a PreToolUse hook or of an answer)"

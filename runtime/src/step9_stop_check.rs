@@ -23,7 +23,7 @@ pub struct RunBudget {
 }
 
 impl RunBudget {
-    /// Whether the limit is reached.
+    /// Returns whether the limit is reached.
     pub(crate) fn is_exceeded(self) -> bool {
         self.max.is_some_and(|max| max <= self.used)
     }
@@ -44,7 +44,7 @@ pub enum EndReason {
 }
 
 impl EndReason {
-    /// The code, as in transcripts.
+    /// Returns the code, as in transcripts.
     pub fn code(self) -> &'static str {
         match self {
             EndReason::ExplicitStop => "explicit_stop",
@@ -68,13 +68,13 @@ impl StopDecision {
     /// The run goes on.
     pub const GO_ON: Self = Self { done: false, reason: None };
 
-    /// The run is over.
+    /// Makes the decision that the run is over.
     pub fn end(reason: EndReason) -> Self {
         Self { done: true, reason: Some(reason) }
     }
 }
 
-/// Whether the run is over. The first that holds decides:
+/// Decides whether the run is over. The first that holds decides:
 ///
 /// 1. a stop request after the last prompt: `explicit_stop`;
 /// 2. an error after the last prompt and after every later answer: `error`;
@@ -105,7 +105,7 @@ pub(crate) struct StopState {
 }
 
 impl StopState {
-    /// Takes in the next message.
+    /// Notes the next message.
     pub(crate) fn note(&mut self, message: &Message) {
         let is_prompt = is_prompt(message);
         if is_prompt {
@@ -133,7 +133,7 @@ impl StopState {
         }
     }
 
-    /// Whether the run is over, as [`check_stop_condition`] says of the messages so far.
+    /// Decides whether the run is over, as [`check_stop_condition`] does for the messages so far.
     pub(crate) fn decision(&self, budget: RunBudget) -> StopDecision {
         let reason = match self.last_answer_calls {
             _ if self.is_stop_requested => EndReason::ExplicitStop,

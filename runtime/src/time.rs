@@ -16,7 +16,7 @@ use crate::saturating::Saturating as _;
 pub struct Timestamp(pub u64);
 
 impl Timestamp {
-    /// Milliseconds from `earlier` to this reading, 0 if the clock went backwards.
+    /// Counts the milliseconds from `earlier` to this reading, 0 if the clock went backwards.
     pub fn millis_since(self, earlier: Timestamp) -> u64 {
         self.0.saturating_sub(earlier.0)
     }
@@ -34,7 +34,7 @@ impl Timestamp {
         let _written = PRINTER.print_timestamp(&self.shown(), out);
     }
 
-    /// The day in UTC, as `2026-09-21`.
+    /// Returns the day in UTC, as `2026-09-21`.
     pub(crate) fn day(self) -> String {
         jiff::tz::Offset::UTC.to_datetime(self.shown()).date().to_string()
     }

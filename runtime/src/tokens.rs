@@ -29,13 +29,13 @@ pub const CHARS_PER_TOKEN: u64 = 4;
 pub struct Tokens(pub u64);
 
 impl Tokens {
-    /// The estimate for this many characters of any kind, rounded up. What decides about the context
-    /// goes by the kinds of characters instead.
+    /// Estimates the tokens of this many characters of any kind, rounded up. What decides about the context goes by the
+    /// kinds of characters instead.
     pub fn from_chars(chars: u64) -> Self {
         Self(chars.div_ceil(CHARS_PER_TOKEN))
     }
 
-    /// The most that an amount estimated at this can be: a token for each character.
+    /// Returns the most that an amount estimated at this can be: a token for each character.
     #[must_use]
     pub(crate) fn at_most(self) -> Self {
         Self(self.0.saturating_mul(CHARS_PER_TOKEN))
@@ -92,7 +92,7 @@ pub struct Usage {
 }
 
 impl Usage {
-    /// The size of the request as the model saw it.
+    /// Returns the size of the request as the model saw it.
     pub fn context(&self) -> Tokens {
         Tokens(
             self.input_tokens
@@ -101,14 +101,14 @@ impl Usage {
         )
     }
 
-    /// Everything that was paid for.
+    /// Adds up everything that was paid for.
     pub fn total(&self) -> Tokens {
         self.context() + Tokens(self.output_tokens)
     }
 }
 
 impl Usage {
-    /// The difference; `None` when any part of it is less than nothing.
+    /// Returns the difference; `None` when any part of it is less than nothing.
     pub(crate) fn checked_sub(self, other: Self) -> Option<Self> {
         let sub = u64::checked_sub;
         Some(Self {

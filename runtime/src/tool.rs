@@ -117,7 +117,7 @@ impl ToolCall {
         Digest::of(&bytes)
     }
 
-    /// The same action whatever its id; for noticing repetitions.
+    /// Returns a digest that is the same for the same action whatever its id; for noticing repetitions.
     pub fn action(&self) -> Digest {
         // No tool has a zero in its name, so the name ends where it seems to.
         Digest::of(&[self.name.as_str().as_bytes(), b"\0", self.input.as_bytes()].concat())
@@ -147,7 +147,7 @@ pub struct ToolOutcome {
 }
 
 impl ToolOutcome {
-    /// A success. An empty text is replaced by one that says so.
+    /// Makes a success. An empty text is replaced by one that says so.
     pub fn ok(text: impl Into<String>) -> Self {
         let text = text.into();
         let text = if text.is_empty() { "(no output)".into() } else { text };
@@ -163,13 +163,13 @@ impl ToolOutcome {
         }
     }
 
-    /// The outcome of a call whose executor crashed: what it did is unknown, and it is not run again.
+    /// Makes the outcome of a call whose executor crashed: what it did is unknown, and it is not run again.
     pub fn crashed() -> Self {
         let text = "The tool crashed. What it did until then is not known; it was not run again.";
         Self::failed(ToolErrorKind::Crashed, text)
     }
 
-    /// A failure that the model reads.
+    /// Makes a failure that the model reads.
     pub fn failed(kind: ToolErrorKind, text: impl Into<String>) -> Self {
         Self { error: Some(kind), ..Self::ok(text) }
     }
@@ -189,13 +189,12 @@ impl ToolOutcome {
         self
     }
 
-    /// Images and documents, as a message holds them.
+    /// Returns images and documents, as a message holds them.
     pub(crate) fn media_blocks(&self) -> Vec<Block> {
         self.media.iter().map(|it| it.block().clone()).collect()
     }
 
-    /// The block that answers the tool use. What could be taken for a mark of the harness in it is
-    /// made harmless.
+    /// Makes the block that answers the tool use. What could be taken for a mark of the harness in it is made harmless.
     pub fn to_block(&self, id: &ToolUseId) -> Block {
         let text = escape_harness_tags(&self.text);
         Block::media_result(id, &text, &self.media_blocks(), self.error.is_some())
@@ -316,7 +315,7 @@ pub struct ToolMemory {
 }
 
 impl ToolMemory {
-    /// Takes in what a call changed.
+    /// Applies what a call changed.
     pub fn fold(&mut self, note: &ToolNote) {
         match note {
             ToolNote::FileSeen { path, seen } => {

@@ -129,7 +129,7 @@ enum Awaits {
 }
 
 impl Turn {
-    /// A turn before its first step. The first input is `Run(SettingsResolution)`.
+    /// Makes a turn before its first step. The first input is `Run(SettingsResolution)`.
     pub fn new(setup: TurnSetup) -> Self {
         let TurnSetup {
             facts,
@@ -170,7 +170,7 @@ impl Turn {
         }
     }
 
-    /// The same for a walk over a turn that is recorded: nobody is sent its requests.
+    /// Leaves bodies empty, for a walk over a turn that is recorded: its requests are sent to no provider.
     #[must_use]
     pub(crate) fn without_bodies(self) -> Self {
         Self { writes_bodies: false, ..self }
@@ -216,12 +216,12 @@ impl Turn {
         self.drain()
     }
 
-    /// The step it is at.
+    /// Returns the step it is at.
     pub fn step(&self) -> Step {
         self.step
     }
 
-    /// What the tools know.
+    /// Returns what the tools know.
     pub fn memory(&self) -> &Arc<ToolMemory> {
         &self.memory.tools
     }

@@ -17,7 +17,10 @@ use std::{
 };
 
 use self::sources::Sources;
-pub(super) use self::surface::PublicItem;
+pub(super) use self::{
+    sources::{docs, is_for_tests},
+    surface::PublicItem,
+};
 use super::{read, root};
 
 const LISTING: &str = "docs/public-names.txt";

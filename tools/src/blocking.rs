@@ -22,7 +22,7 @@ pub(crate) struct Stop {
 }
 
 impl Stop {
-    /// Whether to give up. Polled between slices of work, and last before a rename.
+    /// Returns whether to give up. It is polled between slices of work, and last before a rename.
     pub(crate) fn is_set(&self) -> bool {
         self.dropped.load(Ordering::SeqCst) || self.cancel.is_cancelled()
     }
@@ -51,7 +51,7 @@ pub(crate) async fn blocking(
     }
 }
 
-/// The same for work that is a part of a call.
+/// Runs blocking work that is a part of a call.
 pub(crate) async fn stoppable<T: Send + 'static>(
     context: &ToolContext,
     work: impl FnOnce(&Stop) -> T + Send + 'static,
@@ -67,7 +67,7 @@ pub(crate) async fn stoppable<T: Send + 'static>(
     done.await
 }
 
-/// The outcome of a call that was cancelled before it changed anything.
+/// Makes the outcome of a call that was cancelled before it changed anything.
 pub(crate) fn interrupted() -> ToolOutcome {
     ToolOutcome::failed(ToolErrorKind::Interrupted, "Interrupted; no file was changed.")
 }

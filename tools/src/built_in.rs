@@ -28,7 +28,7 @@ pub(crate) trait BuiltIn: 'static {
     /// raise; such a tool cuts its results itself.
     const CUTS_ITSELF: bool = false;
 
-    /// What it declares, given the schema of its input.
+    /// Returns what the tool declares, given the schema of its input.
     fn spec(input_schema: Arc<str>) -> ToolSpec;
 
     /// Runs one call that the gate let through.
@@ -87,7 +87,7 @@ pub(crate) async fn at_path<I: Send + 'static>(
     .await
 }
 
-/// The declaration of a tool that changes the file in its field `file_path`.
+/// Makes the declaration of a tool that changes the file in its field `file_path`.
 pub(crate) fn changing_spec(name: &str, description: &str, input_schema: Arc<str>) -> ToolSpec {
     ToolSpec {
         name: name.into(),
@@ -102,7 +102,7 @@ pub(crate) fn changing_spec(name: &str, description: &str, input_schema: Arc<str
     }
 }
 
-/// The declaration of a tool that reads at the path in this field.
+/// Makes the declaration of a tool that reads at the path in this field.
 pub(crate) fn reading_spec(
     name: &str,
     description: &str,

@@ -68,8 +68,8 @@ pub enum CustomToolError {
 }
 
 impl CustomTool {
-    /// A tool whose input is a Rust type; the schema is made from it. The function gets the parsed
-    /// input. `Err` is a failure that the model reads.
+    /// Makes a tool whose input is a Rust type; the schema is made from it. The function gets the parsed input. `Err`
+    /// is a failure that the model reads.
     pub fn typed<I, F, R>(name: &str, description: &str, function: F) -> CustomToolBuilder
     where
         I: JsonSchema + DeserializeOwned + Send + 'static,
@@ -93,8 +93,8 @@ impl CustomTool {
         CustomToolBuilder::new(name, description, Ok(Schema::of::<I>()), Arc::new(run))
     }
 
-    /// A tool whose schema is a text. The function gets the input as JSON text that fits it, and
-    /// makes the whole outcome.
+    /// Makes a tool whose schema is a text. The function gets the input as JSON text that fits it, and makes the whole
+    /// outcome.
     pub fn raw<F, R>(
         name: &str,
         description: &str,
@@ -141,24 +141,24 @@ impl CustomToolBuilder {
         Self { spec, schema, run }
     }
 
-    /// It changes nothing outside the session. It still asks; see [`Self::access`].
+    /// Declares that the tool changes nothing outside the session. It still asks; see [`Self::access`].
     pub fn read_only(self) -> Self {
         self.effect(ToolEffect::ReadOnly)
     }
 
-    /// What it can change; [`ToolEffect::SideEffects`] by default.
+    /// Sets what it can change; [`ToolEffect::SideEffects`] by default.
     pub fn effect(mut self, effect: ToolEffect) -> Self {
         self.spec.effect = effect;
         self
     }
 
-    /// What may run at the same time; nothing ([`Concurrency::Alone`]) by default.
+    /// Sets what may run at the same time; nothing ([`Concurrency::Alone`]) by default.
     pub fn concurrency(mut self, concurrency: Concurrency) -> Self {
         self.spec.concurrency = concurrency;
         self
     }
 
-    /// What the permission gate looks at; [`Access::Ask`] by default.
+    /// Sets what the permission gate looks at; [`Access::Ask`] by default.
     pub fn access(mut self, access: Access) -> Self {
         self.spec.access = access;
         self
@@ -173,13 +173,13 @@ impl CustomToolBuilder {
         self
     }
 
-    /// Milliseconds one call may take; no limit by default.
+    /// Sets the milliseconds that one call may take; no limit by default.
     pub fn timeout_ms(mut self, ms: u64) -> Self {
         self.spec.timeout_ms = Some(ms);
         self
     }
 
-    /// Repeating the same call with the same result is not a sign of a loop.
+    /// Declares that repeating the same call with the same result is not a sign of a loop.
     pub fn polls(mut self) -> Self {
         self.spec.polls = true;
         self

@@ -60,7 +60,7 @@ impl Declaration {
     }
 }
 
-/// The input of a call, or the error that the model reads.
+/// Parses the input of a call, or returns the error that the model reads.
 pub(crate) fn parsed<I: DeserializeOwned>(input: &str) -> Result<I, Box<ToolOutcome>> {
     serde_json::from_str(input).map_err(|error| {
         let why = format!("InputValidationError: {error}");

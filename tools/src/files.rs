@@ -58,7 +58,7 @@ impl Loaded {
         Ok(Self { bytes, permissions: metadata.permissions(), mtime_ns: mtime_ns(file)? })
     }
 
-    /// What the session remembers of it.
+    /// Returns what the session remembers of it.
     pub(crate) fn seen(&self, partial: bool) -> FileSeen {
         FileSeen {
             mtime_ns: self.mtime_ns,
@@ -68,13 +68,13 @@ impl Loaded {
         }
     }
 
-    /// Whether the file is not text.
+    /// Returns whether the file is not text.
     pub(crate) fn is_binary(&self) -> bool {
         self.bytes[..self.bytes.len().min(BINARY_PROBE)].contains(&0)
     }
 }
 
-/// What the session remembers of a file that was just written.
+/// Returns what the session remembers of a file that was just written.
 pub(crate) fn seen_after_writing(file: &File, bytes: &[u8], partial: bool) -> io::Result<FileSeen> {
     Ok(FileSeen {
         mtime_ns: mtime_ns(file)?,
@@ -90,23 +90,23 @@ fn mtime_ns(file: &File) -> io::Result<u64> {
     Ok(u64::try_from(ns).unwrap_or(0))
 }
 
-/// The content for a structured result, if it is not too long for a transcript line.
+/// Returns the content for a structured result, if it is not too long for a transcript line.
 pub(crate) fn original(text: &str) -> Option<&str> {
     (text.len() <= MAX_ORIGINAL).then_some(text)
 }
 
-/// Text without byte order mark and carriage returns at line ends.
+/// Returns the text without byte order mark and carriage returns at line ends.
 pub(crate) fn normal(text: &str) -> String {
     text.strip_prefix(MARK).unwrap_or(text).replace("\r\n", "\n")
 }
 
-/// Whether every line of the text ends with CR LF, and there is one.
+/// Returns whether every line of the text ends with CR LF, and there is one.
 pub(crate) fn is_crlf(text: &str) -> bool {
     let n_lines = text.matches('\n').count();
     n_lines > 0 && text.matches("\r\n").count() == n_lines
 }
 
-/// New content in the form of the old: its byte order mark, its line ends if they were all CR LF.
+/// Returns new content in the form of the old: with its byte order mark, and with CR LF if all its lines ended so.
 pub(crate) fn in_form_of(old: &str, new: &str) -> String {
     let content = normal(new);
     let content = if is_crlf(old) { content.replace('\n', "\r\n") } else { content };

@@ -26,8 +26,8 @@ pub(crate) enum BadGlob {
     Unreadable(#[from] globset::Error),
 }
 
-/// Whether a pattern is short and flat enough to be read. Escapes and classes are not looked at: a brace
-/// in them counts as well.
+/// Checks whether a pattern is short and flat enough to be read. Escapes and classes are not looked at: a brace in them
+/// counts as well.
 pub(crate) fn check(pattern: &str) -> Result<(), BadGlob> {
     if MAX_BYTES < pattern.len() {
         return Err(BadGlob::TooLong(pattern.len()));

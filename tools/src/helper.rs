@@ -29,7 +29,7 @@ pub(crate) fn offer() {
     OFFERED.store(true, Ordering::Relaxed);
 }
 
-/// Whether a helper can be started.
+/// Returns whether a helper can be started.
 pub(crate) fn is_offered() -> bool {
     OFFERED.load(Ordering::Relaxed)
 }

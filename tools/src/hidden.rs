@@ -16,12 +16,12 @@ impl Hidden {
         Self((!patterns.is_empty()).then(|| PathPattern::hidden(patterns)))
     }
 
-    /// Whether a pattern names this absolute path or a directory that it lies in.
+    /// Returns whether a pattern names this absolute path or a directory that it lies in.
     pub(crate) fn hides(&self, path: &Path) -> bool {
         self.0.as_ref().is_some_and(|patterns| patterns.matches(&path.to_string_lossy()))
     }
 
-    /// Whether there is nothing to hide.
+    /// Returns whether there is nothing to hide.
     #[cfg(feature = "search")]
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_none()

@@ -15,8 +15,8 @@ pub(crate) struct Worked<T> {
     pub(crate) rest: Option<BoxFuture<'static, ()>>,
 }
 
-/// Has the host of `context` run the work, if there is one, and waits for what comes of it. `None`
-/// when the host died: nothing of the work is left then. Dropping the future ends the work, too.
+/// Runs the work on the host of `context`, if there is one, and waits for the result. `None` when the host died:
+/// nothing of the work is left then. Dropping the future ends the work, too.
 pub(crate) async fn hosted<T, F>(
     context: ToolContext,
     work: impl FnOnce(ToolContext) -> F,
@@ -32,7 +32,7 @@ where
     hosted_with_rest(context, whole).await
 }
 
-/// The same for work of which a part may go on after the call. Without a host nothing goes on.
+/// Runs work of which a part may go on after the call. Without a host nothing goes on.
 pub(crate) async fn hosted_with_rest<T, F>(
     mut context: ToolContext,
     work: impl FnOnce(ToolContext) -> F,

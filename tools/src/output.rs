@@ -13,7 +13,7 @@ pub(crate) fn push_numbered(out: &mut String, number: usize, line: &str) {
     let _ = writeln!(out, "{number:>6}\t{line}");
 }
 
-/// The line, cut to this many characters if it is longer, with a mark at the cut.
+/// Returns the line, cut to this many characters if it is longer, with a mark at the cut.
 pub(crate) fn cut_line(line: &str, max_chars: usize) -> Cow<'_, str> {
     match line.char_indices().nth(max_chars) {
         None => Cow::Borrowed(line),
@@ -24,7 +24,7 @@ pub(crate) fn cut_line(line: &str, max_chars: usize) -> Cow<'_, str> {
     }
 }
 
-/// The first characters of a text, cut after a line if one ends in the second half of them.
+/// Returns the first characters of a text, cut after a line if one ends in the second half of them.
 pub(crate) fn head(text: &str, max_chars: usize) -> &str {
     let Some((at, _)) = text.char_indices().nth(max_chars) else { return text };
     match text[..at].rfind('\n') {
@@ -33,7 +33,7 @@ pub(crate) fn head(text: &str, max_chars: usize) -> &str {
     }
 }
 
-/// The last characters of a text, cut before a line if one begins in the first half of them.
+/// Returns the last characters of a text, cut before a line if one begins in the first half of them.
 pub(crate) fn tail(text: &str, max_chars: usize) -> &str {
     let n_chars = text.chars().count();
     let Some(n_skipped) = n_chars.checked_sub(max_chars).filter(|n| *n > 0) else { return text };
@@ -45,7 +45,7 @@ pub(crate) fn tail(text: &str, max_chars: usize) -> &str {
     }
 }
 
-/// Where the output of a call is put when it is too long. The directory may not exist yet.
+/// Returns where the output of a call is put when it is too long. The directory may not exist yet.
 pub(crate) fn spill_path(context: &ToolContext, id: &ToolUseId) -> PathBuf {
     // An id comes from a model server, so it is no file name until its odd characters are gone.
     let name: String = id

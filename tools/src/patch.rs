@@ -22,7 +22,7 @@ pub(crate) struct Hunk {
     lines: Vec<String>,
 }
 
-/// The parts in which two texts differ. Empty for texts of several megabytes.
+/// Returns the parts in which two texts differ. Empty for texts of several megabytes.
 pub(crate) fn structured_patch(old: &str, new: &str) -> Vec<Hunk> {
     if old.len() + new.len() > MAX_BYTES {
         return Vec::new();

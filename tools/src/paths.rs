@@ -69,7 +69,7 @@ pub(crate) fn open_file(real: &Path) -> Result<File, OpenError> {
     Directory::open(parent)?.open_file(name)
 }
 
-/// The directory and the name of a file.
+/// Returns the directory and the name of a file.
 pub(crate) fn split(real: &Path) -> Result<(&Path, &OsStr), OpenError> {
     match (real.parent(), real.file_name()) {
         (Some(parent), Some(name)) => Ok((parent, name)),
@@ -123,7 +123,7 @@ impl Directory {
         Ok(Self { handle })
     }
 
-    /// Holds the directory against others that ask for the same, until the handle is dropped.
+    /// Locks the directory against others that ask for the same, until the handle is dropped.
     pub(crate) fn lock(&self, tries: u32, pause: Duration) -> Result<File, OpenError> {
         // A handle of its own: a lock goes with its last handle.
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
@@ -154,7 +154,7 @@ impl Directory {
         }
     }
 
-    /// Whether the file may be written, were it not replaced.
+    /// Returns whether the file may be written, were it not replaced.
     pub(crate) fn check_writable(&self, name: &OsStr) -> Result<(), OpenError> {
         let flags = OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         rustix::fs::openat(&self.handle, name, flags, Mode::empty())?;
@@ -244,7 +244,7 @@ impl Drop for Prepared<'_> {
     }
 }
 
-/// Where an open file really is.
+/// Returns where an open file really is.
 pub(crate) fn real_path_of(handle: &File, opened_as: &Path) -> io::Result<PathBuf> {
     use std::os::fd::AsRawFd;
     // Without /proc the path is followed again: that finds links, but not a quick exchange.

@@ -28,7 +28,7 @@ use tokio::runtime::Handle;
 /// The variable that marks all processes of a tree. A list, as a command may run another ennead.
 const MARKER: &str = "ENNEAD_CALL";
 
-/// A mark that no other tree has. `kind` says of what it is.
+/// Makes a mark that no other tree has. `kind` names the kind of tree.
 pub fn new_mark(kind: &str) -> String {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
@@ -92,7 +92,7 @@ impl ProcessTree {
         Ok(processes.reaper_status().unwrap_or(status))
     }
 
-    /// Lets go of its owner's `guard`, and keeps this one until nothing of the tree is left.
+    /// Drops its owner's `guard`, and keeps this one until nothing of the tree is left.
     pub(crate) fn hold_by(&mut self, guard: WorkGuard) {
         if let Some(processes) = &mut self.processes {
             processes.guard = guard;
@@ -106,7 +106,7 @@ impl ProcessTree {
         }
     }
 
-    /// Lets go of what is left, once the first process has ended: it is meant to stay.
+    /// Leaves what is left of the tree, once the first process has ended: it is meant to stay.
     pub fn leave(mut self) {
         if let Some(mut processes) = self.processes.take_if(|it| it.has_exited) {
             processes.is_ended = true;

@@ -19,9 +19,8 @@ use crate::{
 #[cfg(feature = "search")]
 use crate::{glob::Glob, grep::Grep};
 
-/// All tools of this crate: Read, Write, Edit, Glob, Grep, Bash, BashOutput, KillShell, TodoWrite,
-/// Agent, in this order.
-/// Glob and Grep need the feature `search`.
+/// Returns all tools of this crate: Read, Write, Edit, Glob, Grep, Bash, BashOutput, KillShell, TodoWrite, Agent, in
+/// this order. Glob and Grep need the feature `search`.
 ///
 /// Tools hold no state, so all sessions of a process share them: their schemas are compiled once.
 pub fn builtin_tools() -> Vec<Arc<dyn Tool>> {

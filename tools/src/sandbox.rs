@@ -79,7 +79,7 @@ pub struct SandboxLevel {
 }
 
 impl Kernel {
-    /// Whether commands of this process can be confined.
+    /// Checks whether commands of this process can be confined.
     ///
     /// # Errors
     ///
@@ -97,7 +97,7 @@ impl Kernel {
         Ok(())
     }
 
-    /// Whether commands of this process can be confined to some hosts.
+    /// Checks whether commands of this process can be confined to some hosts.
     ///
     /// # Errors
     ///

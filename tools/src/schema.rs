@@ -62,8 +62,8 @@ pub enum SchemaError {
 }
 
 impl Schema {
-    /// The schema of a type, for reading: closed objects, no references, no `null` for optional
-    /// fields, no titles and number formats.
+    /// Makes the schema of a type, for reading: closed objects, no references, no `null` for optional fields, no titles
+    /// and number formats.
     pub fn of<I: JsonSchema + DeserializeOwned>() -> Self {
         let settings = SchemaSettings::draft2020_12().with(|settings| {
             settings.inline_subschemas = true;
@@ -110,7 +110,7 @@ impl Schema {
         self.validator.get_or_init(|| Validator::of(&self.schema)).as_ref()
     }
 
-    /// JSON text, the same for the same schema.
+    /// Returns the JSON text, which is the same for the same schema.
     pub fn text(&self) -> &Arc<str> {
         &self.text
     }

@@ -56,7 +56,7 @@ impl Shells {
         format!("bash_{}", table.n_named).into()
     }
 
-    /// Gives a place to a command.
+    /// Registers a command.
     ///
     /// # Errors
     ///

@@ -24,7 +24,7 @@ struct SkillInput {
     args: Option<String>,
 }
 
-/// The tool for these skills. Rules `Skill(name)` are about one of them.
+/// Makes the tool for these skills. Rules `Skill(name)` are about one of them.
 ///
 /// # Errors
 ///

@@ -72,7 +72,7 @@ pub enum ReadError {
 }
 
 impl ReadError {
-    /// Whether nothing is there, so that nothing is lost.
+    /// Returns whether nothing is there, so that nothing is lost.
     pub fn is_missing(&self) -> bool {
         matches!(self, Self::Missing)
     }
@@ -138,12 +138,12 @@ impl Root {
         Ok(Self { handle, given: path.to_owned(), real })
     }
 
-    /// The directory without links.
+    /// Returns the directory without links.
     pub fn real(&self) -> &Path {
         &self.real
     }
 
-    /// The name of an absolute path inside this directory, as it is written.
+    /// Returns the name of an absolute path inside this directory, as it is written.
     pub fn name_of<'a>(&self, path: &'a Path) -> Option<&'a Path> {
         path.strip_prefix(&self.given).or_else(|_| path.strip_prefix(&self.real)).ok()
     }
@@ -231,7 +231,7 @@ pub fn read_chosen_text(path: &Path) -> Result<String, ReadError> {
     text(open_chosen(path)?.read(MAX_TEXT)?)
 }
 
-/// The user whose rights this process has.
+/// Returns the user whose rights this process has.
 pub fn own_user() -> u32 {
     rustix::process::geteuid().as_raw()
 }

@@ -235,7 +235,7 @@ pub(crate) fn structured(outcome: &ToolOutcome) -> Value {
     serde_json::from_str(outcome.structured.as_deref().unwrap()).unwrap()
 }
 
-/// Where a path leads, as the gate receives it.
+/// Returns where a path leads, as the gate receives it.
 pub(crate) fn resolve(given: &str) -> ResolvedPath {
     path_resolution::resolve(given, "/", "/", &mut |path| {
         let Ok(metadata) = std::fs::symlink_metadata(path) else { return PathEntry::Missing };

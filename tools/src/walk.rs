@@ -23,12 +23,12 @@ pub(crate) struct SearchRoot {
 }
 
 impl SearchRoot {
-    /// The root that the gate decided about.
+    /// Returns the root that the gate decided about.
     pub(crate) fn of(path: &ResolvedPath) -> Self {
         Self { named: (&*path.lexical).into(), real: (&*path.real).into() }
     }
 
-    /// A path below the root as it is named in results.
+    /// Returns a path below the root as it is named in results.
     pub(crate) fn name(&self, real: &Path) -> PathBuf {
         match real.strip_prefix(&self.real) {
             Ok(below) if below.as_os_str().is_empty() => self.named.clone(),

@@ -53,10 +53,10 @@ pub fn withdraw() -> io::Result<()> {
     Ok(())
 }
 
-/// Has the system keep the memory and the environment of this process from other processes of its user:
-/// no `/proc/<pid>/{environ,mem,fd}`, no debugger, no core file. Processes that it starts are not
-/// concerned, nor are those with `CAP_SYS_PTRACE`, `CAP_PERFMON` or `CAP_SYS_ADMIN`, which root usually
-/// has. On other systems than Linux nothing is done.
+/// Hides the memory and the environment of this process from other processes of its user: no
+/// `/proc/<pid>/{environ,mem,fd}`, no debugger, no core file. Processes that it starts are not concerned, nor are those
+/// with `CAP_SYS_PTRACE`, `CAP_PERFMON` or `CAP_SYS_ADMIN`, which root usually has. On other systems than Linux nothing
+/// is done.
 ///
 /// # Errors
 ///
@@ -70,23 +70,23 @@ pub fn hide_memory() -> io::Result<()> {
     Ok(())
 }
 
-/// A variable that this process was started with, taken out or not.
+/// Returns a variable that this process was started with, taken out or not.
 pub fn variable(name: impl AsRef<OsStr>) -> Option<OsString> {
     let taken = WITHDRAWN.get().and_then(|it| it.get(name.as_ref()).cloned());
     taken.or_else(|| std::env::var_os(name))
 }
 
-/// The same as text; `None` also when it is no UTF-8.
+/// Returns a variable as [`variable`] does, as text; `None` also when it is not UTF-8.
 pub fn text(name: &str) -> Option<String> {
     variable(name).and_then(|it| it.into_string().ok())
 }
 
-/// All variables that this process was started with.
+/// Returns all variables that this process was started with.
 pub fn variables() -> impl Iterator<Item = (OsString, OsString)> {
     withdrawn().map(|(name, value)| (name.to_owned(), value.to_owned())).chain(std::env::vars_os())
 }
 
-/// Those that were taken out, and that nothing inherits.
+/// Returns the variables that were taken out, and that nothing inherits.
 pub fn withdrawn() -> impl Iterator<Item = (&'static OsStr, &'static OsStr)> {
     let all = WITHDRAWN.get().into_iter().flatten();
     all.map(|(name, value)| (name.as_os_str(), value.as_os_str()))

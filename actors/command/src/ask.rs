@@ -19,7 +19,7 @@ pub enum Typed {
     Always,
 }
 
-/// The question, ended with the words that ask for a key and without a newline.
+/// Writes the question, ended with the words that ask for a key and without a newline.
 pub fn question_text(question: &Question) -> String {
     let agent = question.agents.last().map(|it| format!(" of sub-agent {it}"));
     let tool = clean_line(question.call.name.as_str());
@@ -43,7 +43,7 @@ pub fn question_text(question: &Question) -> String {
     text
 }
 
-/// What was typed; `None` where it is none of the answers.
+/// Reads what was typed; `None` where it is none of the answers.
 pub fn typed(line: &str, question: &Question) -> Option<Typed> {
     match line.trim().to_ascii_lowercase().as_str() {
         "y" | "yes" => Some(Typed::Yes),
@@ -53,7 +53,7 @@ pub fn typed(line: &str, question: &Question) -> Option<Typed> {
     }
 }
 
-/// The answer that it means.
+/// Returns the answer that it means.
 pub fn answer(typed: Typed, question: &Question) -> PermissionAnswer {
     match typed {
         Typed::Yes => PermissionAnswer::allow(),

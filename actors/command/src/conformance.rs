@@ -58,7 +58,7 @@ pub struct ResultLine<'a> {
 }
 
 impl CaseResult {
-    /// The line for a result file.
+    /// Returns the line for a result file.
     pub fn line(&self) -> ResultLine<'_> {
         ResultLine { file: &self.file, id: &self.id, got: &self.got }
     }

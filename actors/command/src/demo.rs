@@ -109,8 +109,8 @@ pub enum DemoError {
 }
 
 impl Demo {
-    /// A survey of `root`. Transcripts go to `.transcripts` in it, or to a directory for temporary
-    /// files when that cannot be written.
+    /// Makes a survey of `root`. Transcripts go to `.transcripts` in it, or to a directory for temporary files when
+    /// that cannot be written.
     pub fn new(root: impl Into<PathBuf>) -> Self {
         Self { root: root.into(), transcripts: None, tools: Vec::new() }
     }
@@ -206,12 +206,12 @@ pub(super) struct Survey {
 }
 
 impl Survey {
-    /// The prompt that the playbook answers.
+    /// Returns the prompt that the playbook answers.
     pub(super) fn prompt(&self) -> String {
         format!("Survey the directory {}", self.name)
     }
 
-    /// The directory that is surveyed.
+    /// Returns the directory that is surveyed.
     pub(super) fn root(&self) -> &Path {
         &self.root
     }
@@ -220,6 +220,7 @@ impl Survey {
         RunRequest::new(self.prompt()).origin("demo")
     }
 
+    /// Makes the options of the survey's session, whose model is at `server`.
     ///
     /// # Errors
     ///
@@ -247,7 +248,7 @@ pub(super) async fn listen() -> Result<(TcpListener, String), DemoError> {
     Ok((listener, format!("http://{address}")))
 }
 
-/// The model of the demonstration.
+/// Makes the model of the demonstration.
 pub(super) fn simulator() -> Result<Arc<Simulator>, DemoError> {
     let playbook = embedded("survey").unwrap_or_else(|| Playbook::parse("", "survey"))?;
     Ok(Simulator::new(playbook))
@@ -263,8 +264,8 @@ async fn watch_run(events: &mut Events, watch: &mut impl FnMut(&Numbered)) {
     }
 }
 
-/// Whether no run is under way after this event. Of a listener that was slow, the end of the run may
-/// lie in the hole.
+/// Returns whether no run is active after this event. Of a listener that was slow, the end of the run may lie in the
+/// gap.
 pub(super) fn is_last(event: &Numbered) -> bool {
     match &event.event {
         Event::RunFinished { .. } | Event::RunLost { .. } => true,

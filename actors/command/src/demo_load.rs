@@ -63,7 +63,7 @@ pub struct Spent {
 }
 
 impl Spent {
-    /// Parts of a thousand that hosting took.
+    /// Returns the parts of a thousand that hosting took.
     pub fn hosting_per_mille(&self) -> u64 {
         let all = (self.in_tools + self.in_model + self.hosting).as_nanos().max(1);
         u64::try_from(self.hosting.as_nanos() * 1000 / all).unwrap_or(1000)
@@ -71,14 +71,14 @@ impl Spent {
 }
 
 impl HostingCost {
-    /// Turns in a second.
+    /// Counts the turns in a second.
     pub fn turns_per_second(&self) -> u64 {
         let ms = self.elapsed.as_millis().max(1);
         u64::saturating(u128::from(self.n_turns) * 1000 / ms)
     }
 
-    /// Growth of resident memory for each conversation, its sub-agents and its share of the
-    /// simulated server included, in kibibytes.
+    /// Returns the growth of resident memory for each conversation, its sub-agents and its share of the simulated
+    /// server included, in kibibytes.
     pub fn kib_per_conversation(&self) -> u64 {
         self.peak_kib.saturating_sub(self.before_kib) / u64::from(self.n_conversations.max(1))
     }
@@ -193,7 +193,7 @@ async fn one(session: &SessionHandle, request: RunRequest, clock: &dyn Clock) ->
     ConversationEnd { answered, times, resident_kib }
 }
 
-/// Resident memory of this process in kibibytes; 0 where the system does not say.
+/// Returns the resident memory of this process in kibibytes; 0 where the system does not report it.
 pub(super) fn resident_kib() -> u64 {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|it| it.strip_prefix("VmRSS:"));

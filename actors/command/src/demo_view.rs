@@ -81,12 +81,12 @@ impl Default for View {
 }
 
 impl View {
-    /// A coordinator that has not begun.
+    /// Makes the view of a coordinator that has not begun.
     pub fn new() -> Self {
         Self { rows: vec![Row::new(None, "coordinator".into())] }
     }
 
-    /// Takes in what happened.
+    /// Notes what happened.
     pub fn observe(&mut self, event: &Event) {
         match event {
             Event::AgentStarted { agent, description, .. } => {
@@ -102,8 +102,8 @@ impl View {
         }
     }
 
-    /// A line for each agent that is at another step than when this was last asked. Step 8 is told
-    /// with the first tool that runs.
+    /// Returns a line for each agent that is at another step than at the last call. Step 8 is shown with the first tool
+    /// that runs.
     pub fn changed(&mut self) -> Vec<String> {
         let mut changed = Vec::new();
         for row in &mut self.rows {
@@ -121,7 +121,7 @@ impl View {
         changed
     }
 
-    /// All agents, those at work first to be shown when there are many.
+    /// Lists all agents; those that work are shown first when there are many.
     pub fn table(&self) -> Vec<String> {
         let n_left_out = self.rows.len().saturating_sub(MAX_ROWS);
         let mut n_hidden = 0;

@@ -41,8 +41,8 @@ pub enum InputError {
     NoPrompt,
 }
 
-/// The prompt with what was piped in after it, in an envelope that names its origin: what was piped in to
-/// go with a prompt is material, often written by others. Alone it is the prompt.
+/// Joins the prompt and what was piped in, which comes after it in an envelope that names its origin: what was piped in
+/// to go with a prompt is material, often written by others. Alone it is the prompt.
 ///
 /// # Errors
 ///
@@ -79,7 +79,7 @@ pub fn result_text(outcome: &RunOutcome, record: &ModelRecord, output: &OutputSe
     format!("{kind}: {}", why(outcome))
 }
 
-/// Why a run left no answer.
+/// Returns why a run left no answer.
 pub fn why(outcome: &RunOutcome) -> String {
     match outcome.end {
         RunEnd::MaxTurns => format!("{} (--max-turns)", outcome.failure().unwrap_or_default()),
@@ -87,7 +87,7 @@ pub fn why(outcome: &RunOutcome) -> String {
     }
 }
 
-/// The result object.
+/// Returns the result object.
 pub fn result_object(
     outcome: &RunOutcome,
     session: &SessionId,

@@ -79,7 +79,7 @@ impl PrintView {
         }
     }
 
-    /// The last message as it was shown, without what was withdrawn of it.
+    /// Returns the last message as it was shown, without what was withdrawn of it.
     pub fn last_message(&self) -> &str {
         &self.shown
     }
@@ -116,7 +116,7 @@ impl PrintView {
         }
     }
 
-    /// Where the run is, in ASCII: turn, step, the tools that run, sub-agents at work.
+    /// Returns where the run is, in ASCII: turn, step, the tools that run, sub-agents at work.
     pub fn status(&self) -> String {
         let mut line = match self.step {
             Some(step) => format!("turn {}, step {} {}", self.turn, step.number(), step.name()),

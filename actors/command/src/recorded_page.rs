@@ -99,7 +99,7 @@ fn end_of(path: &Path, max: usize) -> io::Result<(Vec<u8>, u64)> {
     Ok((bytes, before + begin as u64))
 }
 
-/// The page for these transcripts, the one of the session first.
+/// Returns the page for these transcripts, the one of the session first.
 ///
 /// Of what does not fit into [`MAX_BYTES`] the oldest lines are left out, and the page says how many bytes
 /// they were.

@@ -109,8 +109,8 @@ fn is_ignored(kind: SignalKind) -> bool {
     mask.checked_shr(bit).is_some_and(|it| it & 1 == 1)
 }
 
-/// Has a write past the limit on the size of files fail, and with it the session that wrote; the
-/// signal's own way is to end the process, and all sessions with it. To be called on a runtime.
+/// Makes a write past the limit on the size of files fail, and with it the session that wrote; by default the signal
+/// ends the process, and all sessions with it. To be called on a runtime.
 pub fn let_large_writes_fail() {
     let kind = SignalKind::from_raw(rustix::process::Signal::XFSZ.as_raw());
     // A handler is enough, and stays for as long as the process lives.

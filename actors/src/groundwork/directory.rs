@@ -162,7 +162,7 @@ impl Directory {
         Registration { directory: self.clone(), id }
     }
 
-    /// Everybody, in the order in which they were spawned.
+    /// Returns all actors, in the order in which they were spawned.
     pub fn all(&self) -> Vec<Live> {
         let mut all: Vec<Live> = self.0.actors.iter().map(|it| it.value().clone()).collect();
         all.sort_by_key(|it| it.cell.get_id().pid());
@@ -181,22 +181,22 @@ impl Directory {
         self.0.actors.len()
     }
 
-    /// Whether no actor is alive.
+    /// Returns whether no actor is alive.
     pub fn is_empty(&self) -> bool {
         self.0.actors.is_empty()
     }
 
-    /// Why the session's call of the model waits, if it does.
+    /// Returns why the session's call of the model waits; `None` if it does not.
     pub fn parked(&self, session: &SessionId) -> Option<ParkedCall> {
         self.0.parked.get(session).map(|it| *it.value())
     }
 
-    /// How many sessions wait for a governor, sub-agents included.
+    /// Returns how many sessions wait for a governor, sub-agents included.
     pub fn n_parked(&self) -> usize {
         self.0.parked.len()
     }
 
-    /// A call of this session is parked as long as the mark lives.
+    /// Marks a call of this session as parked, for as long as the mark lives.
     pub(crate) fn mark_parked(&self, session: &SessionId) -> ParkedMark {
         ParkedMark { directory: self.clone(), session: session.clone() }
     }

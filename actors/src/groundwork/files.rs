@@ -8,7 +8,7 @@ use std::{
     path::Path,
 };
 
-/// Options for a file that only its owner may read.
+/// Returns options for a file that only its owner may read.
 pub(crate) fn private() -> OpenOptions {
     let mut options = OpenOptions::new();
     options.mode(0o600);
@@ -20,8 +20,8 @@ pub(crate) fn make_directory(path: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(path)
 }
 
-/// Does something at `path`; makes its directory and tries again if there was none. Most of the time
-/// there is one, and asking first would cost each session a system call.
+/// Opens something at `path`; makes its directory and tries again if there was none. Most of the time there is one, and
+/// asking first would cost each session a system call.
 pub(crate) fn in_directory<T>(path: &Path, open: impl Fn(&Path) -> io::Result<T>) -> io::Result<T> {
     match (open(path), path.parent()) {
         (Err(error), Some(directory)) if error.kind() == io::ErrorKind::NotFound => {

@@ -61,7 +61,7 @@ pub enum Refused<M> {
 }
 
 impl<M> Refused<M> {
-    /// The work, where it could be kept.
+    /// Returns the work; `None` if it was not kept.
     pub fn into_work(self) -> Option<M> {
         match self {
             Self::Full(work) => Some(work),
@@ -82,7 +82,7 @@ pub struct Mailbox<M, A> {
 }
 
 impl<M, A: Message> Mailbox<M, A> {
-    /// Lets at most `capacity` pieces of work be with `actor` at a time. `wrap` is the variant of
+    /// Makes a mailbox that lets at most `capacity` pieces of work be with `actor` at a time. `wrap` is the variant of
     /// its message enum that takes them.
     ///
     /// Two mailboxes before one actor count apart, which is how an actor bounds two kinds of work.
@@ -153,22 +153,22 @@ impl<M, A: Message> Mailbox<M, A> {
         }
     }
 
-    /// The actor itself, for the messages that steer.
+    /// Returns the actor itself, for the messages that steer.
     pub fn actor(&self) -> &ActorRef<A> {
         &self.actor
     }
 
-    /// Pieces of work that may be queued or being done at once.
+    /// Returns how many pieces of work may be queued or in progress at once.
     pub fn capacity(&self) -> NonZeroU32 {
         self.capacity
     }
 
-    /// A gauge of the work in the mailbox, for readers that decide nothing by it.
+    /// Returns a gauge of the work in the mailbox, for readers that decide nothing by it.
     pub(crate) fn gauge(&self) -> Gauge {
         Gauge { slots: Arc::downgrade(&self.slots), capacity: self.capacity }
     }
 
-    /// Slots free at this moment; by the time it is read it may have changed.
+    /// Returns how many slots are free at this moment. It may have changed by the time it is read.
     pub fn free(&self) -> usize {
         self.slots.available_permits()
     }
@@ -195,14 +195,14 @@ pub struct Gauge {
 }
 
 impl Gauge {
-    /// Pieces of work that are queued or being done; by the time it is read it may have changed.
+    /// Returns how many pieces of work are queued or in progress. It may have changed by the time it is read.
     pub fn depth(&self) -> usize {
         let free = self.slots.upgrade().map(|it| it.available_permits());
         // More slots than a semaphore holds cannot be used.
         free.map_or(0, |it| self.capacity().min(Semaphore::MAX_PERMITS).saturating_sub(it))
     }
 
-    /// Pieces of work that may be there at once.
+    /// Returns how many pieces of work may be there at once.
     pub fn capacity(&self) -> usize {
         usize::saturating(self.capacity.get())
     }

@@ -16,7 +16,7 @@ use tokio::runtime::Builder;
 /// its sockets and timers every 6 ms or so (a poll takes about 3 µs) instead of every 0.2.
 const POLLS_BETWEEN_EVENTS: u32 = 2048;
 
-/// A current-thread runtime with sockets and timers, for a thread that hosts sessions.
+/// Returns the builder of a current-thread runtime with sockets and timers, for a thread that hosts sessions.
 #[must_use]
 pub(crate) fn runtime_builder() -> Builder {
     let mut builder = Builder::new_current_thread();

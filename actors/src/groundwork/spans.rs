@@ -17,7 +17,7 @@ use tracing::{Span, field::Empty, info_span};
 
 use ennead_runtime::saturating::Saturating as _;
 
-/// The span of a session. That of a sub-agent is below the session that started it.
+/// Makes the span of a session. That of a sub-agent is below the session that started it.
 pub(crate) fn session(above: Option<&Span>, session: &SessionId) -> Span {
     match above {
         None => info_span!(parent: None, "session", session.id = session.as_str()),
@@ -25,17 +25,17 @@ pub(crate) fn session(above: Option<&Span>, session: &SessionId) -> Span {
     }
 }
 
-/// The span of a turn, named by its run and its number within that.
+/// Makes the span of a turn, named by its run and its number within that.
 pub(crate) fn turn(session: &Span, run: &str, number: u32) -> Span {
     info_span!(parent: session, "turn", turn.id = %format_args!("{run}/{number}"))
 }
 
-/// The span of a step of a turn.
+/// Makes the span of a step of a turn.
 pub(crate) fn step(turn: &Span, step: Step) -> Span {
     info_span!(parent: turn, "step", step.number = i64::from(step.number()))
 }
 
-/// The span of one attempt to call a model. What came of it is recorded at its end, see [`answered`].
+/// Makes the span of one attempt to call a model. What came of it is recorded at its end, see [`answered`].
 pub(crate) fn model_call(step: &Span, model: &str) -> Span {
     info_span!(
         parent: step,
@@ -95,13 +95,13 @@ pub(crate) fn answered(
     }
 }
 
-/// The span of a tool call.
+/// Makes the span of a tool call.
 pub(crate) fn tool(step: &Span, call: &ToolCall) -> Span {
     let (name, id) = (call.name.as_str(), call.id.as_str());
     info_span!(parent: step, "tool", tool.name = name, tool_use.id = id)
 }
 
-/// The span of a hook handler.
+/// Makes the span of a hook handler.
 pub(crate) fn hook(step: &Span, event: HookEvent) -> Span {
     info_span!(parent: step, "hook", hook.event = event.name())
 }

@@ -29,7 +29,7 @@ pub(crate) struct Job {
 }
 
 impl Job {
-    /// Work for a session, or for no session in particular.
+    /// Makes a job of work for a session, or for no session in particular.
     pub(crate) fn new(
         kind: ActorKind,
         session: Option<SessionId>,
@@ -39,7 +39,7 @@ impl Job {
         Self { kind, session, directory, work, token: None }
     }
 
-    /// Holds the token of a turn until the work is over.
+    /// Keeps the token of a turn until the work is over.
     pub(crate) fn held(self, token: TaskTrackerToken) -> Self {
         Self { token: Some(token), ..self }
     }
@@ -130,7 +130,7 @@ pub(crate) fn ended_without_reply(event: &SupervisionEvent) -> Option<ActorId> {
     }
 }
 
-/// The actor that an event is about, if it is the end of one.
+/// Returns the actor that terminated; `None` if the event is not the end of one.
 pub(crate) fn ended(event: &SupervisionEvent) -> Option<ActorId> {
     match event {
         SupervisionEvent::ActorTerminated(who, ..) | SupervisionEvent::ActorFailed(who, _) => {

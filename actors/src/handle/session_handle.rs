@@ -59,8 +59,8 @@ impl SessionHandle {
         &self.transcript
     }
 
-    /// The names of the tools that the session has, in the order in which a model is offered them; what rules
-    /// deny altogether is among them.
+    /// Returns the names of the session's tools, in the order in which a model is offered them. Tools that rules deny
+    /// altogether are among them.
     pub fn tools(&self) -> Vec<String> {
         self.tools.to_vec()
     }

@@ -128,10 +128,9 @@ fn covered_by<'a>(workspace: &'a Path, home: &Path) -> Vec<&'a Path> {
     covered
 }
 
-/// What a workspace would start if it were trusted, in harmless lines: one for each server of
-/// `.mcp.json` and each hook of its settings, then one for the variables of each file. Of each kind the
-/// first ones are named and the others counted, so that none hides another. What cannot be read is not
-/// in it; a session says so.
+/// Returns what a workspace would start if it were trusted, in harmless lines: one for each server of `.mcp.json` and
+/// each hook of its settings, then one for the variables of each file. Of each kind the first ones are named and the
+/// others counted, so that none hides another. What cannot be read is not in it; a session says so.
 pub fn waiting_for_trust(workspace: &Path, sources: SettingSources) -> Vec<String> {
     let Ok(root) = Root::open(workspace) else { return Vec::new() };
     let mut hooks = Vec::new();
@@ -147,7 +146,7 @@ pub fn waiting_for_trust(workspace: &Path, sources: SettingSources) -> Vec<Strin
     found.map(|it| one_line(&it)).collect()
 }
 
-/// Which variables of a workspace are not set where its sources are named and it is not trusted
+/// Returns which variables of a workspace are not set where its sources are named and it is not trusted
 /// ([`Trust::Headless`](crate::permission::Trust)), one line for each file: all but a few harmless ones.
 pub fn unset_until_trusted(workspace: &Path, sources: SettingSources) -> Vec<String> {
     let Ok(root) = Root::open(workspace) else { return Vec::new() };

@@ -11,6 +11,6 @@ pub type GoOn = Box<dyn FnOnce() + Send>;
 ///
 /// The turn does not block: it serves interrupts and status while it waits.
 pub trait Breakpoints: Send + Sync + fmt::Debug {
-    /// A turn has reached a step. Keep `go_on` to hold it there; give it back to let it pass.
+    /// Handles that a turn has reached a step. Keep `go_on` to hold it there; return it to let it pass.
     fn reached(&self, session: &SessionId, step: Step, go_on: GoOn) -> Option<GoOn>;
 }

@@ -9,8 +9,8 @@ use ennead_runtime::step5_model_call::wire_format::WireFormat;
 use super::Endpoint;
 
 impl Endpoint {
-    /// Claude on the older Bedrock of a region (`us-east-1`), with a bearer token
-    /// (`AWS_BEARER_TOKEN_BEDROCK`). Models have the names of Bedrock, or of an inference profile.
+    /// Names Claude on the older Bedrock of a region (`us-east-1`), with a bearer token (`AWS_BEARER_TOKEN_BEDROCK`).
+    /// Models have the names of Bedrock, or of an inference profile.
     pub fn bedrock(region: &str, token: &str) -> Self {
         Self {
             provider: "bedrock".into(),
@@ -21,7 +21,7 @@ impl Endpoint {
         }
     }
 
-    /// Claude on the newer Bedrock of a region, which speaks the Messages API; a bearer token as in
+    /// Names Claude on the newer Bedrock of a region, which speaks the Messages API, with a bearer token as in
     /// [`Endpoint::bedrock`]. Models are `anthropic.` and the name that they have everywhere.
     pub fn bedrock_mantle(region: &str, token: &str) -> Self {
         let mut headers = bearer(token).to_vec();
@@ -35,8 +35,8 @@ impl Endpoint {
         }
     }
 
-    /// Claude on Vertex, in a project and a location: `global`, `us`, `eu`, or a region. The token is
-    /// one of Google OAuth; it ends after an hour, and who holds it gives a new endpoint then.
+    /// Names Claude on Vertex, in a project and a location: `global`, `us`, `eu`, or a region. The token is one of
+    /// Google OAuth. It expires after an hour; give a new endpoint then.
     pub fn vertex(project: &str, location: &str, token: &str) -> Self {
         let host = match location {
             "global" => "aiplatform.googleapis.com".to_owned(),

@@ -14,8 +14,8 @@ const PUBLIC: &[&str] =
 const MIN_CHARS: usize = 8;
 
 impl Endpoint {
-    /// The values of headers that may be secret, in whole and word by word: servers repeat `Bearer
-    /// key` as well as `key`. Longest first.
+    /// Returns the values of headers that may be secret, in whole and word by word: servers repeat `Bearer key` as well
+    /// as `key`. Longest first.
     pub(crate) fn credentials(&self) -> Vec<&str> {
         let secret = self
             .headers
@@ -41,8 +41,8 @@ impl Endpoint {
     }
 }
 
-/// The variables of this process that hold credentials of these servers, each once and without a
-/// value, which takes it away from child processes.
+/// Returns the variables of this process that hold credentials of these servers, each once and without a value, which
+/// takes it away from child processes.
 pub(crate) fn secret_variables(endpoints: &[Endpoint]) -> Arc<[(String, String)]> {
     if endpoints.iter().all(|it| it.credentials().is_empty()) {
         return Arc::default();

@@ -12,10 +12,10 @@ const OPENAI_BASE: &str = "OPENAI_BASE_URL";
 const OPENAI_KEY: &str = "OPENAI_API_KEY";
 
 impl Endpoint {
-    /// The endpoint that the environment of the process names: `ENNEAD_PROVIDER` (`anthropic`, which is
-    /// the default, `openai-chat` or `openai-responses`), and of that provider `ANTHROPIC_API_KEY` or
-    /// `ANTHROPIC_AUTH_TOKEN` and `ANTHROPIC_BASE_URL`, or `OPENAI_API_KEY` and `OPENAI_BASE_URL`. An empty
-    /// variable counts as not set.
+    /// Reads the endpoint that the environment of the process names: `ENNEAD_PROVIDER` (`anthropic`, which is the
+    /// default, `openai-chat` or `openai-responses`), and of that provider `ANTHROPIC_API_KEY` or
+    /// `ANTHROPIC_AUTH_TOKEN` and `ANTHROPIC_BASE_URL`, or `OPENAI_API_KEY` and `OPENAI_BASE_URL`. An empty variable
+    /// counts as not set.
     ///
     /// # Errors
     ///
@@ -26,7 +26,7 @@ impl Endpoint {
         Self::from_environment(&Environment::of_process())
     }
 
-    /// The same from an environment that is given.
+    /// Reads the endpoint that the given environment names, by the variables of [`Endpoint::from_env`].
     ///
     /// # Errors
     ///

@@ -109,7 +109,7 @@ pub struct SessionOptions {
 }
 
 impl SessionOptions {
-    /// A session in this directory on that server, with the built-in tools.
+    /// Makes the options of a session in this directory, with this endpoint and the built-in tools.
     pub fn new(workspace: impl Into<PathBuf>, endpoint: Endpoint) -> Self {
         Self {
             workspace: workspace.into(),
@@ -150,7 +150,7 @@ impl SessionOptions {
         Self { reads_settings: false, reads_sources: false, ..self }
     }
 
-    /// Asks for this model.
+    /// Sets the model that is asked.
     #[must_use]
     pub fn model(self, model: &str) -> Self {
         self.with_settings(|it| it.model(model))
@@ -162,7 +162,7 @@ impl SessionOptions {
         self.with_settings(|it| it.max_turns(max_turns))
     }
 
-    /// Starts in this permission mode. Settings of an organisation may choose another.
+    /// Sets the permission mode that the session starts in. Settings of an organisation may choose another.
     #[must_use]
     pub fn mode(self, mode: PermissionMode) -> Self {
         self.with_settings(|it| it.mode(mode))
@@ -188,7 +188,7 @@ impl SessionOptions {
         Ok(self)
     }
 
-    /// Has the approver asked about what this rule matches, whatever allows it.
+    /// Adds a rule whose calls the approver is asked about, whatever allows them.
     ///
     /// # Errors
     ///
@@ -204,13 +204,13 @@ impl SessionOptions {
         self.with_settings(|it| it.durability(durability))
     }
 
-    /// Puts these settings over those that are set, key by key.
+    /// Merges these settings over those that are set, key by key.
     #[must_use]
     pub fn settings(self, settings: Settings) -> Self {
         self.with_settings(|it| it.over(settings))
     }
 
-    /// Puts settings in the shape of a settings file over those that are set, key by key.
+    /// Merges settings in the shape of a settings file over those that are set, key by key.
     ///
     /// # Errors
     ///
@@ -219,13 +219,13 @@ impl SessionOptions {
         Ok(self.settings(Settings::from_json(settings)?))
     }
 
-    /// Works in this directory.
+    /// Sets the working directory.
     #[must_use]
     pub fn workspace(self, workspace: impl Into<PathBuf>) -> Self {
         Self { workspace: workspace.into(), ..self }
     }
 
-    /// Asks this model server.
+    /// Sets the model server that answers.
     #[must_use]
     pub fn endpoint(self, endpoint: Endpoint) -> Self {
         Self { endpoint, ..self }
@@ -238,25 +238,25 @@ impl SessionOptions {
         self
     }
 
-    /// Replaces the servers to turn to.
+    /// Replaces the servers to turn to when the first cannot answer, in order.
     #[must_use]
     pub fn fallbacks(self, fallbacks: Vec<Endpoint>) -> Self {
         Self { fallbacks, ..self }
     }
 
-    /// Works for this tenant.
+    /// Sets the tenant that the session works for.
     #[must_use]
     pub fn tenant(self, tenant: impl Into<TenantId>) -> Self {
         Self { tenant: Some(tenant.into()), ..self }
     }
 
-    /// Names the session, or goes on with the earlier one of this name.
+    /// Sets the name of the session, a UUID. An earlier session of this name is continued.
     #[must_use]
     pub fn id(self, id: impl Into<SessionId>) -> Self {
         Self { id: Some(id.into()), ..self }
     }
 
-    /// Keeps transcripts in this directory.
+    /// Sets the directory that transcripts are kept in.
     #[must_use]
     pub fn transcripts(self, directory: impl Into<PathBuf>) -> Self {
         Self { transcripts: Some(directory.into()), ..self }
@@ -300,43 +300,43 @@ impl SessionOptions {
         Self { agent_types, ..self }
     }
 
-    /// Replaces the MCP servers.
+    /// Replaces the MCP servers whose tools the session has.
     #[must_use]
     pub fn mcp_servers(self, mcp_servers: Vec<ServerConfig>) -> Self {
         Self { mcp_servers, ..self }
     }
 
-    /// Uses the servers that `.mcp.json` of the working directory names, or not.
+    /// Sets whether the servers that `.mcp.json` of the working directory names are used.
     #[must_use]
     pub fn reads_mcp_json(self, reads_mcp_json: bool) -> Self {
         Self { reads_mcp_json, ..self }
     }
 
-    /// Trusts the workspace's own files this far.
+    /// Sets how far the workspace's own files are trusted.
     #[must_use]
     pub fn trust(self, trust: Trust) -> Self {
         Self { trust, ..self }
     }
 
-    /// Reads settings and instruction files of these sources next to those of the organisation.
+    /// Sets whose settings and instruction files are read next to those of the organisation.
     #[must_use]
     pub fn setting_sources(self, setting_sources: SettingSources) -> Self {
         Self { setting_sources, ..self }
     }
 
-    /// Reads settings files, or not.
+    /// Sets whether settings files are read. Defaults to `true`.
     #[must_use]
     pub fn reads_settings(self, reads_settings: bool) -> Self {
         Self { reads_settings, ..self }
     }
 
-    /// Reads instruction files, git and memory, or not.
+    /// Sets whether instruction files, git and memory are read. Defaults to `true`.
     #[must_use]
     pub fn reads_sources(self, reads_sources: bool) -> Self {
         Self { reads_sources, ..self }
     }
 
-    /// Has answers streamed, or not.
+    /// Sets whether answers are streamed. Defaults to `true`.
     #[must_use]
     pub fn streams(self, streams: bool) -> Self {
         Self { streams, ..self }
@@ -354,20 +354,20 @@ impl SessionOptions {
         Self { append_system_prompt: Some(text.into()), ..self }
     }
 
-    /// Says whether a replaced system prompt is sent alone. It is not.
+    /// Sets whether a replaced system prompt is sent alone. Defaults to `false`.
     #[must_use]
     pub fn bare_system_prompt(self, bare_system_prompt: bool) -> Self {
         Self { bare_system_prompt, ..self }
     }
 
-    /// Says whether directories and the state of git go into the first message of the user, so that the system
-    /// prompt is the same for all users. They do not.
+    /// Sets whether directories and the state of git go into the first message of the user, so that the system prompt
+    /// is the same for all users. Defaults to `false`.
     #[must_use]
     pub fn static_system_prompt(self, static_system_prompt: bool) -> Self {
         Self { static_system_prompt, ..self }
     }
 
-    /// Takes this for the user's home directory.
+    /// Sets the user's home directory.
     #[must_use]
     pub fn home(self, home: impl Into<PathBuf>) -> Self {
         Self { home: Some(home.into()), ..self }

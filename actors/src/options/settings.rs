@@ -35,14 +35,14 @@ use super::OptionError;
 pub struct Settings(Map<String, Value>);
 
 impl Settings {
-    /// No settings: those of files and the defaults hold.
+    /// Returns empty settings, so that those of files and the defaults apply.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Settings in the shape of a settings file. Keys that cannot be read are ignored, as in a file, and
-    /// an alert says so with the first run.
+    /// Reads settings in the shape of a settings file. Keys that cannot be read are ignored, as in a file, and an alert
+    /// says so with the first run.
     ///
     /// # Errors
     ///
@@ -54,7 +54,7 @@ impl Settings {
         }
     }
 
-    /// Puts other settings over these, key by key: objects are merged, all else is replaced.
+    /// Merges other settings over these, key by key: objects are merged, all else is replaced.
     #[must_use]
     pub fn over(mut self, other: Settings) -> Self {
         for (key, value) in other.0 {
@@ -66,19 +66,19 @@ impl Settings {
         self
     }
 
-    /// Asks for this model.
+    /// Sets the model that is asked.
     #[must_use]
     pub fn model(self, model: &str) -> Self {
         self.with("model", model.into())
     }
 
-    /// Names models to turn to when the first cannot answer, in order.
+    /// Sets the models to turn to when the first cannot answer, in order.
     #[must_use]
     pub fn fallback_models<'a>(self, models: impl IntoIterator<Item = &'a str>) -> Self {
         self.with("fallbackModel", models.into_iter().collect())
     }
 
-    /// Starts in this permission mode. Settings of an organisation may choose another.
+    /// Sets the permission mode that the session starts in. Settings of an organisation may choose another.
     #[must_use]
     pub fn mode(self, mode: PermissionMode) -> Self {
         self.within("permissions", "defaultMode", json!(mode))
@@ -102,7 +102,7 @@ impl Settings {
         self.rule(RuleKind::Deny, "deny", rule)
     }
 
-    /// Has the approver asked about what this rule matches, whatever allows it.
+    /// Adds a rule whose calls the approver is asked about, whatever allows them.
     ///
     /// # Errors
     ///
@@ -181,7 +181,7 @@ impl Settings {
         self.within("ennead", "durability", json!(durability))
     }
 
-    /// Names a hook of this process.
+    /// Adds a hook of this process.
     pub(super) fn hook(
         self,
         event: HookEvent,
@@ -199,12 +199,12 @@ impl Settings {
         self.push("hooks", event.name(), json!({ "matcher": matcher, "hooks": [handler] }))
     }
 
-    /// The value of a key, as it is in JSON.
+    /// Returns the value of a key, as it is in JSON.
     pub fn get(&self, key: &str) -> Option<&Value> {
         self.0.get(key)
     }
 
-    /// As the text of a settings file; `None` when nothing is set.
+    /// Returns the text of a settings file; `None` when nothing is set.
     pub(crate) fn text(&self) -> Option<String> {
         // A map with keys of text is written without fail.
         (!self.0.is_empty()).then(|| serde_json::to_string(&self.0).unwrap_or_default())

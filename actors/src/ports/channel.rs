@@ -35,14 +35,14 @@ pub struct Channel {
 }
 
 impl Channel {
-    /// A channel of the answers in these events.
+    /// Makes a channel of the answers in these events.
     pub fn new(events: Events, policy: ChannelPolicy) -> Self {
         let normalizer = Normalizer::new(policy, events.output());
         Self { events, normalizer, ready: VecDeque::new(), start: Instant::now(), sleep: None }
     }
 
-    /// The next payload; `None` when the session is over and everything was delivered. Dropping
-    /// the future loses nothing.
+    /// Returns the next payload; `None` when the session is over and everything was delivered. Dropping the future
+    /// loses nothing.
     pub async fn next(&mut self) -> Option<Payload> {
         poll_fn(|context| self.poll(context)).await
     }

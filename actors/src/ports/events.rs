@@ -84,14 +84,14 @@ struct Listener {
 }
 
 impl EventHub {
-    /// A hub for a session; that of a sub-agent publishes to its parent's listeners, too.
+    /// Makes the hub of a session. The hub of a sub-agent publishes to its parent's listeners, too.
     pub fn new(parent: Option<(EventHub, AgentId)>) -> Self {
         let redactor = parent.as_ref().and_then(|(it, _)| it.0.redactor.clone());
         Self(Arc::new(HubShared { state: Mutex::default(), parent, all: None, redactor }))
     }
 
-    /// A hub for a session that a person or an embedder opened: its events are sent among those of all
-    /// sessions, too.
+    /// Makes the hub of a session that a person or an embedder opened: its events are sent among those of all sessions,
+    /// too.
     pub(crate) fn of_session(session: SessionId, all: EventsOfAll, redactor: Redactor) -> Self {
         let (all, redactor) = (Some((all, session)), Some(redactor));
         Self(Arc::new(HubShared { state: Mutex::default(), parent: None, all, redactor }))
@@ -160,12 +160,12 @@ impl EventHub {
         }
     }
 
-    /// Listens from now on.
+    /// Subscribes to the events from now on.
     pub fn subscribe(&self) -> Events {
         self.subscribe_to(Wants::default())
     }
 
-    /// Listens from now on, also to what few want.
+    /// Subscribes to the events from now on, and to those that few listeners want.
     pub(crate) fn subscribe_to(&self, wants: Wants) -> Events {
         let mut state = lock(&self.0.state);
         state.n_listeners += 1;
@@ -175,19 +175,19 @@ impl EventHub {
         Events { key, hub: self.clone() }
     }
 
-    /// The session is over: listeners read what is left and then the end.
+    /// Closes the hub, since the session is over. Listeners read what is left and then the end.
     pub fn close(&self) {
         let mut state = lock(&self.0.state);
         state.is_closed = true;
         state.listeners.iter_mut().for_each(Listener::wake);
     }
 
-    /// The defaults of channels, as the last turn found them.
+    /// Returns the defaults of channels, as the last turn found them.
     pub fn output(&self) -> Arc<OutputSettings> {
         Arc::clone(&lock(&self.0.state).output)
     }
 
-    /// Other defaults hold for channels.
+    /// Sets the defaults of channels.
     pub(crate) fn set_output(&self, output: &OutputSettings) {
         let mut state = lock(&self.0.state);
         if *state.output != *output {
@@ -299,8 +299,8 @@ pub struct Events {
 }
 
 impl Events {
-    /// The next event; `None` when the session is over and everything was read. Dropping the
-    /// future loses nothing.
+    /// Returns the next event; `None` when the session is over and everything was read. Dropping the future loses
+    /// nothing.
     pub async fn next(&mut self) -> Option<Numbered> {
         poll_fn(|context| self.poll(context)).await
     }
@@ -313,14 +313,14 @@ impl Events {
         }
     }
 
-    /// Events that wait, and bytes of their texts.
+    /// Returns the number of events that wait, and the bytes of their texts.
     pub fn backlog(&self) -> (usize, usize) {
         let state = lock(&self.hub.0.state);
         let listener = state.listeners.iter().find(|it| it.key == self.key);
         listener.map_or((0, 0), |it| (it.backlog.len(), it.backlog.n_bytes()))
     }
 
-    /// The defaults of channels, as the last turn found them.
+    /// Returns the defaults of channels, as the last turn found them.
     pub fn output(&self) -> Arc<OutputSettings> {
         self.hub.output()
     }

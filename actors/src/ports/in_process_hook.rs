@@ -78,22 +78,22 @@ pub struct HookInput {
 }
 
 impl HookInput {
-    /// The event that fired.
+    /// Returns the event that fired.
     pub fn event(&self) -> HookEvent {
         self.event
     }
 
-    /// The tool of the call, for events of tools.
+    /// Returns the name of the called tool; `None` for an event that is not about a tool.
     pub fn tool(&self) -> Option<&str> {
         self.json["tool_name"].as_str()
     }
 
-    /// The input of the call, for events of tools; `null` otherwise.
+    /// Returns the input of the call; `null` for an event that is not about a tool.
     pub fn input(&self) -> &Value {
         &self.json["tool_input"]
     }
 
-    /// Everything, as a command would read it.
+    /// Returns all of the input, as a command would read it.
     pub fn json(&self) -> &Value {
         &self.json
     }
@@ -111,33 +111,33 @@ pub struct HookReply {
 }
 
 impl HookReply {
-    /// Nothing: what would happen without the hook happens.
+    /// Makes a reply that decides nothing: what would happen without the hook happens.
     #[must_use]
     pub fn proceed() -> Self {
         Self { decision: None, context: None, input: None, stop: None, failure: None, json: None }
     }
 
-    /// What a command would print: an object with the fields of the hook protocol. It replaces everything
-    /// else of the reply.
+    /// Makes the reply of what a command would print: an object with the fields of the hook protocol. It replaces
+    /// everything else of the reply.
     #[must_use]
     pub fn json(printed: Value) -> Self {
         Self { json: Some(printed), ..Self::proceed() }
     }
 
-    /// Lets a call run that no deny rule forbids. For `PreToolUse` only.
+    /// Makes a reply that lets a call run which no deny rule forbids. For `PreToolUse` only.
     #[must_use]
     pub fn allow(reason: impl Into<String>) -> Self {
         Self { decision: Some(("allow", reason.into())), ..Self::proceed() }
     }
 
-    /// Has the approver asked. For `PreToolUse` only.
+    /// Makes a reply that has the approver asked. For `PreToolUse` only.
     #[must_use]
     pub fn ask(reason: impl Into<String>) -> Self {
         Self { decision: Some(("ask", reason.into())), ..Self::proceed() }
     }
 
-    /// Denies a call; blocks what another event is about: the end of a run (`Stop`) or a compaction. The
-    /// model reads the reason.
+    /// Makes a reply that denies a call, or blocks what another event is about: the end of a run (`Stop`) or a
+    /// compaction. The model reads the reason.
     #[must_use]
     pub fn deny(reason: impl Into<String>) -> Self {
         Self { decision: Some(("deny", reason.into())), ..Self::proceed() }
@@ -149,8 +149,8 @@ impl HookReply {
         Self { stop: Some(reason.into()), ..Self::proceed() }
     }
 
-    /// The hook could not do its work. It counts as a command that exits with 1: an error is shown, and
-    /// nothing is decided unless settings say that failing denies.
+    /// Makes a reply of a hook that could not do its work. It counts as a command that exits with 1: an error is shown,
+    /// and nothing is decided unless settings say that failing denies.
     #[must_use]
     pub fn failed(why: impl Into<String>) -> Self {
         Self { failure: Some(why.into()), ..Self::proceed() }

@@ -135,27 +135,28 @@ impl ModelError {
         Self { status, kind, message: message.into(), retry_after: None }
     }
 
-    /// Too much to do at the moment: tried again, and then the next model or endpoint is asked.
+    /// Makes the error of a model that has too much to do at the moment. The request is tried again; then the next
+    /// model or endpoint is asked.
     pub fn overloaded(message: impl Into<String>) -> Self {
         Self::new(529, "overloaded_error", message)
     }
 
-    /// Asked too often: tried again after this time.
+    /// Makes the error of a model that was asked too often. The request is tried again after this time.
     pub fn rate_limited(message: impl Into<String>, retry_after: Option<Duration>) -> Self {
         Self { retry_after, ..Self::new(429, "rate_limit_error", message) }
     }
 
-    /// Something failed inside: tried again.
+    /// Makes the error of a failure inside the model. The request is tried again.
     pub fn failed(message: impl Into<String>) -> Self {
         Self::new(500, "api_error", message)
     }
 
-    /// The request cannot be answered as it is. Never tried again.
+    /// Makes the error of a request that cannot be answered as it is. It is never tried again.
     pub fn refused(message: impl Into<String>) -> Self {
         Self::new(400, "invalid_request_error", message)
     }
 
-    /// The conversation is longer than the model can read: it is compacted and sent again.
+    /// Makes the error of a conversation that is longer than the model can read. It is compacted and sent again.
     pub fn prompt_too_long() -> Self {
         Self::new(400, "invalid_request_error", "prompt is too long")
     }

@@ -62,7 +62,7 @@ pub trait TranscriptStore: Debug + Send + Sync {
     /// [`StoreError::Missing`] when there are none; [`StoreError::Failed`].
     fn read(&self, name: &Path) -> Result<Vec<u8>, StoreError>;
 
-    /// Puts bytes under a name in place of older ones, all of them or none.
+    /// Writes bytes under a name in place of older ones, all of them or none.
     ///
     /// # Errors
     ///

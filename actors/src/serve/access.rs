@@ -32,7 +32,7 @@ pub(crate) struct Caller {
 }
 
 impl Caller {
-    /// Whether sessions of this tenant exist for the caller.
+    /// Returns whether sessions of this tenant exist for the caller.
     pub(crate) fn sees(&self, tenant: &TenantId) -> bool {
         self.role == Role::Admin || self.tenant == *tenant
     }
@@ -46,7 +46,7 @@ impl Caller {
     }
 }
 
-/// Lets a request through whose host, origin and token are in order.
+/// Admits a request whose host, origin and token are in order.
 pub(crate) async fn check(
     State(server): State<Server>,
     mut request: Request,

@@ -50,7 +50,7 @@ impl Modify for Bearer {
     }
 }
 
-/// The document that describes the API.
+/// Returns the document that describes the API.
 pub(crate) fn document() -> Document {
     Api::openapi()
 }

@@ -17,7 +17,7 @@ const MAX_WAIT: Duration = Duration::from_secs(300);
 /// Parts of a list that one answer has.
 pub(crate) const MAX_PAGE: usize = 200;
 
-/// The body of a request as JSON; one without a body is the empty object.
+/// Reads the body of a request as JSON; one without a body is the empty object.
 pub(crate) async fn json<T: DeserializeOwned>(
     request: Request<Body>,
     max: usize,
@@ -40,14 +40,14 @@ fn bad_json(error: &serde_json::Error) -> Problem {
     Problem::new(Code::BadRequest, format!("the body: {error}"))
 }
 
-/// The value of a parameter of the query, decoded; the first of several.
+/// Returns the value of a parameter of the query, decoded; the first of several.
 pub(crate) fn query<'a>(uri: &'a axum::http::Uri, name: &str) -> Option<&'a str> {
     let query = uri.query()?;
     let pairs = query.split('&').filter_map(|it| it.split_once('='));
     pairs.filter(|(key, _)| *key == name).map(|(_, value)| value).next()
 }
 
-/// A number of the query.
+/// Reads a number of the query.
 pub(crate) fn number(uri: &axum::http::Uri, name: &str) -> Result<Option<u64>, Problem> {
     let Some(text) = query(uri, name) else { return Ok(None) };
     let bad = |_| Problem::new(Code::BadRequest, format!("the parameter {name} is no number"));
@@ -60,12 +60,12 @@ pub(crate) fn page(uri: &axum::http::Uri) -> Result<usize, Problem> {
     Ok(n.clamp(1, MAX_PAGE))
 }
 
-/// The text of a header; `None` where it is absent or no text.
+/// Returns the text of a header; `None` where it is absent or not text.
 pub(crate) fn header_text<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
     headers.get(name)?.to_str().ok()
 }
 
-/// How long the answer may wait for the outcome, by `Prefer: wait=S`.
+/// Returns how long the answer may wait for the outcome, by `Prefer: wait=S`.
 pub(crate) fn wait(headers: &HeaderMap) -> Option<Duration> {
     let prefer = HeaderName::from_static("prefer");
     let all = headers.get_all(prefer).iter().filter_map(|it| it.to_str().ok());
@@ -76,7 +76,7 @@ pub(crate) fn wait(headers: &HeaderMap) -> Option<Duration> {
     Some(Duration::from_secs(seconds).min(MAX_WAIT))
 }
 
-/// Whether a stream of events is what the caller wants.
+/// Returns whether the caller wants a stream of events.
 pub(crate) fn wants_stream(headers: &HeaderMap) -> bool {
     header_text(headers, &header::ACCEPT).is_some_and(|it| it.contains("text/event-stream"))
 }

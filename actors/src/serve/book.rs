@@ -130,7 +130,7 @@ impl SessionBook {
         (found, is_more)
     }
 
-    /// Goes through sessions by pages.
+    /// Walks through sessions by pages.
     pub(crate) fn walk(&self, walked: Walked) -> Walk<'_> {
         Walk { book: self, walked, last: None }
     }

@@ -13,7 +13,7 @@ use crate::groundwork::files;
 /// Parts that the name of a directory may have.
 const MAX_PARTS: usize = 32;
 
-/// The directory of this name below that of the tenant, made where it is not there. It is real: no link
+/// Returns the directory of this name below that of the tenant, and makes it if it is missing. It is real: no link
 /// leads out.
 ///
 /// # Errors

@@ -94,7 +94,7 @@ impl Server {
         }
     }
 
-    /// Has the run of a session end after its present turn, to be gone on with later.
+    /// Ends the run of a session after its present turn, to be continued later.
     pub(crate) async fn park(&self, hosted: &Hosted, why: Held) {
         if hosted.state().parks.replace(why).is_some() {
             return;

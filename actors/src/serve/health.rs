@@ -15,14 +15,14 @@ use super::{
     problem::{Code, Problem, ProblemBody},
 };
 
-/// Says that the process lives.
+/// Reports that the process lives.
 #[utoipa::path(get, path = "/healthz", operation_id = "show_health", tag = "server",
     responses((status = 200, description = "It lives", body = String, content_type = "text/plain")))]
 pub(crate) async fn live() -> &'static str {
     "ok\n"
 }
 
-/// Says whether runs are taken. It says no before anything else changes when the server is to end.
+/// Reports whether runs are taken. It reports that none is before anything else changes when the server is to end.
 #[utoipa::path(get, path = "/readyz", operation_id = "show_readiness", tag = "server",
     responses(
         (status = 200, description = "Runs are taken", body = String, content_type = "text/plain"),
@@ -33,7 +33,7 @@ pub(crate) async fn ready(State(server): State<Server>) -> Result<&'static str, 
     Ok("ready\n")
 }
 
-/// Gives the counters and gauges of the server, in the text format of Prometheus. For admins.
+/// Returns the counters and gauges of the server, in the text format of Prometheus. For admins.
 #[utoipa::path(get, path = "/metrics", operation_id = "show_metrics", tag = "server", security(("bearer" = [])),
     responses(
         (status = 200, description = "The metrics", body = String, content_type = "text/plain"),
@@ -120,12 +120,12 @@ fn resident_bytes() -> Option<u64> {
     Some(kib * 1024)
 }
 
-/// What answers where nothing is.
+/// Answers where nothing is.
 pub(crate) async fn nothing() -> Problem {
     Problem::new(Code::NotFound, "see /openapi.json for what there is")
 }
 
-/// What answers a method that a path does not take.
+/// Answers a method that a path does not take.
 pub(crate) async fn other_method() -> Problem {
     Problem::new(Code::Method, "see /openapi.json for what there is")
 }

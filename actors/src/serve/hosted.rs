@@ -131,14 +131,14 @@ impl Hosted {
         self.state.locked()
     }
 
-    /// Whether a run is under way that does not wait for an answer.
+    /// Returns whether a run is active that does not wait for an answer.
     pub(crate) fn is_under_way(&self) -> bool {
         let state = self.state();
         let is_asked = state.progress.as_ref().is_some_and(|it| !it.asked.is_empty());
         state.runs.as_ref().is_some_and(|it| it.running().is_some()) && !is_asked
     }
 
-    /// Whether its run waits for an answer.
+    /// Returns whether its run waits for an answer.
     pub(crate) fn is_asked(&self) -> bool {
         self.state().progress.as_ref().is_some_and(|it| !it.asked.is_empty())
     }
@@ -151,7 +151,7 @@ impl Hosted {
         changed.into_iter().fold(0, |_, it| runs.apply(it))
     }
 
-    /// Takes in what its session did.
+    /// Notes what its session did.
     pub(crate) fn observe(&self, event: SessionEvent) {
         {
             let mut state = self.state();
@@ -240,7 +240,7 @@ pub(crate) struct SessionView {
 }
 
 impl Hosted {
-    /// The session as the API shows it.
+    /// Returns the session as the API shows it.
     pub(crate) fn view(&self) -> SessionView {
         let state = self.state();
         let nothing = RunProgress::default();

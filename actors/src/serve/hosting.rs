@@ -30,7 +30,7 @@ impl Server {
         self.0.ennead.clock().now()
     }
 
-    /// The actor of a session, made if there is none.
+    /// Returns the actor of a session, and makes it if there is none.
     pub(crate) async fn wake(&self, hosted: &Hosted) -> Result<SessionHandle, Problem> {
         let mut handle = hosted.handle.lock().await;
         if let Some(handle) = handle.as_ref().filter(|it| it.is_alive()) {
@@ -71,7 +71,7 @@ impl Server {
         Ok(opened)
     }
 
-    /// The directory of this name, made if it is not there.
+    /// Returns the directory of this name, and makes it if it is missing.
     pub(crate) async fn directory_of(
         &self,
         tenant: &TenantId,
@@ -154,7 +154,7 @@ impl Server {
         Ok((answer, made.await??))
     }
 
-    /// Does work that changes files, where the disk may be waited for. The server does not end before it is done.
+    /// Runs work that changes files, where the disk may be waited for. The server does not end before it is done.
     pub(crate) async fn write<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> T + Send + 'static,
@@ -187,7 +187,7 @@ impl Server {
         noted
     }
 
-    /// Lets go of sessions that are idle, as long as the server lives.
+    /// Releases sessions that are idle, as long as the server lives.
     pub(crate) async fn passivate(&self) {
         loop {
             tokio::time::sleep(SWEEP.min(self.0.options.passivate_after)).await;

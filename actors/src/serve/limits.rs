@@ -36,8 +36,8 @@ pub(crate) struct Limits {
 }
 
 impl Limits {
-    /// Goes on with what was used today before. A file that cannot be read counts as nothing used, and the
-    /// log has it. To be called where the disk may be waited for.
+    /// Loads what was used today before. A file that cannot be read counts as nothing used, and the log has it. To be
+    /// called where the disk may be waited for.
     pub(crate) fn load(limits: TenantLimits, file: PathBuf) -> Self {
         let read = || {
             let length = fs::metadata(&file)?.len();
@@ -73,7 +73,7 @@ impl Limits {
         }
     }
 
-    /// What keeps a run of this tenant from beginning now, and for how long at least.
+    /// Returns what keeps a run of this tenant from beginning now, and for how long at least.
     pub(crate) fn hold(&self, tenant: &TenantId, now: Timestamp) -> Option<(Held, Duration)> {
         let (what, wait) = self.used_up(tenant, now)?;
         let held = match what {

@@ -61,7 +61,7 @@ impl Metrics {
         *all.entry((name, label, value.to_owned())).or_default() += n;
     }
 
-    /// A request was refused with this code.
+    /// Counts a request that was refused with this code.
     pub(crate) fn refused(&self, code: &'static str) {
         self.add("ennead_refusals_total", "code", code, 1);
     }
@@ -115,7 +115,7 @@ impl Metrics {
         }
     }
 
-    /// The text that Prometheus reads, with these gauges after the counters.
+    /// Writes the text that Prometheus reads, with these gauges after the counters.
     pub(crate) fn render(&self, gauges: &[(&'static str, &'static str, String, f64)]) -> String {
         let mut text = String::new();
         let mut last = "";

@@ -40,12 +40,12 @@ pub struct ServeOptions {
     /// The directory that all sessions work in, whatever their tenants; `None`: each works below
     /// `workspaces`. For a server of one person.
     pub workspace: Option<PathBuf>,
-    /// Readers of the events of one session at most; 64.
+    /// Maximum readers of one session's events. Defaults to 64.
     pub max_readers: usize,
 }
 
 impl ServeOptions {
-    /// A server with these places, whose sessions are made of `session`.
+    /// Makes the options of a server with these directories, whose sessions are opened with `session`.
     pub fn new(
         workspaces: impl Into<PathBuf>,
         state: impl Into<PathBuf>,
@@ -96,7 +96,7 @@ impl ServeOptions {
         Self { limits, ..self }
     }
 
-    /// Has all sessions work in this directory.
+    /// Sets the directory that all sessions work in.
     #[must_use]
     pub fn workspace(self, workspace: impl Into<PathBuf>) -> Self {
         Self { workspace: Some(workspace.into()), ..self }
@@ -108,7 +108,7 @@ impl ServeOptions {
         Self { max_readers, ..self }
     }
 
-    /// The file of the tokens.
+    /// Returns the path of the token file.
     pub fn token_file(&self) -> PathBuf {
         self.state.join("tokens.json")
     }

@@ -58,7 +58,7 @@ pub const PAGE_SCRIPTS: [(&str, &str); 25] = scripts![
     "app.js",
 ];
 
-/// The routes of the page, for a router with any state.
+/// Returns the routes of the page, for a router with any state.
 pub(crate) fn routes<S: Clone + Send + Sync + 'static>() -> Router<S> {
     Router::new()
         .route("/", get(|headers: HeaderMap| async move { file("index.html", &headers) }))

@@ -24,7 +24,7 @@ macro_rules! codes {
             #[cfg(test)]
             pub(crate) const ALL: &[Code] = &[$(Code::$name,)*];
 
-            /// The stable code, as programs compare it.
+            /// Returns the stable code, as programs compare it.
             pub(crate) fn code(self) -> &'static str {
                 match self { $(Code::$name => $code,)* }
             }
@@ -127,7 +127,7 @@ pub(crate) struct ProblemBody {
 }
 
 impl Problem {
-    /// A refusal of this request, in words. The words hold nothing that the caller sent in a header.
+    /// Makes a refusal of this request, in words. The words hold nothing that the caller sent in a header.
     pub(crate) fn new(code: Code, detail: impl Into<String>) -> Self {
         Self { code, detail: detail.into(), retry_after: None }
     }
@@ -137,7 +137,7 @@ impl Problem {
         Self { retry_after: Some(wait), ..self }
     }
 
-    /// A failure of the disk or of the runtime. What exactly failed goes to the log and not to the caller.
+    /// Makes a failure of the disk or of the runtime. What exactly failed goes to the log and not to the caller.
     pub(crate) fn internal(what: &'static str, error: &dyn std::error::Error) -> Self {
         tracing::error!(%error, "{what}");
         Self::new(Code::Internal, what)

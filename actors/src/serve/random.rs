@@ -17,7 +17,7 @@ pub(crate) fn hex(n: usize) -> Result<String, ServeError> {
     Ok(text)
 }
 
-/// A UUID of version 4.
+/// Makes a UUID of version 4.
 pub(crate) fn uuid() -> Result<String, ServeError> {
     let hex = hex(16)?;
     let variant = match hex.as_bytes()[16] {

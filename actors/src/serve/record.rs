@@ -69,12 +69,12 @@ impl StatePaths {
         Self { state }
     }
 
-    /// The directory itself.
+    /// Returns the directory itself.
     pub(crate) fn top(&self) -> &Path {
         &self.state
     }
 
-    /// What tenants have used today.
+    /// Returns the path of what tenants have used today.
     pub(crate) fn spent(&self) -> PathBuf {
         self.state.join("spent.json")
     }
@@ -83,7 +83,7 @@ impl StatePaths {
         self.state.join("sessions")
     }
 
-    /// Of a session: what is kept of it.
+    /// Returns the path of what is kept of a session.
     pub(crate) fn record(&self, tenant: &TenantId, id: &SessionId) -> PathBuf {
         self.records().join(tenant.as_str()).join(format!("{id}.json"))
     }
@@ -93,12 +93,12 @@ impl StatePaths {
         self.records().join(tenant.as_str()).join(format!("{id}.runs.jsonl"))
     }
 
-    /// The directory of a tenant's transcripts.
+    /// Returns the directory of a tenant's transcripts.
     pub(crate) fn transcripts(&self, tenant: &TenantId) -> PathBuf {
         self.state.join("transcripts").join(tenant.as_str())
     }
 
-    /// The transcript of a session.
+    /// Returns the path of a session's transcript.
     pub(crate) fn transcript(&self, tenant: &TenantId, id: &SessionId) -> PathBuf {
         self.transcripts(tenant).join(format!("{id}.jsonl"))
     }

@@ -42,12 +42,12 @@ impl Replay {
         Self { path, from, offset: None, last_at: from }
     }
 
-    /// The time of the last line so far.
+    /// Returns the time of the last line so far.
     pub(crate) fn last_at(&self) -> Timestamp {
         self.last_at
     }
 
-    /// The next batch; `None` at the end of the file, as long as it is now.
+    /// Returns the next batch; `None` at the end of the file, as long as it is now.
     pub(crate) async fn next(&mut self) -> Option<Bytes> {
         let (path, from, offset) = (self.path.clone(), self.from, self.offset);
         let mut last_at = self.last_at;

@@ -96,7 +96,7 @@ impl Ring {
         self.changed.notify_waiters();
     }
 
-    /// Lets go of everything, as of a session that has been idle for long.
+    /// Drops everything, as of a session that has been idle for long.
     pub(crate) fn clear(&self) {
         let mut inner = self.lock();
         inner.first += inner.kept.len() as u64;
@@ -110,14 +110,14 @@ impl Ring {
         self.changed.notify_waiters();
     }
 
-    /// The place after the newest.
+    /// Returns the place after the newest.
     pub(crate) fn end(&self) -> u64 {
         let inner = self.lock();
         inner.first + inner.kept.len() as u64
     }
 
-    /// The place after the event of this number and time, if it is kept. Numbers begin anew when a session
-    /// is opened again, so the time is part of the name; without one the newest of the number is meant.
+    /// Returns the place after the event of this number and time, if it is kept. Numbers begin anew when a session is
+    /// opened again, so the time is part of the name; without one the newest of the number is meant.
     pub(crate) fn after(&self, seq: u64, at: Option<Timestamp>) -> Option<u64> {
         let inner = self.lock();
         let is_it = |kept: &RingItem| match kept {
@@ -132,7 +132,7 @@ impl Ring {
         Some(inner.first + index as u64 + 1)
     }
 
-    /// The place of the first event that is not before this time; the end when all are.
+    /// Returns the place of the first event that is not before this time; the end when all are.
     pub(crate) fn since(&self, at: Timestamp) -> u64 {
         let inner = self.lock();
         let is_before = |kept: &RingItem| match kept {
@@ -143,7 +143,7 @@ impl Ring {
         inner.first + n as u64
     }
 
-    /// What is at a place.
+    /// Returns what is at a place.
     pub(crate) fn at(&self, place: u64) -> Next {
         let inner = self.lock();
         if place < inner.first {

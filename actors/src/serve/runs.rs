@@ -116,13 +116,13 @@ pub(crate) struct Runs {
 }
 
 impl Runs {
-    /// Takes in the next line of a journal. The last line of a run counts.
+    /// Reads the next line of a journal. The last line of a run counts.
     pub(crate) fn replay(&mut self, run: Run) {
         self.put(run);
         self.forget();
     }
 
-    /// Puts those that wait in order, once all lines of a journal are taken in.
+    /// Sorts those that wait, once all lines of a journal are read.
     pub(crate) fn replayed(mut self) -> Self {
         let of = |state| self.oldest_first().filter(move |it| it.state == state);
         let waiting = of(RunState::Queued).map(|it| (it.id.clone(), it.rank())).collect();
@@ -131,21 +131,21 @@ impl Runs {
         self
     }
 
-    /// The next run as it is once it has begun. `None` when there is none, or one is under way.
+    /// Returns the next run as it is once it has begun; `None` when there is none, or one is active.
     pub(crate) fn begun(&self, at: Timestamp) -> Option<Run> {
         let mut run = self.by_id.get(self.queue.next()?)?.clone();
         (run.state, run.started_at) = (RunState::Running, Some(at));
         Some(run)
     }
 
-    /// A run that has begun as it is once it waits again: it cannot run yet.
+    /// Returns a run that has begun as it is once it waits again: it cannot run yet.
     pub(crate) fn returned(&self, id: &RunId) -> Option<Run> {
         let mut run = self.by_id.get(id)?.clone();
         (run.state, run.started_at) = (RunState::Queued, None);
         Some(run)
     }
 
-    /// A run as it is once it has ended.
+    /// Returns a run as it is once it has ended.
     pub(crate) fn ended(
         &self,
         id: &RunId,
@@ -159,7 +159,7 @@ impl Runs {
         Some(run)
     }
 
-    /// A run as it is once `next` goes on with it, after `next` itself, which is then the first that waits.
+    /// Returns a run as it is once `next` continues it, after `next` itself, which is then the first that waits.
     pub(crate) fn gone_on(&self, id: &RunId, mut next: Run) -> Vec<Run> {
         next.continues = Some(id.clone());
         let ended = self.ended(id, RunState::Continued, Value::Null, next.accepted_at);
@@ -167,7 +167,7 @@ impl Runs {
         std::iter::once(next).chain(ended).collect()
     }
 
-    /// Those that are not over, as they are once they have failed.
+    /// Returns the runs that are not over, as they are once they have failed.
     pub(crate) fn failed(&self, outcome: &Value, at: Timestamp) -> Vec<Run> {
         let failed = |id| self.ended(id, RunState::Failed, outcome.clone(), at);
         self.queue.open().filter_map(failed).collect()
@@ -191,7 +191,7 @@ impl Runs {
         self.by_id.get(id)
     }
 
-    /// The run that was asked for under this key.
+    /// Returns the run that was asked for under this key.
     pub(crate) fn of_key(&self, key: &str) -> Option<&Run> {
         self.by_id.get(self.keys.get(key)?)
     }
@@ -204,18 +204,18 @@ impl Runs {
         self.queue.n_waiting()
     }
 
-    /// The run under way and then those that wait, in the order in which they will be taken.
+    /// Returns the active run and then those that wait, in the order in which they will be taken.
     #[cfg(test)]
     pub(crate) fn open(&self) -> impl Iterator<Item = &RunId> {
         self.queue.open()
     }
 
-    /// Whether there is nothing to do.
+    /// Returns whether there is nothing to do.
     pub(crate) fn is_idle(&self) -> bool {
         self.queue.is_idle()
     }
 
-    /// All that are remembered, in the order in which they were accepted.
+    /// Returns all runs that are remembered, in the order in which they were accepted.
     pub(crate) fn oldest_first(&self) -> impl DoubleEndedIterator<Item = &Run> {
         self.order.iter().filter_map(|it| self.by_id.get(it))
     }

@@ -261,7 +261,7 @@ pub(crate) async fn delete(
 }
 
 impl Server {
-    /// A session that exists for the caller. One of another tenant is not there.
+    /// Finds a session that exists for the caller. One of another tenant is not found.
     pub(crate) fn hosted(&self, caller: &Caller, id: &str) -> Result<Arc<Hosted>, Problem> {
         let hosted = self.0.book.get(&SessionId::from(id));
         let hosted = hosted.filter(|it| caller.sees(it.tenant()));

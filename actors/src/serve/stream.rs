@@ -85,7 +85,7 @@ fn parse(id: &str) -> Option<(u64, Option<Timestamp>)> {
 }
 
 impl Server {
-    /// The events of a session from a place on up to the end of this run, and then the run.
+    /// Streams the events of a session from a place on up to the end of this run, and then the run.
     pub(crate) async fn stream_run(
         &self,
         hosted: Arc<Hosted>,
@@ -252,7 +252,7 @@ fn gap_text(missed: u64) -> String {
     format!("data: {}\n\n", json!({ "type": "gap", "missed": missed }))
 }
 
-/// An answer of events.
+/// Makes an answer of events.
 pub(crate) fn sse(body: Body) -> Response<Body> {
     let mut response = Response::new(body);
     let headers = response.headers_mut();

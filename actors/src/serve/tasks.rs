@@ -44,7 +44,7 @@ impl Tasks {
         self.tracker.wait().await;
     }
 
-    /// Cancelled when the server ends.
+    /// Returns the token that is cancelled when the server ends.
     pub(crate) fn stopped(&self) -> &CancellationToken {
         &self.stop
     }

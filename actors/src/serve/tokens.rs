@@ -126,7 +126,7 @@ struct TokenFileContent {
 }
 
 impl TokenFile {
-    /// The tokens in this file; one that is not there has none.
+    /// Makes the set of tokens that this file holds. A missing file holds none.
     pub fn new(path: impl Into<PathBuf>) -> Self {
         Self { path: path.into(), read: Mutex::default() }
     }
@@ -185,7 +185,8 @@ impl TokenFile {
         Ok(is_gone)
     }
 
-    /// Whose token this is. To be called where the disk may be waited for. While the file cannot be read, no token is valid.
+    /// Returns whose token this is. To be called where the disk may be waited for. While the file cannot be read, no
+    /// token is valid.
     pub(crate) fn bearer(&self, token: &str) -> Option<TokenEntry> {
         self.refresh();
         let hash = hash(token);
@@ -242,7 +243,7 @@ fn hash(token: &str) -> String {
     blake3::hash(token.as_bytes()).to_hex().to_string()
 }
 
-/// Whether a text can name a tenant: it is the name of a directory.
+/// Returns whether a text can name a tenant: it is the name of a directory.
 pub(crate) fn is_name(text: &str) -> bool {
     let is_plain = |it: u8| it.is_ascii_alphanumeric() || matches!(it, b'-' | b'_' | b'.');
     (1..=64).contains(&text.len())

@@ -25,7 +25,7 @@ use super::{
 /// Bytes that are read at once.
 const CHUNK: usize = 64 * 1024;
 
-/// Gives the transcript, JSON lines. `Range` with one range of bytes gives a part of it.
+/// Returns the transcript as JSON lines. `Range` with one range of bytes returns a part of it.
 #[utoipa::path(get, path = "/v1/sessions/{id}/transcript", operation_id = "show_transcript", tag = "records", security(("bearer" = [])),
     params(
         ("id" = String, Path, description = "The session"),
@@ -87,7 +87,7 @@ pub(crate) async fn show(
 }
 
 impl Server {
-    /// The path of the transcript of a session, or of one of its sub-agents.
+    /// Returns the path of the transcript of a session, or of one of its sub-agents.
     pub(crate) fn transcript_of(
         &self,
         hosted: &Hosted,

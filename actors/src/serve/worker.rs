@@ -33,7 +33,7 @@ const GO_ON: &str =
 const PATIENCE: Duration = Duration::from_secs(30);
 
 impl Server {
-    /// Has the runs of a session taken one after another, unless that is being done.
+    /// Starts the worker that takes the runs of a session one after another, unless there is one.
     pub(crate) fn work_on(&self, hosted: &Arc<Hosted>) {
         if std::mem::replace(&mut hosted.state().has_worker, true) {
             return;
@@ -158,7 +158,7 @@ impl Server {
         }
     }
 
-    /// Takes up what an earlier process left of all sessions.
+    /// Continues what an earlier process left of all sessions.
     pub(crate) async fn take_up_all(&self) {
         for mut page in self.0.book.walk(Walked::All) {
             let paths = self.0.paths.clone();

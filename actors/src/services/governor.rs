@@ -99,7 +99,7 @@ pub(crate) struct Governors {
 }
 
 impl Governors {
-    /// Holds no limiter yet. Their actors will be started by the first of these that can.
+    /// Makes the set of limiters, which is empty. Their actors will be started by the first of these spawners that can.
     pub(crate) fn new(
         limits: GovernorLimits,
         stream: EntropyStream,
@@ -108,7 +108,7 @@ impl Governors {
         Self { limits, stream: stream.child("governor"), spawners, limiters: Mutex::default() }
     }
 
-    /// The limiter in front of this endpoint. What it is known by holds no key, only a digest of it.
+    /// Returns the limiter in front of this endpoint. Its name holds no key, only a digest of it.
     pub(crate) fn of(&self, endpoint: &Endpoint) -> ProviderLimiter {
         let base = endpoint.base.trim_end_matches('/').to_owned();
         // Names hold no zero and values no zero either, so no two lists of headers read the same.

@@ -103,7 +103,7 @@ impl Children {
         }
     }
 
-    /// The call is gone, so an answer would have no reader.
+    /// Forgets a call that is gone, so that an answer would have no reader.
     pub(super) fn forget(&mut self, request: u64) {
         self.requests.remove(&request);
     }
@@ -121,7 +121,7 @@ impl Children {
         }
     }
 
-    /// Has a sub-agent interrupt its run and end.
+    /// Makes a sub-agent interrupt its run and end.
     pub(super) fn close(&self, agent: &AgentId) {
         if let Some(child) = self.running.get(agent) {
             let (reply, _) = oneshot::channel();
@@ -172,7 +172,7 @@ impl Children {
         }
     }
 
-    /// What follows from the end of a child that may be a sub-agent or a reader.
+    /// Returns what follows from the end of a child that may be a sub-agent or a reader.
     pub(super) fn gone(&mut self, child: ActorId) -> ChildEnd {
         let is_meant = |it: &RunningAgent| it.actor.get_id() == child || it.reader == Some(child);
         let found = self.running.iter().find(|(_, it)| is_meant(it));

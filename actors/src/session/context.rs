@@ -96,8 +96,8 @@ pub(crate) struct AgentContext<'a> {
 }
 
 impl SessionContext {
-    /// The context of a sub-agent of this session: the same but for what is its own. It is not opened by
-    /// an embedder, so nothing that options give to one session alone is handed on.
+    /// Makes the context of a sub-agent of this session: the same but for what is its own. It is not opened by an
+    /// embedder, so nothing that options give to one session alone is handed on.
     pub(crate) fn of_agent(&self, own: AgentContext<'_>) -> Self {
         let session = SessionId::of_agent(&own.facts.session, own.agent);
         Self {
@@ -117,7 +117,7 @@ impl SessionContext {
         }
     }
 
-    /// A leaf that works for this session.
+    /// Makes a leaf that works for this session.
     pub(crate) fn job(&self, kind: ActorKind, work: BoxFuture<'static, ()>) -> Job {
         Job::new(kind, Some(self.session.clone()), self.directory.clone(), work)
     }

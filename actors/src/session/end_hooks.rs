@@ -17,7 +17,7 @@ use crate::{
 };
 
 impl SessionState {
-    /// What is still to be run; at most once.
+    /// Takes what is still to be run; at most once.
     pub(super) fn take_end_hooks(&mut self) -> Option<BoxFuture<'static, ()>> {
         if std::mem::replace(&mut self.has_ended_hooks, true) {
             return None;

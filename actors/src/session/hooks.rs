@@ -49,7 +49,7 @@ impl SessionState {
         Ok(())
     }
 
-    /// The runner is gone: the turn waits for no handler any more.
+    /// Notes that the runner is gone: the turn waits for no handler any more.
     pub(super) fn hooks_gone(&mut self) {
         self.hooks = None;
         if let Some(turn) = &self.turn {

@@ -40,7 +40,7 @@ pub(super) struct Readiness {
 }
 
 impl Readiness {
-    /// The reason, should the session not become ready.
+    /// Sets the error that is reported should the session not become ready.
     pub(super) fn fails_with(&mut self, error: OpenError) {
         if self.is_open.is_none() {
             self.error = Some(error);
@@ -109,7 +109,7 @@ impl SessionState {
         SessionInput::SettingsRead(merged)
     }
 
-    /// Has a leaf read the settings layers, and merge them.
+    /// Starts a leaf that reads the settings layers, and merges them.
     pub(super) async fn read_settings(&mut self, myself: &ActorRef<SessionMsg>) -> HandlerResult {
         let look = self.shared.world.files.settings(&self.shared.place, None);
         let order = self.machine.merge_order();
@@ -126,7 +126,7 @@ impl SessionState {
         Ok(())
     }
 
-    /// Has a leaf read the earlier conversation, on the blocking pool.
+    /// Starts a leaf that reads the earlier conversation, on the blocking pool.
     pub(super) async fn load_earlier(&mut self, myself: &ActorRef<SessionMsg>) -> HandlerResult {
         let (file, back) = (self.open.place.file.clone(), myself.clone());
         let sidechain = self.open.frame.agent.is_some();

@@ -64,7 +64,7 @@ impl Processes {
         self.0.values().for_each(|it| it.actor.kill());
     }
 
-    /// Whether none runs.
+    /// Returns whether no process runs.
     pub(super) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -76,7 +76,7 @@ impl Processes {
 }
 
 impl SessionState {
-    /// A tool wants a command run.
+    /// Starts the process of a command that a tool wants run.
     pub(super) async fn host_process(
         &mut self,
         myself: &ActorRef<SessionMsg>,

@@ -13,7 +13,7 @@ use crate::{
     services::mcp_server::{Answered, StartingServers},
 };
 
-/// Has a leaf wait for servers.
+/// Starts a leaf that waits for servers.
 pub(super) async fn wait(
     shared: &SessionContext,
     starting: StartingServers,
@@ -38,7 +38,7 @@ impl SessionState {
         SessionInput::ServerAnswered { tools, notes: joining.notes }
     }
 
-    /// The one that waited is gone: servers that have not answered are not waited for any more.
+    /// Notes that the leaf which waited is gone: servers that have not answered are not waited for any more.
     pub(super) fn servers_lost(&mut self) -> Option<SessionInput> {
         let lost = self.shared.servers.pending();
         let why: Arc<str> = "the wait for it crashed".into();

@@ -163,7 +163,7 @@ impl SessionState {
         }
     }
 
-    /// Has a leaf wait for the limit of a run. It gets through whatever the run is doing.
+    /// Starts a leaf that waits for the limit of a run. It gets through whatever the run is doing.
     pub(super) async fn watch_time(
         &mut self,
         myself: &ActorRef<SessionMsg>,

@@ -48,7 +48,7 @@ impl KeepShells for ProcessPort {
 }
 
 impl SessionState {
-    /// Commands that have ended since this was last asked, if a turn may begin with this input.
+    /// Takes the commands that have ended since the last call, if a turn may begin with this input.
     pub(super) fn ended_shells(&self, input: &SessionInput) -> Option<SessionInput> {
         if !self.machine.may_begin_turn(input) {
             return None;

@@ -13,19 +13,19 @@ use ennead_runtime::{ids::ToolName, ports::Tool};
 pub(crate) struct SessionTools(Arc<RwLock<BTreeMap<ToolName, Arc<dyn Tool>>>>);
 
 impl SessionTools {
-    /// These tools; of two of one name the last.
+    /// Makes the set of these tools; of two of one name the last.
     pub(crate) fn new(tools: &[Arc<dyn Tool>]) -> Self {
         let by_name = |it: &Arc<dyn Tool>| (it.spec().name.clone(), Arc::clone(it));
         Self(Arc::new(RwLock::new(tools.iter().map(by_name).collect())))
     }
 
-    /// The tool of this name.
+    /// Returns the tool of this name.
     pub(crate) fn get(&self, name: &ToolName) -> Option<Arc<dyn Tool>> {
         // A whole tool is put in at once, so a panic elsewhere spoils nothing.
         self.0.read().unwrap_or_else(PoisonError::into_inner).get(name).cloned()
     }
 
-    /// The names that are taken.
+    /// Returns the names that are taken.
     pub(crate) fn names(&self) -> BTreeSet<ToolName> {
         self.0.read().unwrap_or_else(PoisonError::into_inner).keys().cloned().collect()
     }

@@ -61,12 +61,12 @@ pub(super) struct ChosenModel {
 }
 
 impl SessionState {
-    /// Whether this child walks the turn under way.
+    /// Returns whether this child walks the active turn.
     pub(super) fn is_turn(&self, child: ActorId) -> bool {
         self.turn.as_ref().is_some_and(|it| it.supervisor.get_id() == child)
     }
 
-    /// The handles of this turn, if it is the one under way.
+    /// Returns the handles of this turn; `None` unless it is the active one.
     pub(super) fn turn_of(&mut self, key: u64) -> Option<&mut TurnHandles> {
         self.turn.as_mut().filter(|it| it.key == key)
     }
@@ -108,7 +108,7 @@ impl SessionState {
         Ok(())
     }
 
-    /// Has the turns to come ask another model. Nothing is to be waited for.
+    /// Chooses the model of the turns to come. Nothing is to be waited for.
     pub(super) fn choose_model(&mut self, model: Option<String>) -> Starting<'static> {
         let layer = model.map(|model| LayerText {
             scope: Scope::CliArg,
@@ -128,7 +128,7 @@ impl SessionState {
         SessionInput::CallWaits { name, limits, worst }
     }
 
-    /// Lets a model call go. One that crashed meanwhile is followed by one that asks anew.
+    /// Admits a model call. One that crashed meanwhile is followed by one that asks anew.
     pub(super) fn let_call_go(&mut self, name: CallName) {
         let Some(turn) = self.turn_of(name.0) else { return };
         let Some(call) = turn.waiting_call.take_if(|it| it.name == name) else { return };

@@ -54,7 +54,7 @@ struct Wire {
 /// come a second time.
 pub(crate) type Acknowledged = Arc<Mutex<Option<Checkpoint>>>;
 
-/// The frame, or nothing if it cannot be encoded or lines have no hash yet.
+/// Encodes the frame; `None` if it cannot be encoded or lines have no hash yet.
 pub(crate) fn encode(checkpoint: &Checkpoint) -> Option<Vec<u8>> {
     if checkpoint.open.is_some() {
         return None;
@@ -75,7 +75,7 @@ pub(crate) fn encode(checkpoint: &Checkpoint) -> Option<Vec<u8>> {
     Some(frame)
 }
 
-/// The checkpoint, if the frame is whole and of this version.
+/// Decodes the checkpoint; `None` unless the frame is whole and of this version.
 pub(crate) fn decode(frame: &[u8]) -> Option<Checkpoint> {
     let (header, payload) = frame.split_at_checked(HEADER)?;
     let (magic, header) = header.split_at(4);
@@ -103,7 +103,7 @@ pub(crate) fn read(store: &dyn TranscriptStore, name: &Path) -> Option<Checkpoin
     decode(&store.read(name).ok()?)
 }
 
-/// Puts a checkpoint in place of an older one, whole or not at all.
+/// Writes a checkpoint in place of an older one, whole or not at all.
 ///
 /// # Errors
 ///

@@ -37,19 +37,19 @@ pub struct Redaction {
 }
 
 impl Redaction {
-    /// For a session that knows these secrets.
+    /// Makes the redaction of a session that knows these secrets.
     pub(crate) fn new(patterns: Arc<Patterns>, for_model: bool) -> Self {
         let secrets = Arc::<SecretNumbers>::default();
         let numbers: Arc<dyn NumberSecrets> = Arc::clone(&secrets) as _;
         Self { redactor: Redactor::new(patterns, numbers), secrets, for_model }
     }
 
-    /// What takes secrets out of a text.
+    /// Returns the redactor of texts.
     pub(crate) fn redactor(&self) -> &Redactor {
         &self.redactor
     }
 
-    /// Whether the model, too, reads placeholders.
+    /// Returns whether the model, too, reads placeholders.
     pub(crate) fn is_for_model(&self) -> bool {
         self.for_model
     }
@@ -66,8 +66,8 @@ impl Redaction {
         }
     }
 
-    /// The same for a session. Of an earlier conversation the placeholders are remembered, so that no
-    /// other secret bears their numbers.
+    /// Redacts an input of a session. Of an earlier conversation the placeholders are remembered, so that no other
+    /// secret bears their numbers.
     pub(crate) fn session_input(&self, input: &mut SessionInput) {
         if let SessionInput::Loaded(earlier) = input
             && let Ok(earlier) = &**earlier

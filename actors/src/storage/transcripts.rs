@@ -92,7 +92,7 @@ pub enum TranscriptError {
     },
 }
 
-/// The nine steps of each turn of a transcript file as text, one line per fact.
+/// Returns the nine steps of each turn of a transcript file as text, one line per fact.
 ///
 /// # Errors
 ///

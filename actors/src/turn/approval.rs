@@ -51,13 +51,13 @@ pub(crate) fn consult(
     })
 }
 
-/// What is given to a turn whose policy crashed. A call that it might have denied does not run.
+/// Makes the input of a turn whose policy crashed. A call that it might have denied does not run.
 pub(crate) fn policy_crashed(call: ToolUseId, epoch: Digest) -> TurnInput {
     let reason = "the policy that decides about calls crashed".into();
     TurnInput::PolicyAnswered { call, epoch, verdict: PolicyVerdict::Deny { reason } }
 }
 
-/// The answer of a question that gets none.
+/// Makes the answer of a question that gets none.
 pub(crate) fn unanswered(call: ToolUseId, by: AnsweredBy) -> TurnInput {
     let reason = match by {
         AnsweredBy::Expiry => "nobody answered in time",

@@ -24,7 +24,7 @@ const LIGHT_BYTES: usize = 64 * 1024;
 /// A call, and what is wrong with its input.
 pub(crate) type CheckedCall = (ToolCall, Result<(), String>);
 
-/// Whether the inputs of these calls can be checked where others wait.
+/// Returns whether the inputs of these calls can be checked where others wait.
 pub(crate) fn is_light(shared: &SessionContext, calls: &[ToolCall]) -> bool {
     let n_bytes: usize = calls.iter().map(|it| it.input.len()).sum();
     n_bytes <= LIGHT_BYTES
@@ -51,7 +51,7 @@ pub(crate) fn check(
     calls.into_iter().enumerate().map(check).collect()
 }
 
-/// The same on a thread of its own.
+/// Checks the inputs on a thread of its own.
 pub(crate) async fn check_on_thread(
     shared: Arc<SessionContext>,
     calls: Vec<ToolCall>,
@@ -62,7 +62,7 @@ pub(crate) async fn check_on_thread(
     checked.unwrap_or_else(|_| unchecked(kept))
 }
 
-/// What is taken for the check of inputs that was broken off.
+/// Makes the results of a check of inputs that was broken off.
 pub(crate) fn unchecked(calls: Vec<ToolCall>) -> Vec<CheckedCall> {
     let why = || Err("the check of the input crashed".to_owned());
     calls.into_iter().map(|it| (it, why())).collect()
@@ -91,7 +91,7 @@ pub(crate) fn judge(call: ToolUseId, order: Box<CommandOrder>) -> BoxFuture<'sta
     })
 }
 
-/// The input in place of a path that could not be looked at.
+/// Makes the input in place of a path that could not be looked at.
 pub(crate) fn unknown(given: String, kind: PathKind) -> ResolvedPath {
     ResolvedPath {
         lexical: given.clone(),

@@ -95,7 +95,7 @@ pub(crate) fn look(
     })
 }
 
-/// What represents sources that could not be read: what the embedder gave is still there.
+/// Makes the texts that represent sources that could not be read: what the embedder gave is still there.
 pub(crate) fn without_files(shared: &SessionContext) -> Box<SourceTexts> {
     let mut texts = Box::<SourceTexts>::default();
     put_in_own(&mut texts, shared);

@@ -119,7 +119,7 @@ impl Actor for ToolDispatcher {
 }
 
 impl Execution {
-    /// A call with what it may use of its session.
+    /// Makes the execution of a call with what it may use of its session.
     pub(crate) fn new(
         permit: Permit,
         call: ToolCall,
@@ -130,7 +130,7 @@ impl Execution {
         Self { permit, call, spec, context, span }
     }
 
-    /// Where the call leaves its outcome once it cannot be undone.
+    /// Returns where the call leaves its outcome once it cannot be undone.
     pub(crate) fn settled(&self) -> CommittedOutcome {
         self.context.committed.clone()
     }

@@ -21,10 +21,10 @@ const MAX_BYTES: u64 = 4 << 20;
 /// Files of one directory that are read.
 const MAX_FILES: usize = 1_000;
 
-/// The types that files of the user, below `config`, and of the repository define, those of the
-/// repository first; and what cannot be used, in words. Files of a repository count where it is trusted or
-/// its settings were named, and say nothing of permissions where it is not trusted. Reads files on the
-/// thread of the caller.
+/// Reads the agent types that files of the user, below `config`, and of the repository define, those of the repository
+/// first; and the problems of files that cannot be used, in words. Files of a repository count where it is trusted or
+/// its settings were named, and say nothing of permissions where it is not trusted. Reads files on the thread of the
+/// caller.
 pub fn agent_files(
     workspace: &Path,
     config: &Path,

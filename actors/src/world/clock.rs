@@ -45,7 +45,7 @@ pub struct SystemClock {
 }
 
 impl SystemClock {
-    /// The only place that asks the machine for the time.
+    /// Starts a clock. Only this type asks the machine for the time.
     #[expect(clippy::disallowed_methods, reason = "this is the clock that everybody else asks")]
     pub fn new() -> Self {
         Self { start: Instant::now() }

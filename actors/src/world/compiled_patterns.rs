@@ -16,7 +16,7 @@ const MAX_LISTS: usize = 8;
 pub(super) struct CompiledPatterns(Mutex<Vec<(Vec<String>, Arc<PathPattern>)>>);
 
 impl CompiledPatterns {
-    /// The patterns of a list, compiled; `None` for an empty one.
+    /// Returns the patterns of a list, compiled; `None` for an empty one.
     pub(super) fn of(&self, list: &[String]) -> Option<Arc<PathPattern>> {
         if list.is_empty() {
             return None;

@@ -34,8 +34,8 @@ pub struct Environment {
 }
 
 impl Environment {
-    /// The environment of this process as it is now, the home directory of its user, and
-    /// `/etc/claude-code` for the settings of an organisation.
+    /// Returns the environment of this process as it is now, the home directory of its user, and `/etc/claude-code` for
+    /// the settings of an organisation.
     pub fn of_process() -> Self {
         Self {
             variables: withdrawn_keys::variables().collect(),
@@ -45,8 +45,8 @@ impl Environment {
         }
     }
 
-    /// No variables, no home, no organisation and no proxy. Sessions then take `/` for the home
-    /// directory unless [`SessionOptions::home`](crate::SessionOptions::home) names one.
+    /// Returns an environment that reads nothing: it has no variables, no home, no organisation and no proxy. Sessions
+    /// then take `/` for the home directory unless [`SessionOptions::home`](crate::SessionOptions::home) names one.
     pub fn empty() -> Self {
         Self { variables: BTreeMap::new(), home: None, managed: None, uses_system_proxy: false }
     }
@@ -77,13 +77,13 @@ impl Environment {
         Self { managed, ..self }
     }
 
-    /// Whether requests go through the proxy that the system names.
+    /// Sets whether requests go through the proxy that the system names.
     #[must_use]
     pub fn system_proxy(self, uses_system_proxy: bool) -> Self {
         Self { uses_system_proxy, ..self }
     }
 
-    /// The value of a variable. Signs that are no UTF-8 are replaced.
+    /// Returns the value of a variable. Bytes that are not UTF-8 are replaced.
     pub fn variable(&self, name: &str) -> Option<String> {
         self.var_os(name).map(|it| it.to_string_lossy().into_owned())
     }
@@ -92,13 +92,13 @@ impl Environment {
         self.variables.get(OsStr::new(name))
     }
 
-    /// The user's configuration directory, if `CLAUDE_CONFIG_DIR` names one.
+    /// Returns the user's configuration directory; `None` unless `CLAUDE_CONFIG_DIR` names one.
     pub(crate) fn config_directory(&self) -> Option<PathBuf> {
         let value = self.var_os("CLAUDE_CONFIG_DIR");
         value.filter(|it| !it.is_empty()).map(PathBuf::from)
     }
 
-    /// The user's home, if there is one.
+    /// Returns the user's home; `None` if there is none.
     pub(crate) fn user_home(&self) -> Option<&Path> {
         self.home.as_deref()
     }
@@ -116,7 +116,7 @@ impl Environment {
         self.uses_system_proxy
     }
 
-    /// Hooks that this process hangs from, outermost first.
+    /// Returns the hooks that started this process, outermost first.
     pub(crate) fn hook_chain(&self) -> Vec<String> {
         let chain = self.variable(CHAIN).unwrap_or_default();
         chain.split(':').filter(|it| !it.is_empty()).map(str::to_owned).collect()

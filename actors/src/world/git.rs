@@ -53,7 +53,7 @@ const SETTINGS: [&str; 12] = [
     "submodule.recurse=false",
 ];
 
-/// Branch, changed files and last commits; empty outside a repository.
+/// Describes branch, changed files and last commits; empty outside a repository.
 pub(super) async fn state(workspace: &Path, trust: Trust) -> String {
     let has_repository = workspace.ancestors().any(|it| it.join(".git").exists());
     if !has_repository {

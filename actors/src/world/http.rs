@@ -33,7 +33,7 @@ pub struct Http {
 }
 
 impl Http {
-    /// With a pool of its own. Proxy and certificates are as the environment of the process says.
+    /// Makes a client with a pool of its own. Its proxy and certificates are as the environment of the process says.
     ///
     /// # Errors
     ///
@@ -42,9 +42,8 @@ impl Http {
         Self::with_environment(&Environment::of_process())
     }
 
-    /// With a pool of its own. Proxy and certificates are as this environment says. The library that
-    /// reads the certificates of the system looks at `SSL_CERT_FILE` and `SSL_CERT_DIR` of the process
-    /// all the same.
+    /// Makes a client with a pool of its own. Proxy and certificates are as this environment says. The library that
+    /// reads the certificates of the system looks at `SSL_CERT_FILE` and `SSL_CERT_DIR` of the process all the same.
     ///
     /// # Errors
     ///

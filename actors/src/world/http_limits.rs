@@ -40,7 +40,7 @@ impl Default for HttpLimits {
 }
 
 impl HttpLimits {
-    /// These, where no silence is longer than so.
+    /// Returns these limits, with the three that bound silence cut to `patience`.
     #[must_use]
     pub fn within(self, patience: Duration) -> Self {
         Self {
@@ -51,7 +51,7 @@ impl HttpLimits {
         }
     }
 
-    /// These, with what the settings of a session say in their place.
+    /// Returns these limits, with those that the settings of a session hold in their place.
     #[must_use]
     #[doc(hidden)]
     pub fn with(self, settings: &HttpSettings) -> Self {

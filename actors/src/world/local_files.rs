@@ -193,8 +193,8 @@ fn drop_ins(managed: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// What tells one state of a file from another; `None` where nothing is. A link that leads nowhere for ever is
-/// something: what it represents cannot be read.
+/// Returns what distinguishes one state of a file from another; `None` where nothing is. A link that leads nowhere for
+/// ever is something: what it represents cannot be read.
 pub(super) fn state_of(path: &Path) -> Option<(i128, u64, u64)> {
     let found = fs::metadata(path).or_else(|error| match error.kind() {
         io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => Err(error),

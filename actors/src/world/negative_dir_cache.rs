@@ -42,14 +42,13 @@ pub(super) struct NegativeDirCache {
 }
 
 impl NegativeDirCache {
-    /// None is known yet.
+    /// Makes a cache that knows no directory yet.
     pub(super) fn new(names: &'static [&'static str]) -> Self {
         Self { names, directories: Mutex::default() }
     }
 
-    /// Whether the directory holds none of the names, whatever they would be of. A link to nowhere
-    /// is there: what it leads to may come into being without a change of the directory. So is what
-    /// cannot be looked at.
+    /// Returns whether the directory holds none of the names, whatever they would be of. A link to nowhere counts as
+    /// held: what it leads to may come into being without a change of the directory. So does what cannot be looked at.
     pub(super) fn holds_none(&self, directory: &Path) -> bool {
         // Before the look, so that what changes during it counts as just changed.
         let now = SystemClock::new().now();

@@ -46,7 +46,7 @@ impl RealPaths {
     }
 }
 
-/// What lies at an absolute path of this machine, the last link not followed.
+/// Returns what is at an absolute path of this machine. The last link is not followed.
 pub fn found(path: &str) -> PathEntry {
     let Ok(meta) = fs::symlink_metadata(path) else { return PathEntry::Missing };
     let kind = meta.file_type();

@@ -17,8 +17,8 @@ const MAX_DEPTH: usize = 16;
 /// Entries of one directory that are looked at.
 const MAX_ENTRIES: usize = 10_000;
 
-/// The rule files below a directory, sorted by path. Links are followed, but none that leads out of
-/// `within`; each real directory is entered once.
+/// Lists the rule files below a directory, sorted by path. Links are followed, but none that leads out of `within`;
+/// each real directory is entered once.
 pub(super) fn files_below(rules: &Path, within: Option<&Path>) -> Vec<PathBuf> {
     let mut found = Vec::new();
     walk(rules, within, MAX_DEPTH, &mut BTreeSet::new(), &mut found);
@@ -51,7 +51,7 @@ fn walk(
     }
 }
 
-/// The text of one of these files: a regular one, and none that a link shows out of `within`.
+/// Reads the text of one of these files: a regular one, and none that a link shows out of `within`.
 pub(super) fn text_of(
     path: &Path,
     within: Option<&Root>,
@@ -64,14 +64,14 @@ pub(super) fn text_of(
     String::from_utf8(opened.read(max_bytes)?).map_err(|_| ReadError::NotText)
 }
 
-/// The globs of a rule, and its text without the header. `None`: it holds from the start. A header
-/// that cannot be read is not a header; a rule that is there is better than one that is lost.
+/// Splits a rule into its globs and its text without the header. `None`: it holds from the start. A header that cannot
+/// be read is not a header; a rule that is there is better than one that is lost.
 pub(super) fn read(text: &str) -> (Option<Vec<String>>, &str) {
     let Some((header, body)) = split(text) else { return (None, text) };
     (header::globs(header).filter(|it| !it.is_empty()), body)
 }
 
-/// What is between two lines of `---` at the start, and what follows.
+/// Splits a text into what is between two lines of `---` at the start, and what follows.
 pub(super) fn split(text: &str) -> Option<(&str, &str)> {
     let rest = text.strip_prefix("---")?;
     let rest = rest.strip_prefix("\r\n").or_else(|| rest.strip_prefix('\n'))?;

@@ -111,7 +111,7 @@ pub struct LoggedRequest {
 }
 
 impl Simulator {
-    /// Plays `playbook` from its start.
+    /// Makes a simulator that plays `playbook` from its start.
     pub fn new(playbook: Playbook) -> Arc<Self> {
         Arc::new(Self { playbook, attempts: Mutex::default(), log: Mutex::default() })
     }
@@ -141,7 +141,7 @@ impl Simulator {
         script
     }
 
-    /// What was asked so far.
+    /// Returns the requests so far.
     pub fn log(&self) -> RequestLog {
         lock(&self.log).clone()
     }
@@ -159,7 +159,7 @@ pub struct SimulatedTransport {
 }
 
 impl SimulatedTransport {
-    /// Whatever host is asked, this simulator answers.
+    /// Makes a transport by which this simulator answers, whatever host is asked.
     pub fn new(simulator: Arc<Simulator>) -> Self {
         Self { simulator }
     }

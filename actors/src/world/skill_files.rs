@@ -20,9 +20,9 @@ const MAX_BYTES: u64 = 256 << 10;
 /// Skills, and commands, of one directory that are read.
 const MAX_FILES: usize = 500;
 
-/// The skills of the user, below `config`, and of the repository, then the commands of both; of one name
-/// the first. And what cannot be read, in words. Those of a repository count where it is trusted or its
-/// settings were named. Reads files on the thread of the caller.
+/// Reads the skills of the user, below `config`, and of the repository, then the commands of both; of one name the
+/// first. What cannot be read is returned next to them, in words. Those of a repository count where it is trusted or
+/// its settings were named. Reads files on the thread of the caller.
 pub fn skill_files(
     workspace: &Path,
     config: &Path,
@@ -104,7 +104,7 @@ fn take(
     }
 }
 
-/// Whether people can call something by this name.
+/// Returns whether people can call something by this name.
 pub(super) fn is_callable(name: &str) -> bool {
     let is_of_name = |it: char| it.is_alphanumeric() || matches!(it, '-' | '_' | '.');
     name.chars().all(is_of_name) && !name.is_empty()

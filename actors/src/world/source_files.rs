@@ -140,7 +140,7 @@ fn of_layer(layer: &LayerText) -> Fingerprint {
     }
 }
 
-/// Whether all settings files are as they were then.
+/// Returns whether all settings files are as they were then.
 pub(super) fn are_as(now: &[Fingerprint], then: &[Fingerprint]) -> bool {
     now.len() == then.len() && now.iter().zip(then).all(|(now, then)| now.is_as(then))
 }

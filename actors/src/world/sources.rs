@@ -49,9 +49,9 @@ impl Default for EmptyDirs {
     }
 }
 
-/// Whether any file of a place may contribute. Costs one `stat` per candidate, about a microsecond
-/// each, and one for all candidates in a directory that is not there or is as it was when it held
-/// none; where there is none, nothing needs the blocking pool.
+/// Returns whether any file of a place may contribute. Costs one `stat` per candidate, about a microsecond each, and
+/// one for all candidates in a directory that is not there or is as it was when it held none; where there is none,
+/// nothing needs the blocking pool.
 pub(super) fn has_files(place: &SessionDirs, barren: &EmptyDirs) -> bool {
     let has_instructions = |directory: &Path| {
         !barren.configuration.holds_none(directory) && has_any(directory, INSIDE)
@@ -78,7 +78,7 @@ const BESIDE: &[&str] = &["CLAUDE.md", "AGENTS.md", "CLAUDE.local.md", ".git", D
 /// What [`DIRECTORY`] and its like may hold.
 const INSIDE: &[&str] = &["CLAUDE.md", "rules"];
 
-/// A path in a directory, made in one piece.
+/// Joins the path of a name in a directory, in one piece.
 pub(super) fn below(directory: &Path, name: &str) -> PathBuf {
     let mut path = PathBuf::with_capacity(directory.as_os_str().len() + 1 + name.len());
     path.push(directory);
@@ -96,7 +96,7 @@ fn has_any(directory: &Path, names: &[&str]) -> bool {
     })
 }
 
-/// Whether the working directory has anything to show.
+/// Returns whether the working directory has any entry.
 pub(super) fn has_entries(place: &SessionDirs) -> bool {
     std::fs::read_dir(&place.workspace).is_ok_and(|mut it| it.next().is_some())
 }
@@ -127,14 +127,14 @@ pub(super) fn look(
     (SourcesSeen { nested: seen.instructions, instructions: from_start, contents, ..seen }, marks)
 }
 
-/// The tree of the working directory.
+/// Lists the tree of the working directory.
 pub(super) fn tree_of(place: &SessionDirs, patterns: &CompiledPatterns) -> String {
     let hidden = patterns.of(&place.hidden);
     let directory = place.worktree.as_ref().unwrap_or(&place.workspace);
     super::tree::tree(directory, hidden.as_deref())
 }
 
-/// What a place contributes that has no files of its own.
+/// Returns what a place contributes that has no files of its own.
 pub(super) fn without_files(place: &SessionDirs) -> SourceTexts {
     let directory = place.worktree.as_ref().unwrap_or(&place.workspace);
     let is_repository = directory.ancestors().any(|it| below(it, ".git").exists());
@@ -350,7 +350,7 @@ fn memory_file(place: &SessionDirs) -> PathBuf {
     file
 }
 
-/// Where the notes of sessions in this working directory lie.
+/// Returns where the notes of sessions in this working directory lie.
 pub(crate) fn memory_directory(place: &SessionDirs) -> PathBuf {
     let name = project_name(&place.workspace.to_string_lossy());
     let mut directory = PathBuf::with_capacity(place.config.as_os_str().len() + name.len() + 32);

@@ -19,8 +19,8 @@ const MAX_NAME: usize = 80;
 /// Directories that are named and not looked into: what is in them is made by programs.
 const CLOSED: &[&str] = &["node_modules", "target", "dist", "build", "__pycache__", "vendor"];
 
-/// The entries of a directory and of those right below it, one a line; names that begin with a dot
-/// are left out, and so is what `hidden` covers. Links are not followed.
+/// Lists the entries of a directory and of those right below it, one a line; names that begin with a dot are left out,
+/// and so is what `hidden` covers. Links are not followed.
 pub(super) fn tree(top: &Path, hidden: Option<&PathPattern>) -> String {
     let mut lines = Vec::new();
     let (entries, n_more) = listed(top, hidden, MAX_LINES);

@@ -24,7 +24,7 @@ pub struct Attempts {
 }
 
 impl Attempts {
-    /// How often this was asked before; counts this time.
+    /// Returns how often this was asked before, and counts this time.
     pub fn next(&mut self, attempt: Attempt) -> u64 {
         if let Some(count) = self.counts.get_mut(&attempt) {
             *count += 1;

@@ -16,8 +16,8 @@ use super::{
 /// Cache markers a request may carry.
 const MAX_CACHE_MARKERS: usize = 4;
 
-/// Whether the request would be taken, and if not why: the text of a 400. With `pauses` the last
-/// message may be one of the assistant, which is to be gone on with.
+/// Checks whether the request would be taken, and if not, returns why: the text of a 400. With `pauses` the last
+/// message may be one of the assistant, which is to be continued.
 pub(super) fn check(body: &Json, needs_max_tokens: bool, pauses: bool) -> Result<(), String> {
     if !body.is_object() {
         return Err("the body is no JSON object".to_owned());

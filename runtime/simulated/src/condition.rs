@@ -140,7 +140,7 @@ impl When {
         })
     }
 
-    /// Whether all but its `if` holds.
+    /// Returns whether all but its `if` holds.
     pub(super) fn holds(&self, request: &Request) -> bool {
         let number = |number: &Number| match number {
             Number::Turns => request.turns,
@@ -154,7 +154,7 @@ impl When {
             && self.texts.iter().all(|(text, test)| test.holds(text.of(request)))
     }
 
-    /// Whether its `if` holds, given the values of the rule.
+    /// Returns whether its `if` holds, given the values of the rule.
     ///
     /// # Errors
     ///

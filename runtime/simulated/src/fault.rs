@@ -145,17 +145,17 @@ impl RawFault {
 }
 
 impl Fault {
-    /// The status of what it answers instead.
+    /// Returns the status of what it answers instead.
     pub(super) fn status(&self) -> u16 {
         self.status.unwrap_or(200)
     }
 
-    /// Whether the rule answers with this instead of a message.
+    /// Returns whether the rule answers with this instead of a message.
     pub(super) fn replaces_answer(&self) -> bool {
         self.status.is_some() || self.before_head
     }
 
-    /// Does it to the body, and says how the body ends.
+    /// Applies the fault to the body, and returns how the body ends.
     pub(super) fn apply(&self, body: &mut wire::Bytes, at: u64, seed: Digest) -> End {
         let Some(action) = self.action else { return End::Closed };
         let at = usize::saturating(at).min(body.bytes.len());

@@ -177,7 +177,7 @@ pub(super) fn no_thread(body: &Json) -> Result<(), Refused> {
     })
 }
 
-/// The first field that a request of the Messages API may not have.
+/// Checks for a field that a request of the Messages API may not have, and returns the first.
 pub(super) fn of_messages(body: &Json, counting: bool) -> Result<(), String> {
     only("", body, if counting { COUNT_TOKENS } else { MESSAGES })?;
     for (i, tool) in list(&body["tools"]).iter().enumerate() {
@@ -204,7 +204,7 @@ fn only(path: &str, value: &Json, known: &[&str]) -> Result<(), String> {
     }
 }
 
-/// The first field that a request of Chat Completions may not have.
+/// Checks for a field that a request of Chat Completions may not have, and returns the first.
 pub(super) fn of_chat(body: &Json) -> Result<(), Refused> {
     match first_unknown(body, CHAT) {
         Some(field) => Err(format!("Unrecognized request argument supplied: {field}").into()),
@@ -212,8 +212,8 @@ pub(super) fn of_chat(body: &Json) -> Result<(), Refused> {
     }
 }
 
-/// The first field that a request of the Responses API may not have, or that names something which
-/// is kept nowhere: it is forgotten with the answer.
+/// Checks for a field that a request of the Responses API may not have, or that names something which is kept nowhere:
+/// it is forgotten with the answer.
 pub(super) fn of_responses(body: &Json) -> Result<(), Refused> {
     let refused = |field: &str, code, message: String| {
         Err(Refused { message, code: Some(code), param: Some(field.to_owned()) })

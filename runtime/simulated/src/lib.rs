@@ -134,7 +134,7 @@ impl Playbook {
         }
     }
 
-    /// An error as the API words it, for what never became an [`Exchange`].
+    /// Makes an error as the API words it, for what never became an [`Exchange`].
     #[doc(hidden)]
     pub fn refusal(&self, status: u16, message: &str) -> Script {
         self.error(Dialect::Messages, Digest::of(message.as_bytes()), status, message)

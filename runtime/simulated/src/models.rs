@@ -16,7 +16,7 @@ pub(super) enum Asked<'a> {
     One(&'a str),
 }
 
-/// What of the list a path asks for, below any prefix.
+/// Returns what of the list a path asks for, below any prefix.
 pub(super) fn asked(path: &str) -> Option<Asked<'_>> {
     match path.rsplit_once("/models") {
         Some((_, "")) => Some(Asked::All),
@@ -27,7 +27,7 @@ pub(super) fn asked(path: &str) -> Option<Asked<'_>> {
     }
 }
 
-/// The format of the answer: that of the Messages API for those who name its version.
+/// Returns the format of the answer: that of the Messages API for those who name its version.
 pub(super) fn dialect(headers: &[(String, String)]) -> Dialect {
     if headers.iter().any(|(name, _)| name == "anthropic-version" || name == "x-api-key") {
         Dialect::Messages
@@ -36,7 +36,7 @@ pub(super) fn dialect(headers: &[(String, String)]) -> Dialect {
     }
 }
 
-/// The answer; `None`: there is no such model.
+/// Returns the answer; `None`: there is no such model.
 pub(super) fn answer(asked: &Asked<'_>, dialect: Dialect) -> Option<String> {
     let catalogue = Catalogue::built_in();
     let entry = |id: &str| match dialect {

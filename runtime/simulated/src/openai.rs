@@ -30,7 +30,7 @@ pub(super) enum Dialect {
 }
 
 impl Dialect {
-    /// The format that is spoken at a path, below any prefix.
+    /// Returns the format that is spoken at a path, below any prefix.
     pub(super) fn of(path: &str) -> Option<Self> {
         let ends = |with: &str| path.ends_with(with);
         match () {
@@ -41,7 +41,7 @@ impl Dialect {
         }
     }
 
-    /// The body as one of the Messages API, and the format with what the body says about it.
+    /// Reads the body as one of the Messages API, and the format with what the body adds to it.
     ///
     /// # Errors
     ///
@@ -65,7 +65,7 @@ impl Dialect {
         }
     }
 
-    /// An answer, streamed or whole, and its content type.
+    /// Writes an answer, streamed or whole, and its content type.
     pub(super) fn write(self, answer: &AnswerParts<'_>, stream: bool) -> (Bytes, &'static str) {
         let body = match (self, stream) {
             (Self::Messages, true) => answer.stream(),
@@ -79,13 +79,13 @@ impl Dialect {
         (body, kind)
     }
 
-    /// The error of a body that is refused.
+    /// Returns the error of a body that is refused.
     pub(super) fn refusal(self, digest: Digest, refused: &Refused) -> String {
         let code = refused.code.map(quoted);
         self.worded(digest, 400, None, &refused.message, (refused.param.as_deref(), code))
     }
 
-    /// An error as the API words it. `kind` may be the name of one as a playbook writes it.
+    /// Writes an error as the API words it. `kind` may be the name of one as a playbook writes it.
     pub(super) fn error(
         self,
         digest: Digest,

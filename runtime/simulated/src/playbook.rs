@@ -127,8 +127,8 @@ impl Playbook {
         Self::parse_with(text, name, |_| Err("no files can be read here".to_owned()))
     }
 
-    /// The same for a playbook that serves recorded bodies. `read` gives the bytes of a file that
-    /// it names, as written, or says why it cannot.
+    /// Reads a playbook that serves recorded bodies. `read` returns the bytes of a file that the playbook names, as
+    /// written, or why it cannot.
     ///
     /// # Errors
     ///
@@ -179,7 +179,7 @@ impl Playbook {
         Ok(Self { name: one_line(name).into(), key: file.key, values: shared, rules, templates })
     }
 
-    /// What it was called when it was read.
+    /// Returns the name that it had when it was read.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -240,12 +240,12 @@ impl Rule {
         })
     }
 
-    /// Whether it must know how often it answered before.
+    /// Returns whether it must know how often it answered before.
     pub(super) fn counts(&self) -> bool {
         self.times.is_some() || matches!(self.faults, Faults::InTurn(_))
     }
 
-    /// What goes wrong after this many answers.
+    /// Returns what goes wrong after this many answers.
     pub(super) fn fault(&self, attempt: u64) -> Option<&Fault> {
         match &self.faults {
             Faults::Always(fault) => fault.as_deref(),

@@ -225,7 +225,7 @@ impl RawUsage {
         Ok(())
     }
 
-    /// What is not given is counted: a token for four characters.
+    /// Evaluates the usage. What is not given is counted: a token for four characters.
     pub(super) fn of(
         &self,
         scope: &Scope,

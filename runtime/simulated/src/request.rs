@@ -142,12 +142,12 @@ impl Request {
         }
     }
 
-    /// The last thing a person asked.
+    /// Returns the last text that a person asked.
     pub(super) fn prompt(&self) -> &str {
         self.prompts.last().map_or("", String::as_str)
     }
 
-    /// The first thing a person asked.
+    /// Returns the first text that a person asked.
     pub(super) fn first_prompt(&self) -> &str {
         self.prompts.first().map_or("", String::as_str)
     }
@@ -265,7 +265,7 @@ fn conversation(messages: &Json, user: &Json) -> Digest {
     Digest::of(first.as_bytes()).chain(Digest::of(user.to_string().as_bytes()))
 }
 
-/// Characters of UTF-8: every byte that begins one.
+/// Counts the characters of UTF-8: every byte that begins one.
 pub(super) fn count_chars(bytes: &[u8]) -> u64 {
     bytes.iter().filter(|byte| **byte & 0xC0 != 0x80).count() as u64
 }

@@ -120,12 +120,12 @@ impl Templates {
         self.env.compile_expression(&expression).map(drop).map_err(|error| one_line(&error))
     }
 
-    /// The value of a template that writes JSON.
+    /// Renders a template that writes JSON, and returns its value.
     pub(super) fn render_json(&self, id: TemplateId, scope: Value) -> Result<Value, String> {
         parse_json(&self.render(id, scope)?).map_err(|error| one_line(&error))
     }
 
-    /// Bytes of a value that is kept for later ones.
+    /// Counts the bytes of a value that is kept for later ones.
     ///
     /// # Errors
     ///
@@ -134,7 +134,7 @@ impl Templates {
         bounds::size(value).ok_or_else(|| "a value takes more than 32 MiB".to_owned())
     }
 
-    /// The value of an expression.
+    /// Evaluates an expression.
     pub(super) fn eval(&self, expression: &str, scope: Value) -> Result<Value, String> {
         self.env
             .compile_expression_owned(rewrite::expression(expression)?)

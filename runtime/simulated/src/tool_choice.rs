@@ -84,7 +84,7 @@ impl ToolChoice {
         Ok(Self { wanted, one })
     }
 
-    /// Whether an answer may end for this reason, where its rule says so.
+    /// Returns whether an answer may end for this reason, where its rule says so.
     pub(super) fn keeps(&self, stop: &str) -> bool {
         match self.wanted {
             Wanted::Any => true,

@@ -31,13 +31,13 @@ pub(super) struct Bytes {
 }
 
 impl Bytes {
-    /// Bytes that were not made here; an empty line ends an event.
+    /// Takes bytes that were not made here. An empty line ends an event.
     pub(super) fn recorded(bytes: &[u8]) -> Self {
         let event_ends = memmem::find_iter(bytes, b"\n\n").map(|at| at + 2).collect();
         Self { bytes: bytes.to_vec(), event_ends }
     }
 
-    /// An event without a name.
+    /// Writes an event without a name.
     pub(super) fn data(&mut self, data: &str) {
         for part in ["data: ", data, "\n\n"] {
             self.bytes.extend_from_slice(part.as_bytes());
@@ -53,13 +53,13 @@ impl Bytes {
     }
 }
 
-/// A text as JSON, with its quotes.
+/// Writes a text as JSON, with its quotes.
 pub(super) fn quoted(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }
 
 impl AnswerParts<'_> {
-    /// The body of an answer that was not asked for as a stream.
+    /// Writes the body of an answer that was not asked for as a stream.
     pub(super) fn whole(&self) -> Bytes {
         let mut blocks = String::new();
         for block in self.blocks {
@@ -88,7 +88,7 @@ impl AnswerParts<'_> {
         Bytes { bytes: body.into_bytes(), event_ends: Vec::new() }
     }
 
-    /// The body as events.
+    /// Writes the body as events.
     pub(super) fn stream(&self) -> Bytes {
         let mut out = Bytes::default();
         // What the real one says at the start is a guess: nothing has been written yet.
@@ -149,7 +149,7 @@ impl AnswerParts<'_> {
         self.each_piece(text, |piece| delta(index, kind, field, piece, out));
     }
 
-    /// The pieces of a text, one for each delta.
+    /// Passes the pieces of a text to `on_piece`, one for each delta.
     pub(super) fn each_piece(&self, text: &str, mut on_piece: impl FnMut(&str)) {
         let mut rest = text;
         while !rest.is_empty() {

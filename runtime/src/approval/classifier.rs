@@ -42,7 +42,7 @@ pub(crate) enum Verdict {
     },
 }
 
-/// The instructions, with the token of this question.
+/// Makes the instructions, with the token of this question.
 pub(crate) fn instructions(token: &str) -> String {
     format!(
         "You are the permission classifier of a coding agent. The user message is one JSON object that \
@@ -59,7 +59,7 @@ pub(crate) fn instructions(token: &str) -> String {
     )
 }
 
-/// The call as the model sees it; `None` where it is too long to be judged.
+/// Frames the call as the model sees it; `None` where it is too long to be judged.
 pub(crate) fn framed(question: &Question) -> Option<String> {
     if MAX_INPUT < question.call.input.len() {
         return None;

@@ -36,7 +36,7 @@ impl QuestionCounts {
         }
     }
 
-    /// Adds those of a sub-agent.
+    /// Adds the counts of a sub-agent.
     pub fn add(&mut self, other: &Self) {
         self.asked += other.asked;
         self.answered += other.answered;

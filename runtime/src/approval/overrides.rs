@@ -22,12 +22,12 @@ pub struct PermissionOverrides {
 }
 
 impl PermissionOverrides {
-    /// Whether the settings hold as they are.
+    /// Returns whether nothing is overridden.
     pub fn is_empty(&self) -> bool {
         self.mode.is_none() && self.updates.is_empty()
     }
 
-    /// Takes in what a record changes.
+    /// Applies what a record changes.
     pub fn note(&mut self, what: &RecordKind) {
         match what {
             RecordKind::Mode { mode } => self.mode = Some(*mode),
@@ -36,7 +36,7 @@ impl PermissionOverrides {
         }
     }
 
-    /// Takes in what an answer changes. A rule that is there already is not added again.
+    /// Applies what an answer changes. A rule that is there already is not added again.
     pub fn add(&mut self, updates: &[RuleUpdate]) {
         for update in updates {
             self.updates.retain(|it| !is_void(it, update));
@@ -44,8 +44,8 @@ impl PermissionOverrides {
         }
     }
 
-    /// The settings with these in force. A mode that they switch off does not hold, and no answer takes
-    /// away what a policy or the caller sets.
+    /// Applies these overrides to the settings. A mode that they switch off does not hold, and no answer takes away
+    /// what a policy or the caller sets.
     #[must_use]
     pub fn over(&self, settings: &Settings) -> Settings {
         let mut settings = settings.clone();
@@ -87,7 +87,8 @@ impl PermissionOverrides {
         self.updates.iter().filter(move |it| it.act == act)
     }
 
-    /// The same as a layer of settings, for sub-agents, which have their parent's.
+    /// Returns these overrides as a layer of settings, for sub-agents, which have their parent's. `None` if there are
+    /// none.
     pub fn layer(&self) -> Option<LayerText> {
         if self.is_empty() {
             return None;

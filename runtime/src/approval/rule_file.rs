@@ -25,7 +25,7 @@ pub enum NotSettings {
     Shape(&'static str),
 }
 
-/// The text with these changes to `permissions`. An empty text is that of a new file.
+/// Applies these changes to `permissions` in the text of a settings file. An empty text is that of a new file.
 ///
 /// # Errors
 ///

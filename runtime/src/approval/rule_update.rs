@@ -82,7 +82,7 @@ impl RuleUpdate {
         Self { rule: String::new(), ..self.with_act(UpdateAct::Clear) }
     }
 
-    /// The same rule or directory, with something else done.
+    /// Returns the same rule or directory, with another act.
     #[must_use]
     pub(crate) fn with_act(self, act: UpdateAct) -> Self {
         Self { act, ..self }
@@ -115,7 +115,7 @@ pub enum RuleDestination {
 }
 
 impl RuleDestination {
-    /// The scope of the rules that settings have from there.
+    /// Returns the scope of the rules that settings have from there.
     pub fn scope(self) -> Scope {
         match self {
             Self::Session => Scope::Session,

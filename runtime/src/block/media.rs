@@ -12,7 +12,7 @@ use crate::{
     tokens::Size,
 };
 
-/// What a block counts for that is not read as text, given its JSON object.
+/// Returns what a block counts for that is not read as text, given its JSON object.
 pub(super) fn size_of(kind: &str, wire: &str) -> Size {
     match kind {
         // 1,600 tokens, to which the provider scales a picture down.
@@ -25,7 +25,7 @@ pub(super) fn size_of(kind: &str, wire: &str) -> Size {
     }
 }
 
-/// The JSON object, without its last brace, of a result with these images and documents.
+/// Returns the JSON object, without its last brace, of a result with these images and documents.
 pub(super) fn result_wire(id: &ToolUseId, text: &str, media: &[Block], is_error: bool) -> String {
     let mut wire = join(&[
         JsonPiece::Json(r#"{"type":"tool_result","tool_use_id":"#),
@@ -56,7 +56,8 @@ struct ResultPart<'a> {
     text: Option<Cow<'a, str>>,
 }
 
-/// The texts of a result, joined by newlines, and the size that its images and documents count for. Cost: linear in the text.
+/// Returns the texts of a result, joined by newlines, and the size that its images and documents count for. Cost:
+/// linear in the text.
 pub(super) fn content_of(content: &RawValue) -> (String, Size) {
     if let Ok(text) = serde_json::from_str::<String>(content.get()) {
         return (text, Size::default());
@@ -76,8 +77,7 @@ pub(super) fn content_of(content: &RawValue) -> (String, Size) {
 }
 
 impl Block {
-    /// The images and documents of a result, in order; none of any other block. Cost: linear in the
-    /// block.
+    /// Returns the images and documents of a result, in order; none of any other block. Cost: linear in the block.
     pub(crate) fn media_in_result(&self) -> Vec<Block> {
         #[derive(Deserialize)]
         struct ResultList<'a> {

@@ -16,8 +16,8 @@ type MemberMap<'a> = BTreeMap<Key<'a>, &'a RawValue>;
 #[derive(Debug, Deserialize, PartialEq, Eq, PartialOrd, Ord)]
 struct Key<'a>(#[serde(borrow)] Cow<'a, str>);
 
-/// Whether the block of this kind has members that its type does not know, or lacks one that its type
-/// needs. Of kinds that are passed through nothing is known here.
+/// Returns whether the block of this kind has members that its type does not know, or lacks one that its type needs. Of
+/// kinds that are passed through nothing is known here.
 pub(super) fn is_odd(kind: &BlockKind, text: &str) -> bool {
     let (needed, known): (&[&str], &[&str]) = match kind {
         BlockKind::Text(_) => (&["text"], &["citations"]),
@@ -64,7 +64,7 @@ const KNOWN: [&str; 6] = [
     "search_result",
 ];
 
-/// Whether a block that is passed through is of no known type, or has not what its type needs.
+/// Returns whether a block that is passed through is of no known type, or has not what its type needs.
 pub(super) fn is_unusual(kind: &str, text: &str) -> bool {
     if kind == "image" || kind == "document" {
         return !has_source(text);

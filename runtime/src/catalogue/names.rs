@@ -3,9 +3,9 @@
 /// Regions in front of a name on `bedrock-runtime`.
 const REGIONS: [&str; 7] = ["us", "eu", "apac", "jp", "au", "us-gov", "global"];
 
-/// The name without what platforms and dates add to it:
-/// `us.anthropic.claude-haiku-4-5-20251001-v1:0`, `claude-haiku-4-5@20251001` and
-/// `claude-haiku-4-5-20251001` are all `claude-haiku-4-5`. Any other name comes back as it is.
+/// Returns the name without what platforms and dates add to it: `us.anthropic.claude-haiku-4-5-20251001-v1:0`,
+/// `claude-haiku-4-5@20251001` and `claude-haiku-4-5-20251001` are all `claude-haiku-4-5`. Any other name comes back as
+/// it is.
 pub(crate) fn canonical(name: &str) -> &str {
     let name = name.trim();
     let name = name.strip_suffix("[1m]").unwrap_or(name);

@@ -51,8 +51,8 @@ pub(super) fn read(text: &str) -> Result<Catalogue, NotACatalogue> {
 
 #[doc(hidden)]
 impl Catalogue {
-    /// This catalogue with what a user says laid over it. Entries that are wrong are left out and
-    /// come back as errors; the others hold.
+    /// Applies a user's overrides to this catalogue. Entries that are wrong are left out and come back as errors; the
+    /// others hold.
     #[must_use]
     pub fn with(&self, over: &CatalogueOverrides) -> (Self, Vec<NotACatalogue>) {
         let mut all = self.clone();

@@ -15,7 +15,7 @@ type ModelOfName = BTreeMap<Arc<str>, Arc<str>>;
 pub(super) struct PlatformNames(OnceLock<ModelOfName>);
 
 impl PlatformNames {
-    /// The first of the models, by id, that a platform calls by one of these names.
+    /// Returns the first of the models, by id, that a platform calls by one of these names.
     pub(super) fn find(
         &self,
         models: &BTreeMap<Arc<str>, Arc<ModelFacts>>,

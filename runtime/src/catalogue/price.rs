@@ -61,12 +61,12 @@ impl Money {
         Self(millionths.saturating_mul(1_000_000))
     }
 
-    /// In millionths of a US dollar, rounded down.
+    /// Returns the amount in millionths of a US dollar, rounded down.
     pub fn micro_usd(self) -> u64 {
         self.0 / 1_000_000
     }
 
-    /// In US dollars, for people and for JSON; nothing is to be decided by it.
+    /// Returns the amount in US dollars, for people and for JSON; nothing is to be decided by it.
     pub fn usd(self) -> f64 {
         self.0 as f64 / 1e12
     }
@@ -95,8 +95,8 @@ impl fmt::Display for Money {
 }
 
 impl Prices {
-    /// What one model call cost; `None` when it searched the web and the price of that is not known.
-    /// Pages that the provider fetched cost nothing but the input that they are.
+    /// Returns the cost of one model call; `None` when it searched the web and the price of that is not known. Pages
+    /// that the provider fetched cost only what they add to the input.
     pub fn cost(&self, usage: &Usage) -> Option<Money> {
         let searches = match (usage.web_search_requests, self.web_search) {
             (0, _) => Money(0),
@@ -116,8 +116,8 @@ impl Prices {
         Some(of_tokens.sum::<Money>() + searches)
     }
 
-    /// The most that a request of this many tokens can cost, whatever becomes of it in the cache.
-    /// Searches of the web are not in it: how many there will be is for the provider to say.
+    /// Returns the most that a request of this many tokens can cost, whatever becomes of it in the cache. Searches of
+    /// the web are not in it: how many there will be is for the provider to say.
     pub(crate) fn dearest(&self, input: Tokens, output: u64) -> Money {
         let at = self.of_prompt(input.0);
         let each = at.input.max(at.cache_write_5m).max(at.cache_write_1h).max(at.cache_read);

@@ -77,23 +77,24 @@ pub enum ThinkingDisplay {
 }
 
 impl ThinkingSupport {
-    /// Whether nothing of it can be sent.
+    /// Returns whether the model supports neither thinking nor effort.
     pub fn is_none(&self) -> bool {
         *self == Self::default()
     }
 
-    /// Whether it can think at all.
+    /// Returns whether the model can think at all.
     pub fn thinks(&self) -> bool {
         self.adaptive || self.manual
     }
 
-    /// The highest level that it takes and that is not above `wanted`; `None` when it takes no
-    /// effort, or none that low.
+    /// Returns the highest level that the model takes and that is not above `wanted`; `None` when it takes no effort,
+    /// or none that low.
     pub fn effort(&self, wanted: Effort) -> Option<Effort> {
         self.efforts.iter().copied().filter(|it| *it <= wanted).max()
     }
 
-    /// Whether `{"type":"disabled"}` is taken at this effort; `None`: the one it has by itself.
+    /// Returns whether `{"type":"disabled"}` is taken at this effort; `None` is the effort that the model has by
+    /// itself.
     pub(crate) fn may_disable(&self, effort: Option<Effort>) -> bool {
         match self.disabling {
             Disabling::Always => true,
@@ -104,7 +105,7 @@ impl ThinkingSupport {
 }
 
 impl Effort {
-    /// The word on the wire.
+    /// Returns the word on the wire.
     pub(crate) fn as_wire(self) -> &'static str {
         match self {
             Effort::Low => "low",

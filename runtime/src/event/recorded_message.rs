@@ -28,7 +28,7 @@ pub struct RecordedMessage {
 }
 
 impl RecordedMessage {
-    /// The message of a line.
+    /// Makes the message of a line.
     #[doc(hidden)]
     pub fn of(line: &ConversationLine) -> Self {
         Self {
@@ -40,12 +40,12 @@ impl RecordedMessage {
         }
     }
 
-    /// Bytes of its content as JSON text.
+    /// Counts the bytes of its content as JSON text.
     pub fn n_bytes(&self) -> usize {
         self.message.blocks.iter().map(Block::wire_len).sum()
     }
 
-    /// Its blocks as the Messages API has them.
+    /// Returns its blocks as the Messages API has them.
     pub fn content(&self) -> Vec<Box<RawValue>> {
         let raw = |text: Vec<u8>| {
             String::from_utf8(text).ok().and_then(|it| RawValue::from_string(it).ok())

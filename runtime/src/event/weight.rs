@@ -16,7 +16,7 @@ pub enum Weight {
 }
 
 impl Event {
-    /// What may become of it while it waits.
+    /// Returns what may become of the event while it waits.
     #[doc(hidden)]
     pub fn weight(&self) -> Weight {
         match self {
@@ -57,7 +57,7 @@ impl Event {
         }
     }
 
-    /// Bytes of the texts it holds, to bound what waits.
+    /// Counts the bytes of the texts it holds, to bound what waits.
     pub fn n_bytes(&self) -> usize {
         match self {
             Self::TextDelta { text, .. }

@@ -60,7 +60,7 @@ impl Breaker {
         Self { limits, state: BreakerState::Closed, failed, n_seen, doublings, n_openings, stream }
     }
 
-    /// May a call be made at `now`, in milliseconds?
+    /// Returns whether a call may be made at `now`, in milliseconds.
     pub(crate) fn word(&self, now: u64) -> BreakerVerdict {
         match self.state {
             BreakerState::Closed => BreakerVerdict::Call,
@@ -71,7 +71,7 @@ impl Breaker {
         }
     }
 
-    /// A call was let through as the probe.
+    /// Notes that a call was let through as the probe.
     pub(crate) fn probe_sent(&mut self) {
         if let BreakerState::Open { cause, .. } | BreakerState::HalfOpen { cause, .. } = self.state
         {
@@ -79,14 +79,14 @@ impl Breaker {
         }
     }
 
-    /// The probe was given up: the next call is one.
+    /// Notes that the probe was given up: the next call is one.
     pub(crate) fn probe_lost(&mut self) {
         if let BreakerState::HalfOpen { cause, .. } = self.state {
             self.state = BreakerState::HalfOpen { probing: false, cause };
         }
     }
 
-    /// A call has been answered. True when this closed the circuit.
+    /// Notes that a call was answered. Returns whether this closed the circuit.
     pub(crate) fn succeeded(&mut self, is_probe: bool) -> bool {
         match self.state {
             BreakerState::Closed => {
@@ -107,7 +107,7 @@ impl Breaker {
         }
     }
 
-    /// A call has failed. True when this opened the circuit.
+    /// Notes that a call failed. Returns whether this opened the circuit.
     pub(crate) fn failed(&mut self, now: u64, is_probe: bool) -> bool {
         match self.state {
             BreakerState::Closed => {
@@ -126,7 +126,7 @@ impl Breaker {
         }
     }
 
-    /// The provider says that the account has nothing to pay with. True when this opened the circuit.
+    /// Notes that the provider reports an account with nothing to pay with. Returns whether this opened the circuit.
     pub(crate) fn bill_is_open(&mut self, now: u64, is_probe: bool) -> bool {
         let opens = match self.state {
             BreakerState::Closed | BreakerState::Open { cause: Cause::Storm, .. } => true,
@@ -139,9 +139,9 @@ impl Breaker {
         opens
     }
 
-    /// The provider says that the quota is used up, for this many milliseconds if it knows. True
-    /// when this opened the circuit, or opened it for longer. However long it says, somebody looks
-    /// after the longest time of the limits: who buys more does not wait for the end of the month.
+    /// Notes that the provider reports a used-up quota, for this many milliseconds if it knows. Returns whether this
+    /// opened the circuit, or opened it for longer. However long the provider names, a probe is sent after the longest
+    /// time of the limits: who buys more does not wait for the end of the month.
     pub(crate) fn quota_is_over(&mut self, now: u64, for_ms: Option<u64>, is_probe: bool) -> bool {
         let for_ms = for_ms.map(|it| it.min(self.limits.quota_cap_ms));
         let known = match self.state {

@@ -31,8 +31,8 @@ pub struct Bucket {
 }
 
 impl Bucket {
-    /// From what the provider reported at `now`, in milliseconds. `before` is the bucket as it was, for what is
-    /// left unsaid.
+    /// Makes the bucket that the provider reported at `now`, in milliseconds. `before` is the bucket as it was, for
+    /// what the report leaves out.
     pub(crate) fn reported(now: u64, reported_level: Level, before: Option<Self>) -> Self {
         let known = before.map_or(0, |it| it.limit / PARTS);
         let limit = reported_level.limit.unwrap_or(known).max(reported_level.remaining).max(1);
@@ -48,8 +48,8 @@ impl Bucket {
         Self { limit, level, rate: rate.max(1), at: now }
     }
 
-    /// Milliseconds until `cost` units can be taken and `reserve_divisor`-th of the limit is left;
-    /// 0 when they can be taken now. A cost above the limit waits for a full bucket, not for ever.
+    /// Returns the milliseconds until `cost` units can be taken and `reserve_divisor`-th of the limit is left; 0 when
+    /// they can be taken now. A cost above the limit waits for a full bucket, not for ever.
     pub(crate) fn wait_ms(&self, now: u64, cost: u64, reserve_divisor: Option<u64>) -> u64 {
         let reserve = reserve_divisor.map_or(0, |it| self.limit / it.max(1));
         let needed = cost.saturating_mul(PARTS).saturating_add(reserve).min(self.limit);
@@ -69,7 +69,7 @@ impl Bucket {
         self.at = self.at.max(now);
     }
 
-    /// Whole units in it.
+    /// Returns the whole units in it.
     #[cfg(test)]
     pub(crate) fn units(&self, now: u64) -> u64 {
         self.level_at(now) / PARTS

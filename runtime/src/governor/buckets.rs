@@ -16,7 +16,7 @@ pub(super) struct Buckets {
 }
 
 impl Buckets {
-    /// What a provider says replaces what was reckoned.
+    /// Replaces what was computed by what a provider reports.
     pub(super) fn take_report(&mut self, now: u64, report: &RateLimitReport) {
         let fill = |bucket: &mut Option<Bucket>, level: Option<Level>| {
             if let Some(level) = level {
@@ -29,8 +29,8 @@ impl Buckets {
         fill(&mut self.output, report.output_tokens);
     }
 
-    /// Milliseconds until a call of this many input tokens can be made. How much a model will say
-    /// is not known, so of the output there must only be something left.
+    /// Returns the milliseconds until a call of this many input tokens can be made. How long the answer will be is not
+    /// known, so of the output there must only be something left.
     pub(super) fn wait_ms(&self, now: u64, tokens: u64, keeps_reserve: bool) -> u64 {
         let reserve = keeps_reserve.then_some(RESERVE_DIVISOR);
         let costs =
@@ -41,7 +41,7 @@ impl Buckets {
         waits.max().unwrap_or(0)
     }
 
-    /// A call of this many input tokens is sent.
+    /// Takes a call of this many input tokens, which is sent.
     pub(super) fn take(&mut self, now: u64, tokens: u64) {
         let costs =
             [(&mut self.requests, 1), (&mut self.tokens, tokens), (&mut self.input, tokens)];
@@ -52,7 +52,7 @@ impl Buckets {
         }
     }
 
-    /// A call that was estimated at this many tokens has really cost this.
+    /// Corrects a call that was estimated at this many tokens and has really cost this.
     pub(super) fn correct(&mut self, now: u64, estimated: u64, input: u64, output: u64) {
         let settle = |bucket: &mut Option<Bucket>, estimated: u64, real: u64| {
             if let Some(bucket) = bucket {

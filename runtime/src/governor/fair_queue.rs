@@ -36,13 +36,13 @@ pub(crate) struct FairQueue {
 }
 
 impl FairQueue {
-    /// Empty; `quantum` is what a turn is worth, in tokens.
+    /// Makes an empty queue. `quantum` is what a turn is worth, in tokens.
     pub(crate) fn new(quantum: u64) -> Self {
         let (lanes, round) = (BTreeMap::new(), VecDeque::new());
         Self { quantum: quantum.max(1), lanes, round, has_begun: false }
     }
 
-    /// Whether no call waits.
+    /// Returns whether no call waits.
     pub(crate) fn is_empty(&self) -> bool {
         self.lanes.is_empty()
     }
@@ -56,7 +56,7 @@ impl FairQueue {
         lane.waiting.push_back(QueuedCall { ticket, cost: cost.max(1) });
     }
 
-    /// The call whose turn it is. Stays where it is until [`FairQueue::take`].
+    /// Returns the call whose turn it is. It stays where it is until [`FairQueue::take`].
     pub(crate) fn first(&mut self) -> Option<(Tenant, QueuedCall)> {
         loop {
             let tenant = self.round.front()?;
@@ -77,7 +77,7 @@ impl FairQueue {
         }
     }
 
-    /// The first call of each tenant, in the order of turns.
+    /// Returns the first call of each tenant, in the order of turns.
     pub(crate) fn heads(&self) -> impl Iterator<Item = (&Tenant, QueuedCall)> {
         self.round.iter().filter_map(|tenant| {
             let lane = self.lanes.get(tenant)?;

@@ -25,8 +25,8 @@ pub struct RateLimitReport {
 }
 
 impl RateLimitReport {
-    /// From headers. `now` turns moments into waiting times. `None` when
-    /// the header is absent; what cannot be read counts as absent.
+    /// Reads the limits that headers report. `now` turns moments into waiting times. Returns `None` when no header
+    /// reports one; a header that cannot be read counts as absent.
     pub fn read(headers: &HeaderMap, now: Timestamp) -> Option<Self> {
         let mut report = Self::default();
         for (name, value) in headers {
@@ -77,8 +77,8 @@ fn is_said(headers: &HeaderMap, of: &str) -> bool {
     })
 }
 
-/// What a failed call means for everybody who uses the same key. It goes by the class alone, as the turn
-/// does, so that the two never read one failure differently.
+/// Returns what a failed call means for all calls with the same key. It goes by the class alone, as the turn does, so
+/// that the two never read one failure differently.
 pub fn outcome_of(failure: &ModelFailure) -> CallOutcome {
     let retry_after_ms = failure.retry_after_ms;
     match failure.class {

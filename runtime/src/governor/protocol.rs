@@ -119,7 +119,7 @@ pub enum ParkReason {
 }
 
 impl ParkReason {
-    /// The code, as in events.
+    /// Returns the code, as in events.
     pub fn code(self) -> &'static str {
         match self {
             Self::ProviderQuota => "provider_quota",
@@ -131,7 +131,7 @@ impl ParkReason {
         }
     }
 
-    /// The reason for people; it follows "the call waits because".
+    /// Returns the reason for people; it follows "the call waits because".
     pub fn in_words(self) -> &'static str {
         match self {
             Self::ProviderQuota => "the quota of this provider and key is used up",

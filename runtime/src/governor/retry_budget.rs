@@ -17,7 +17,7 @@ pub(crate) struct RetryBudget {
 }
 
 impl RetryBudget {
-    /// Full, at `now` in milliseconds.
+    /// Makes a full budget, at `now` in milliseconds.
     pub(crate) fn new(limits: RetryLimits, now: u64) -> Self {
         Self { limits, balance: most(limits), at: now }
     }
@@ -38,12 +38,12 @@ impl RetryBudget {
         is_there
     }
 
-    /// A retry that was taken was not made.
+    /// Puts back a retry that was taken and not made.
     pub(crate) fn put_back(&mut self, now: u64) {
         self.set(now, self.balance_at(now).saturating_add(PARTS));
     }
 
-    /// Milliseconds until there is one; `None` when only a success can bring it.
+    /// Returns the milliseconds until there is one; `None` when only a success can bring it.
     pub(crate) fn wait_ms(&self, now: u64) -> Option<u64> {
         let missing = PARTS.saturating_sub(self.balance_at(now));
         if missing == 0 {
@@ -53,7 +53,7 @@ impl RetryBudget {
             .then(|| (missing * 1_000).div_ceil(u64::from(self.limits.per_second) * PARTS))
     }
 
-    /// Whole retries in it.
+    /// Returns the whole retries in it.
     #[cfg(test)]
     pub(crate) fn retries(&self, now: u64) -> u64 {
         self.balance_at(now) / PARTS

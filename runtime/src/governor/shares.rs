@@ -31,7 +31,7 @@ pub(crate) struct Shares {
 }
 
 impl Shares {
-    /// A tenant has asked.
+    /// Notes that a tenant has asked.
     pub(crate) fn seen(&mut self, now: u64, tenant: &Tenant) {
         if PRESENT_MS <= now.saturating_sub(self.pruned_at) {
             self.pruned_at = now;
@@ -47,7 +47,7 @@ impl Shares {
         }
     }
 
-    /// A call of its is sent.
+    /// Counts a call of this tenant that is sent.
     pub(crate) fn began(&mut self, tenant: &Tenant) {
         self.in_flight += 1;
         if let Some(share) = self.tenants.get_mut(tenant) {
@@ -55,7 +55,7 @@ impl Shares {
         }
     }
 
-    /// A call of its has ended.
+    /// Counts a call of this tenant that has ended.
     pub(crate) fn ended(&mut self, tenant: &Tenant) {
         self.in_flight = self.in_flight.saturating_sub(1);
         if let Some(share) = self.tenants.get_mut(tenant) {
@@ -68,7 +68,7 @@ impl Shares {
         self.in_flight
     }
 
-    /// Of this many slots, those that this tenant cannot have.
+    /// Returns how many of these slots this tenant cannot have.
     pub(crate) fn slots_kept_from(&self, tenant: &Tenant, slots: u32) -> u32 {
         let fair = (slots / self.n_present()).max(1);
         if self.n_present() < 2 || slots < 2 || self.of(tenant) < fair {
@@ -77,7 +77,7 @@ impl Shares {
         (slots / RESERVE_DIVISOR as u32).max(1)
     }
 
-    /// Whether a part of every bucket is kept from this tenant.
+    /// Returns whether a part of every bucket is kept from this tenant.
     pub(crate) fn is_kept_from_reserves(&self, tenant: &Tenant) -> bool {
         let (own, present) = (u64::from(self.of(tenant)), u64::from(self.n_present()));
         1 < present && u64::from(self.in_flight) < own * present

@@ -20,26 +20,26 @@ pub(crate) struct ConcurrencyWindow {
 }
 
 impl ConcurrencyWindow {
-    /// With the most calls that are ever to be under way, if there is such a number.
+    /// Makes a window. `configured` is the most calls that are ever in flight at once, if there is such a number.
     pub(crate) fn new(configured: Option<NonZeroU32>) -> Self {
         Self { configured, found: None, cut_at: 0 }
     }
 
-    /// Calls that may be under way; `None` is any number.
+    /// Returns how many calls may be in flight; `None` is any number.
     pub(crate) fn slots(&self) -> Option<u32> {
         let configured = self.configured.map(NonZeroU32::get);
         [configured, self.found].into_iter().flatten().min()
     }
 
-    /// A call has been answered.
+    /// Grows the window by one, after a call that was answered.
     pub(crate) fn grow(&mut self) {
         if let Some(found) = &mut self.found {
             *found = found.saturating_add(1);
         }
     }
 
-    /// The call that was admitted as number `admission` met an overload, with this many under way.
-    /// Calls of one burst count once; `n_admitted` is the number of the next one.
+    /// Halves the window, after the call that was admitted as number `admission` met an overload, with this many in
+    /// flight. Calls of one burst count once; `n_admitted` is the number of the next one.
     pub(crate) fn shrink(&mut self, admission: u64, in_flight: u32, n_admitted: u64) {
         if admission < self.cut_at {
             return;
@@ -49,7 +49,7 @@ impl ConcurrencyWindow {
         self.cut_at = n_admitted;
     }
 
-    /// The breaker has closed.
+    /// Sets the window small, after the breaker has closed.
     pub(crate) fn start_small(&mut self) {
         self.found = Some(AFTER_OPEN);
     }

@@ -57,17 +57,17 @@ pub enum HandlerEnd {
 }
 
 impl HandlerOutput {
-    /// What a handler left that ended so after this many milliseconds.
+    /// Makes the output of a handler that ended this way after this many milliseconds.
     pub fn new(ended: HandlerEnd, stdout: String, stderr: String, duration_ms: u64) -> Self {
         Self { ended, stdout, stderr, duration_ms, read: ReadBefore::default() }
     }
 
-    /// Whether reading it takes so little that it may be done where other sessions wait.
+    /// Returns whether it is short enough to be read where other sessions wait.
     pub fn is_short(&self) -> bool {
         self.stdout.len() <= IN_PLACE
     }
 
-    /// With its standard output read, which takes time with its length.
+    /// Reads its standard output, which takes time with its length.
     #[must_use]
     pub fn read(self) -> Self {
         Self { read: ReadBefore(Some(json(&self.stdout))), ..self }
@@ -80,14 +80,14 @@ impl HandlerOutput {
         }
     }
 
-    /// What represents a handler that the harness could not run.
+    /// Makes the output that represents a handler that the harness could not run.
     pub fn refused(why: &str) -> Self {
         Self::new(HandlerEnd::Refused, String::new(), why.into(), 0)
     }
 }
 
 impl HandlerEnd {
-    /// The exit code, if it ended by itself.
+    /// Returns the exit code; `None` unless it ended by itself.
     pub fn exit_code(self) -> Option<i32> {
         match self {
             HandlerEnd::Exited(code) => Some(code),
@@ -118,9 +118,9 @@ pub struct HookAnswer {
 }
 
 impl HookAnswer {
-    /// The answer of a handler that only restricts: an allow counts for nothing, and a call whose
-    /// input it wants changed is asked about. What an input allows cannot be compared with what
-    /// another one does, so every change counts as one that widens.
+    /// Restricts the answer to that of a handler that may only restrict: an allow counts for nothing, and a call whose
+    /// input it wants changed is asked about. What an input allows cannot be compared with what another one does, so
+    /// every change counts as one that widens.
     #[must_use]
     pub(crate) fn restricting(mut self) -> Self {
         let verdict = &mut self.verdict;
@@ -141,7 +141,7 @@ impl HookAnswer {
         self
     }
 
-    /// What came of it, in a word, for the hook trace.
+    /// Returns the effect of the answer in a word, for the hook trace.
     pub fn effect(&self) -> &'static str {
         let verdict = &self.verdict;
         match &verdict.decision {

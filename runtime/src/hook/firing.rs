@@ -241,7 +241,8 @@ impl Firing<'_> {
         }
     }
 
-    /// What matchers are held against, in an agent of this type; `None` means that every handler runs.
+    /// Returns the subject that matchers are tested with, in an agent of this type; `None` means that every handler
+    /// runs.
     pub fn subject<'a>(&'a self, agent_type: &'a str) -> Option<&'a str> {
         match self {
             Firing::PreToolUse { tool, .. }

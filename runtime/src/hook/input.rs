@@ -239,7 +239,7 @@ struct HookLine<'a> {
     permission_suggestions: Option<Vec<Value>>,
 }
 
-/// A rule that would let a call pass, as an update of permissions.
+/// Makes an update of permissions from a rule that would let a call pass.
 pub fn update_of(rule: &str) -> Value {
     let (tool, content) = match rule.strip_suffix(')').and_then(|it| it.split_once('(')) {
         Some((tool, content)) => (tool, Some(content)),

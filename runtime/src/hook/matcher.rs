@@ -41,8 +41,8 @@ impl Matcher {
         Ok(Self::Pattern(text.into()))
     }
 
-    /// Whether it covers this subject. A pattern that takes too many steps counts as covering it:
-    /// a hook that guards something must not be talked out of running.
+    /// Returns whether it covers this subject. A pattern that takes too many steps counts as covering it: a hook that
+    /// guards something must not be talked out of running.
     pub fn matches(&self, subject: &str) -> bool {
         match self {
             Self::Any => true,
@@ -58,8 +58,8 @@ fn compile(pattern: &str) -> Result<Regex, Box<fancy_regex::Error>> {
     RegexBuilder::new(pattern).backtrack_limit(BACKTRACK_LIMIT).build().map_err(Box::new)
 }
 
-/// The handlers that run, in configuration order. `subject` is `None` for events that have none
-/// (Stop): then every handler runs. The same command from two settings files runs once.
+/// Returns the handlers that run, in configuration order. `subject` is `None` for events that have none (Stop): then
+/// every handler runs. The same command from two settings files runs once.
 pub fn matching<'a>(
     table: &'a HookTable,
     event: HookEvent,

@@ -128,8 +128,8 @@ fn milliseconds(seconds: &Value) -> Option<u64> {
     text.replace('.', "").parse().ok().filter(|it| *it > 0)
 }
 
-/// All handlers of all layers, in the order given; an exact repetition is left out. Of two of which
-/// one only restricts, the other one holds.
+/// Merges all handlers of all layers, in the order given; an exact repetition is left out. Of two of which one only
+/// restricts, the other one is kept.
 pub(crate) fn merge_tables(tables: impl IntoIterator<Item = HookTable>) -> HookTable {
     let mut merged = HookTable::new();
     for (event, handlers) in tables.into_iter().flatten() {

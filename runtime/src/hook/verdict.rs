@@ -106,13 +106,13 @@ pub struct Overlong {
 }
 
 impl HookVerdict {
-    /// What the model sees in place of the result of this tool.
+    /// Returns what the model sees in place of the result of this tool.
     pub(crate) fn output_of(&self, tool: &ToolName) -> Option<&str> {
         let of_server = self.updated_mcp_output.as_deref().filter(|_| is_of_server(tool));
         self.updated_output.as_deref().or(of_server)
     }
 
-    /// Puts the place where a long text was stored after its preview, wherever that is.
+    /// Adds the place where a long text was stored after its preview, wherever that is.
     pub fn stored(&mut self, overlong: &Overlong, path: &str) {
         let shown = format!("{}\n(all of it: {path})", overlong.preview);
         for text in self.texts() {

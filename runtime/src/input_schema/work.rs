@@ -64,18 +64,19 @@ impl<'a> PendingWork<'a> {
 /// part of it is applied, its members are looked up, and two values are compared.
 const STEPS_OF_A_PAIR: u64 = 4;
 
-/// Whether each part of a schema, given as JSON text, is applied to a value once at most, and none is a pattern.
+/// Returns whether each part of a schema, given as JSON text, is applied to a value at most once, and none is a
+/// pattern.
 pub fn is_flat(schema: &str) -> bool {
     !["Ref", "$ref", "unevaluated", "attern"].iter().any(|it| schema.contains(it))
 }
 
-/// Whether a check takes fewer than `MAX_STEPS` for the lengths of the two alone. The schema is flat.
+/// Returns whether a check takes fewer than `MAX_STEPS` for the lengths of the two alone. The schema is flat.
 pub fn is_surely_cheap(schema: &str, input: &str) -> bool {
     let pairs = count(schema.len()).saturating_mul(count(input.len()));
     pairs.saturating_mul(STEPS_OF_A_PAIR) < MAX_STEPS
 }
 
-/// The steps that it takes to check an input.
+/// Counts the steps that a check takes.
 ///
 /// # Errors
 ///

@@ -4,7 +4,7 @@
 //! their answers by UTF-16 units send such halves. Only texts that cannot be parsed are searched
 //! for them.
 
-/// The JSON text with `\ufffd` in the place of each half that is alone; `None` when there is none.
+/// Replaces each half that is alone by `\ufffd` in the JSON text; `None` when there is none.
 pub(crate) fn without_lone_halves(json: &str) -> Option<String> {
     let mut mended = String::new();
     let (mut copied, mut at) = (0, 0);

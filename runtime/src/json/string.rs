@@ -25,7 +25,7 @@ const LETTERS: [u8; 256] = {
     letters
 };
 
-/// `text` as a JSON string, quotes included.
+/// Returns `text` as a JSON string, quotes included.
 pub fn quote(text: &str) -> String {
     join(&[JsonPiece::Text(text)])
 }
@@ -38,7 +38,7 @@ pub(crate) enum JsonPiece<'a> {
     Text(&'a str),
 }
 
-/// The pieces, joined in one allocation where nothing needs an escape.
+/// Joins the pieces in one allocation where nothing needs an escape.
 pub(crate) fn join(pieces: &[JsonPiece<'_>]) -> String {
     let len = |piece: &JsonPiece<'_>| match piece {
         JsonPiece::Json(json) => json.len(),
@@ -90,7 +90,7 @@ fn push_escaped(mut bytes: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(bytes);
 }
 
-/// Bytes of the text as JSON string, without the quotes.
+/// Counts the bytes of the text as JSON string, without the quotes.
 pub(crate) fn escaped_len(text: &str) -> usize {
     let is_coded = |byte| byte < b' ' && !matches!(byte, 8..=10 | 12 | 13);
     text.len() + count(text, needs_escape) + 4 * count(text, is_coded)

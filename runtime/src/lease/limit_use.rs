@@ -14,7 +14,7 @@ pub(crate) struct LimitUse {
 }
 
 impl LimitUse {
-    /// Whether 80 % of it are used (TRN-7). A limit of nothing is never near.
+    /// Returns whether 80 % of it are used (TRN-7). A limit of nothing is never near.
     pub(crate) fn is_near(&self) -> bool {
         0 < self.max && u128::from(self.max) * 4 <= u128::from(self.used) * 5
     }

@@ -27,7 +27,7 @@ pub enum Price {
 }
 
 impl Price {
-    /// The amount, if it is known.
+    /// Returns the amount; `None` if it is not known.
     pub fn known(&self) -> Option<Money> {
         match self {
             Price::Known(money) => Some(*money),
@@ -43,8 +43,8 @@ impl From<MaxCost> for UnconfirmedUsage {
 }
 
 impl MaxCost {
-    /// Of a request with so much input and an answer up to its ceiling: nothing is read from a cache,
-    /// all of it is written to one.
+    /// Computes the most that a request with this input and an answer up to its ceiling can cost: nothing is read from
+    /// a cache, all of it is written to one.
     pub fn of_call(models: &Catalogue, model: &str, input: Tokens, max_output: u32) -> Self {
         let output = u64::from(max_output);
         let price = match models.find(model).and_then(|it| it.prices) {

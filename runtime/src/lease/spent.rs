@@ -44,7 +44,7 @@ impl From<UnconfirmedUsage> for Spent {
 }
 
 impl Spent {
-    /// What came on top of `before`.
+    /// Returns what was used after `before`.
     #[must_use]
     pub fn since(self, before: Self) -> Self {
         Self {

@@ -31,13 +31,13 @@ pub struct Tree {
 struct Member {
     /// Who started it; `None` is the top session.
     parent: Option<AgentId>,
-    /// For the model call that it is at, its turn included if that is its first.
+    /// Reserved for the model call in flight; includes one turn if this is the turn's first call.
     aside: Spent,
     closed: bool,
 }
 
 impl Tree {
-    /// The tree of a top session alone that has used nothing.
+    /// Makes the tree of a top session alone that has used nothing.
     pub fn new(limits: AgentLimits) -> Self {
         Self {
             limits,
@@ -48,8 +48,8 @@ impl Tree {
         }
     }
 
-    /// Takes in what an earlier process used for an agent (`None`: the top session), by its
-    /// transcript. The agent is counted, and over.
+    /// Counts what an earlier process used for an agent (`None`: the top session), by its transcript. The agent is
+    /// counted, and over.
     pub fn resume(&mut self, agent: Option<&AgentId>, spent: Spent) {
         if agent.is_some() {
             let ended = Member { closed: true, ..Member::default() };
@@ -58,7 +58,7 @@ impl Tree {
         self.spent = self.spent + spent;
     }
 
-    /// Takes in how long ago an earlier process started sub-agents, in any order.
+    /// Counts sub-agents that an earlier process started, by how long ago that was, in any order.
     pub(crate) fn resume_rate(&mut self, now: Duration, ages: impl IntoIterator<Item = Duration>) {
         let now = now.saturating_add(RATE_WINDOW);
         self.started.extend(ages.into_iter().filter_map(|it| now.checked_sub(it)));
@@ -116,7 +116,7 @@ impl Tree {
         self.set_aside(agent, 1, worst)
     }
 
-    /// The same for a further model call of a turn.
+    /// Reserves the most that a further model call of a turn can cost.
     ///
     /// # Errors
     ///
@@ -129,8 +129,8 @@ impl Tree {
         self.set_aside(agent, 0, worst)
     }
 
-    /// Model calls have ended: takes what they used, the turns they were made in included, and gives
-    /// back what the agent had set aside. What an ended agent used is still counted.
+    /// Settles the model calls that ended: takes what they used, the turns they were made in included, and gives back
+    /// what the agent had set aside. What an ended agent used is still counted.
     pub fn settle(&mut self, agent: Option<&AgentId>, used: Spent) {
         self.spent = self.spent + used;
         if let Some(member) = self.members.get_mut(&agent.cloned()) {
@@ -138,8 +138,8 @@ impl Tree {
         }
     }
 
-    /// An agent has ended, and with it those below it. What they had set aside and never settled
-    /// counts as used, since they crashed and their usage stays unknown.
+    /// Ends an agent and all below it. What they had set aside and never settled counts as used, since they crashed and
+    /// their usage stays unknown.
     pub fn close(&mut self, agent: &AgentId) {
         if let Some(member) = self.members.get_mut(&Some(agent.clone())) {
             member.closed = true;
@@ -151,23 +151,23 @@ impl Tree {
         below.iter().for_each(|it| self.close(it));
     }
 
-    /// Whether this agent can still ask.
+    /// Returns whether this agent can still ask.
     pub fn is_open(&self, agent: Option<&AgentId>) -> bool {
         self.members.get(&agent.cloned()).is_some_and(|it| !it.closed)
     }
 
-    /// A run of the top session took so long.
+    /// Adds the time that a run of the top session took.
     pub(crate) fn add_time(&mut self, took: Duration) {
         self.worked = self.worked.saturating_add(took);
     }
 
-    /// How long the next run of the top session may take; `None` means no limit.
+    /// Returns how long the next run of the top session may take; `None` means no limit.
     pub(crate) fn time_left(&self) -> Option<Duration> {
         let max = self.limits.max_tree_seconds.map(Duration::from_secs)?;
         Some(max.saturating_sub(self.worked))
     }
 
-    /// How much of its limits the tree has used.
+    /// Returns how much of its limits the tree has used.
     pub(crate) fn limits_used(&self) -> Vec<LimitUse> {
         let limits = &self.limits;
         let n_agents = self.members.len() as u64 - 1;
@@ -183,12 +183,12 @@ impl Tree {
         all.into_iter().filter_map(limit).collect()
     }
 
-    /// Used by the whole tree, without what is set aside.
+    /// Returns what the whole tree has used, without what is set aside.
     pub fn spent(&self) -> Spent {
         self.spent
     }
 
-    /// Set aside for calls under way.
+    /// Returns the tokens and the money that are reserved for calls in flight.
     #[cfg(test)]
     pub(crate) fn reserved(&self) -> (Tokens, Money) {
         let aside = self.aside_of(|_| true);

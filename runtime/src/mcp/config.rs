@@ -28,7 +28,7 @@ pub struct ServerConfig {
 }
 
 impl ServerConfig {
-    /// A server that is a child process and speaks through its standard input and output.
+    /// Makes the configuration of a server that is a child process and speaks through its standard input and output.
     pub fn stdio(name: &str, command: &str, args: &[&str]) -> Self {
         let args = args.iter().map(|it| (*it).to_owned()).collect();
         let program = ServerProgram { command: command.to_owned(), args, env: BTreeMap::new() };
@@ -142,7 +142,7 @@ pub fn read(text: &str, environment: Environment<'_>) -> Result<Configured, Conf
     read_for(text, &|_, name| environment(name))
 }
 
-/// As [`read`], with variables that depend on the server, which is named first.
+/// Reads as [`read`] does, with variables that depend on the server, which is the first argument of `environment`.
 ///
 /// # Errors
 ///
@@ -166,8 +166,8 @@ pub fn read_for(
     Ok(configured)
 }
 
-/// The servers that hold, of scopes with the strongest first: an entry wins as a whole, and nothing
-/// of a weaker one of the same name is taken. By name.
+/// Merges the servers of scopes, the strongest scope first. An entry wins as a whole: nothing of a weaker one of the
+/// same name is taken. The result is sorted by name.
 pub fn strongest(scopes: impl IntoIterator<Item = Vec<ServerConfig>>) -> Vec<ServerConfig> {
     let mut winners = BTreeMap::new();
     for server in scopes.into_iter().flatten() {

@@ -6,8 +6,8 @@
 /// Reads one variable of the environment.
 pub(crate) type Environment<'a> = &'a dyn Fn(&str) -> Option<String>;
 
-/// The text with its variables replaced. Names that are not set and have no default are pushed to
-/// `unset`. What a variable holds is not expanded again.
+/// Replaces the variables of the text. Names that are not set and have no default are pushed to `unset`. What a
+/// variable holds is not expanded again.
 pub(crate) fn expand(text: &str, environment: Environment<'_>, unset: &mut Vec<String>) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;

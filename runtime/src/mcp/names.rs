@@ -9,26 +9,26 @@ const MAX_NAME: usize = 64;
 const RESERVED: [&str; 5] =
     ["workspace", "claude-in-chrome", "computer-use", "Claude Preview", "Claude Browser"];
 
-/// `mcp__server__tool`, with `_` for every character that may not be in a name. `None`: it is
-/// longer than model servers take. It is not cut, as a rule about the name as it is configured, above
-/// all one that denies, would not match what is left.
+/// Returns `mcp__server__tool`, with `_` for every character that may not be in a name; `None` if it is longer than
+/// model servers take. It is not cut, as a rule about the name as it is configured, above all one that denies, would
+/// not match what is left.
 pub(crate) fn tool_name(server: &str, tool: &str) -> Option<String> {
     let whole = prefix(server) + &tidy(tool);
     (whole.len() <= MAX_NAME).then_some(whole)
 }
 
-/// What the names of all tools of this server begin with.
+/// Returns the prefix of the names of all tools of this server.
 pub fn prefix(server: &str) -> String {
     format!("mcp__{}__", tidy(server))
 }
 
-/// Whether a tool of this name is one of a server.
+/// Returns whether a tool of this name is one of a server.
 pub(crate) fn is_of_server(tool: &ToolName) -> bool {
     tool.as_str().starts_with("mcp__")
 }
 
-/// Whether a server may be called so: not empty, on one line, and not a name that is taken. Odd
-/// characters are fine, since the names of its tools have none of them.
+/// Returns whether a server may have this name: not empty, on one line, and not a name that is taken. Odd characters
+/// are fine, since the names of its tools have none of them.
 pub(crate) fn is_server_name(name: &str) -> bool {
     !name.trim().is_empty() && !name.contains(char::is_control) && !RESERVED.contains(&name)
 }

@@ -79,7 +79,7 @@ impl Policy {
         policy
     }
 
-    /// Why this server may not be started; `None`: it may.
+    /// Returns why this server may not be started; `None`: it may.
     pub fn blocks(&self, server: &ServerConfig, of_project: bool) -> Option<Blocked> {
         let name = || server.name.to_string();
         if of_project && self.disabled.iter().any(|it| **it == *server.name) {

@@ -22,8 +22,8 @@ pub struct Restarts {
 }
 
 impl Restarts {
-    /// The server has ended after it stood for so long. The pause before it is started again;
-    /// `None`: it is given up.
+    /// Notes that the server has ended after it ran for `stood`. Returns the pause before it is started again; `None`:
+    /// no further start is tried.
     pub fn ended(&mut self, stood: Duration) -> Option<Duration> {
         if PROVEN <= stood {
             self.n_ends = 0;
@@ -32,7 +32,7 @@ impl Restarts {
         (self.n_ends <= MAX_ATTEMPTS).then(|| FIRST * 2_u32.pow(self.n_ends - 1))
     }
 
-    /// Somebody wants it again.
+    /// Forgets earlier ends, since the server is wanted again.
     pub fn forget(&mut self) {
         self.n_ends = 0;
     }

@@ -57,13 +57,13 @@ pub enum McpContent {
 }
 
 impl CallResult {
-    /// Whether it holds pictures: their bytes are looked at by [`CallResult::outcome`], which takes
+    /// Returns whether it holds pictures: their bytes are looked at by [`CallResult::outcome`], which takes
     /// milliseconds for large ones.
     pub fn has_images(&self) -> bool {
         self.content.iter().any(|it| matches!(it, McpContent::Image { .. }))
     }
 
-    /// How the call ended. The text is whole; pictures that a model can see come after it.
+    /// Returns how the call ended. The text is whole; pictures that a model can see come after it.
     pub fn outcome(&self) -> ToolOutcome {
         let mut media = Vec::new();
         let mut parts: Vec<String> = self.content.iter().map(|it| it.shown(&mut media)).collect();

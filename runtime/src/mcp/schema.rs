@@ -20,8 +20,8 @@ const MAX_DEPTH: usize = 8;
 /// the first ones say: looser, too, and the work stays linear.
 const MAX_BRANCHES: usize = 64;
 
-/// The schema as it is sent. `None`: no input could be an object, or the schema is too large, so the tool
-/// cannot be offered.
+/// Returns the schema as it is sent; `None` if no input could be an object, or the schema is too large, so that the
+/// tool cannot be offered.
 pub(crate) fn normalized(schema: &Map<String, Value>) -> Option<Map<String, Value>> {
     let whole = Value::Object(schema.clone());
     if measure(&whole).is_err() || MAX_BYTES < whole.to_string().len() {

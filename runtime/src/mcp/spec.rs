@@ -106,8 +106,8 @@ impl Default for CallLimits {
     }
 }
 
-/// What each listed tool is to a session, in the server's order, in addition to its name there; and
-/// what is not offered.
+/// Returns the tools that a session is offered, in the server's order, each with its name on the server; and the tools
+/// that are not offered.
 pub fn offered(
     server: &ServerConfig,
     listed: &[Listed],

@@ -44,7 +44,7 @@ pub struct Piece {
 }
 
 impl Piece {
-    /// What a messenger posts: with the fence lines, without blank lines around it.
+    /// Returns what a messenger posts: with the fence lines, without blank lines around it.
     pub fn shown(&self) -> String {
         let text = self.text.trim_end();
         let blank = &text[..text.len() - text.trim_start().len()];
@@ -102,8 +102,8 @@ impl Chunker {
         }
     }
 
-    /// Nothing came for a while: pushes what waits, up to the last break; after a sentence all of
-    /// it. Code that is not closed goes on waiting.
+    /// Pushes what waits, up to the last break, since nothing came for a while; after a sentence all of it. Code that
+    /// is not closed goes on waiting.
     pub(super) fn flush(&mut self, out: &mut Vec<Piece>) {
         let place = match self.protected() {
             Some(fence) => fence,
@@ -115,12 +115,12 @@ impl Chunker {
         }
     }
 
-    /// The text goes on, but in another block: pushes what waits.
+    /// Pushes what waits, since the text goes on in another block.
     pub(super) fn part(&mut self, out: &mut Vec<Piece>) {
         self.cut(self.end, out);
     }
 
-    /// The text is over: pushes what is left. A fence that it left open stays so.
+    /// Pushes what is left, since the text is over. A fence that it left open stays so.
     pub(super) fn finish(mut self, out: &mut Vec<Piece>) {
         let n_before = out.len();
         self.cut(self.end, out);
@@ -129,7 +129,7 @@ impl Chunker {
         }
     }
 
-    /// Whether text is held that no chunk has delivered.
+    /// Returns whether text is held that no chunk has delivered.
     pub(super) fn is_waiting(&self) -> bool {
         !self.pending.is_empty()
     }
@@ -228,7 +228,7 @@ impl Chunker {
     }
 }
 
-/// Bytes of the first `n_chars` characters, or fewer: up to the end of a grapheme cluster.
+/// Counts the bytes of the first `n_chars` characters, or fewer: up to the end of a grapheme cluster.
 pub(super) fn cut_at(text: &str, n_chars: usize) -> usize {
     let Some((at, _)) = text.char_indices().nth(n_chars) else { return text.len() };
     let mut cursor = GraphemeCursor::new(at, text.len(), true);

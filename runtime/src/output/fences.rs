@@ -65,12 +65,12 @@ impl Fences {
         }
     }
 
-    /// The fence that the text is in.
+    /// Returns the fence that the text is in.
     pub(super) fn inside(&self) -> Option<&Fence> {
         self.open.as_ref()
     }
 
-    /// Whether the line looks as if it opened a fence.
+    /// Returns whether the line looks as if it opened a fence.
     pub(super) fn is_opening(&self) -> bool {
         self.open.is_none()
             && match self.line {
@@ -80,7 +80,7 @@ impl Fences {
             }
     }
 
-    /// The same of a line that opens one with tildes, which nothing in the line can undo.
+    /// Returns whether the line opens a fence with tildes, which nothing in the line can undo.
     pub(super) fn is_opening_for_sure(&self) -> bool {
         let (LineStart::Run { mark, .. } | LineStart::AfterRun { mark, .. }) = self.line else {
             return false;
@@ -88,17 +88,17 @@ impl Fences {
         mark == b'~' && self.is_opening()
     }
 
-    /// Whether the line, inside a fence, may still become the one that closes it.
+    /// Returns whether the line, inside a fence, may still become the one that closes it.
     pub(super) fn may_be_closing(&self) -> bool {
         self.open.is_some() && self.line != LineStart::Other
     }
 
-    /// Whether nothing but blanks and quote marks is on the line.
+    /// Returns whether nothing but blanks and quote marks is on the line.
     pub(super) fn at_start(&self) -> bool {
         self.line == LineStart::Blank
     }
 
-    /// Whether nothing is on the line.
+    /// Returns whether nothing is on the line.
     pub(super) fn is_line_empty(&self) -> bool {
         self.n_bytes == 0
     }

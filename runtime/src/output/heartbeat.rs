@@ -55,7 +55,7 @@ impl Edges {
         self.say(rest.as_str(), out);
     }
 
-    /// The message is over; pushes what turned out to be something.
+    /// Ends the message; pushes what turned out to be something.
     pub(super) fn finish(self, out: &mut String) {
         if let HeartbeatState::Nothing { held, word } = &self.state
             && !is_nothing(&self.tokens, &held[*word..])

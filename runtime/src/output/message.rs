@@ -47,17 +47,17 @@ impl OpenMessage {
         Self { now, sent: String::new(), thought: String::new(), attempts: Vec::new() }
     }
 
-    /// Whether what follows is of another attempt than what came.
+    /// Returns whether what follows is of another attempt than what came.
     pub(super) fn is_other_attempt(&self, number: u32) -> bool {
         self.attempts.last().is_none_or(|it| it.number != number)
     }
 
-    /// What follows is of another attempt: pushes what waits of this one, to be delivered by itself.
+    /// Pushes what waits of this attempt, to be delivered by itself, since another one follows.
     pub(super) fn part(&mut self, out: &mut Vec<Out>) {
         self.now.pipe.part(out);
     }
 
-    /// What follows is of this attempt, and is delivered from this id on.
+    /// Begins an attempt, which is delivered from this id on.
     pub(super) fn begin_attempt(&mut self, number: u32, first_id: u64) {
         self.attempts.push(Attempt {
             number,
@@ -79,7 +79,7 @@ impl OpenMessage {
         Some(attempt.first_id)
     }
 
-    /// The id from which on its pieces were delivered.
+    /// Returns the id from which on its pieces were delivered.
     pub(super) fn first_id(&self) -> Option<u64> {
         self.attempts.first().map(|it| it.first_id)
     }
@@ -91,7 +91,7 @@ impl OpenMessage {
         self.add(text, out);
     }
 
-    /// A whole block, of which pieces may have come.
+    /// Adds a whole block, of which pieces may have come.
     pub(super) fn push_block(&mut self, block: &str, out: &mut Vec<Out>) {
         let fresh = dedupe::beyond(&self.sent, block);
         if fresh.len() == block.len() {
@@ -103,19 +103,19 @@ impl OpenMessage {
         self.now.is_elsewhere = true;
     }
 
-    /// The message is this; whether that goes on from what was delivered of it.
+    /// Completes the message with its whole text; returns whether that continues what was delivered of it.
     pub(super) fn complete(&mut self, whole: &str, out: &mut Vec<Out>) -> bool {
         let Some(rest) = dedupe::rest(&self.sent, whole) else { return false };
         self.add(rest, out);
         true
     }
 
-    /// The model does something else.
+    /// Notes that the model does something else.
     pub(super) fn turn_elsewhere(&mut self) {
         self.now.is_elsewhere = true;
     }
 
-    /// Reasoning as it is delivered.
+    /// Adds reasoning, and returns it as it is delivered.
     pub(super) fn think(&mut self, text: &str) -> String {
         let mut out = String::new();
         self.now.thoughts.push(text, &mut out);

@@ -50,7 +50,7 @@ impl Normalizer {
         }
     }
 
-    /// Whether no message is under way.
+    /// Returns whether no message has begun.
     pub fn is_between_messages(&self) -> bool {
         self.message.is_none()
     }

@@ -32,7 +32,7 @@ pub(super) struct Pipe {
 }
 
 impl Pipe {
-    /// `chunking` is `None` when the text is not to be cut.
+    /// Makes a pipe. `chunking` is `None` when the text is not to be cut.
     pub(super) fn new(settings: &OutputSettings, chunking: Option<Chunking>) -> Self {
         Self {
             tags: TagStripper::default(),
@@ -48,7 +48,7 @@ impl Pipe {
         self.take(segments, out);
     }
 
-    /// The message goes on, but what came so far is delivered by itself.
+    /// Delivers what came so far by itself; the message goes on.
     pub(super) fn part(&mut self, out: &mut Vec<Out>) {
         self.cut(out, Chunker::part);
     }
@@ -58,7 +58,7 @@ impl Pipe {
         self.cut(out, Chunker::flush);
     }
 
-    /// The message is over.
+    /// Ends the message.
     pub(super) fn finish(mut self, out: &mut Vec<Out>) {
         let mut segments = Vec::new();
         self.tags.finish(&mut segments);
@@ -73,7 +73,7 @@ impl Pipe {
         }
     }
 
-    /// Whether text waits for more.
+    /// Returns whether text waits for more.
     pub(super) fn is_waiting(&self) -> bool {
         self.chunker.as_ref().is_some_and(Chunker::is_waiting)
     }

@@ -105,7 +105,7 @@ impl Default for OutputSettings {
 }
 
 impl OutputSettings {
-    /// How blocks are cut.
+    /// Returns how blocks are cut.
     pub(crate) fn chunking(&self) -> Chunking {
         let size = |it: u32| usize::saturating(it);
         let (min, max) = (size(self.chunk_min), size(self.chunk_max));
@@ -126,12 +126,12 @@ impl Default for ChannelPolicy {
 }
 
 impl ChannelPolicy {
-    /// The answer as it arrives, delta by delta: for a terminal or a page.
+    /// Delivers the answer as it arrives, delta by delta: for a terminal or a page.
     pub fn partial() -> Self {
         Self { delivery: Delivery::Partial, ..Self::default() }
     }
 
-    /// The answer as it arrives, in blocks of the size that the session's settings ask for: for a messenger.
+    /// Delivers the answer as it arrives, in blocks of the size that the session's settings ask for: for a messenger.
     pub fn blocks() -> Self {
         Self { chunking: ChunkPolicy::Session, ..Self::partial() }
     }
@@ -141,7 +141,7 @@ impl ChannelPolicy {
         Self { delivery: Delivery::Message, ..Self::default() }
     }
 
-    /// The final answer, whole.
+    /// Delivers the final answer, whole.
     pub fn final_answer() -> Self {
         Self::default()
     }
@@ -152,13 +152,13 @@ impl ChannelPolicy {
         Self { reasoning: true, ..self }
     }
 
-    /// With results of tools, each of this many characters at most.
+    /// Delivers results of tools, too, each of this many characters at most.
     #[must_use]
     pub fn tool_results(self, max_chars: usize) -> Self {
         Self { tool_results: Some(max_chars), ..self }
     }
 
-    /// Cut into blocks of this kind.
+    /// Cuts the answer into blocks of this kind.
     #[must_use]
     pub fn chunks(self, chunking: Chunking) -> Self {
         Self { chunking: ChunkPolicy::Blocks(chunking), ..self }

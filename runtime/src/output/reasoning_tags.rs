@@ -63,7 +63,7 @@ impl TagStripper {
         }
     }
 
-    /// The message is over; pushes what was held back.
+    /// Ends the message; pushes what was held back.
     pub(super) fn finish(&mut self, out: &mut Vec<TaggedSegment>) {
         if let Some(line) = self.line.take() {
             self.resolve(&line, out);

@@ -55,7 +55,7 @@ enum EscapeState {
 }
 
 impl Cleaner {
-    /// For the beginning of a text that goes to `place`.
+    /// Makes a cleaner at the beginning of a text that goes to `place`.
     pub fn new(place: OutputTarget) -> Self {
         Self { place, ..Self::default() }
     }
@@ -164,7 +164,7 @@ fn is_invisible(c: char) -> bool {
     matches!(c, '\u{200b}' | '\u{2060}'..='\u{2064}' | '\u{206a}'..='\u{206f}' | '\u{feff}')
 }
 
-/// A whole text for a terminal.
+/// Cleans a whole text for a terminal.
 ///
 /// ```
 /// use ennead_runtime::output::terminal::clean;
@@ -175,21 +175,20 @@ pub fn clean(text: &str) -> String {
     clean_for(OutputTarget::Terminal, text)
 }
 
-/// A whole text for `place`.
+/// Cleans a whole text for `place`.
 pub fn clean_for(place: OutputTarget, text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     Cleaner::new(place).push(text, &mut out);
     out
 }
 
-/// A whole text for one line of a terminal, such as a name or an error: line feeds and tabs are
-/// blanks.
+/// Cleans a whole text for one line of a terminal, such as a name or an error: line feeds and tabs become blanks.
 pub fn clean_line(text: &str) -> String {
     clean(text).replace(['\n', '\t'], " ")
 }
 
-/// JSON text in which every character that [`clean`] would touch is written as an escape. It means
-/// the same: such characters occur in its strings only, apart from blanks between tokens.
+/// Escapes every character of a JSON text that [`clean`] would touch. The text means the same: such characters occur in
+/// its strings only, apart from blanks between tokens.
 pub fn escape_json(json: &str) -> Cow<'_, str> {
     let is_raw = |c: char| is_special(c) && c != '\r';
     if !json.contains(is_raw) {

@@ -22,14 +22,14 @@ pub struct ToolResult {
 }
 
 impl ToolResult {
-    /// Whether something was left out.
+    /// Returns whether something was left out.
     pub fn is_truncated(&self) -> bool {
         0 < self.elided_chars
     }
 }
 
-/// Every result goes through here, no matter who gets it. It keeps this many characters at most;
-/// the text is shared when nothing is cut. It is data: no tags are taken out of it.
+/// Makes the result that all readers get of a tool's text. It keeps this many characters at most; the text is shared
+/// when nothing is cut. It is data: no tags are taken out of it.
 pub(crate) fn on_tool_result(
     call: &ToolUseId,
     tool: &ToolName,

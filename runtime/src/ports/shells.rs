@@ -32,7 +32,7 @@ impl Detached {
         let _once_is_enough = self.0.set(());
     }
 
-    /// Whether the work no longer belongs to its turn.
+    /// Returns whether the work no longer belongs to its turn.
     pub fn is_detached(&self) -> bool {
         self.0.get().is_some()
     }
@@ -43,8 +43,8 @@ pub trait KeepShells: Send + Sync + fmt::Debug {
     /// Returns a name that no command of the session has or had.
     fn new_name(&self) -> ShellId;
 
-    /// Gives a place to a command that is to go on in the background. The guard is to be kept until
-    /// nothing of the command is left.
+    /// Registers a command that is to go on in the background. The guard is to be kept until nothing of the command is
+    /// left.
     ///
     /// # Errors
     ///
@@ -92,7 +92,7 @@ pub trait BackgroundShell: Send + Sync + fmt::Debug {
     /// Returns how it is now.
     fn status(&self) -> ShellStatus;
 
-    /// Whether a result has shown the model how it ended.
+    /// Returns whether a result has shown the model how it ended.
     fn is_end_known(&self) -> bool;
 
     /// Notes that a result shows the model how it ended.
@@ -176,7 +176,7 @@ pub enum ShellState {
 }
 
 impl ShellState {
-    /// The code in records.
+    /// Returns the code, as in records.
     pub fn code(self) -> &'static str {
         match self {
             Self::Running => "running",
@@ -197,7 +197,7 @@ impl ShellState {
         }
     }
 
-    /// The exit code, if it exited.
+    /// Returns the exit code; `None` unless it exited.
     pub fn exit_code(self) -> Option<i32> {
         match self {
             Self::Exited(code) => Some(code),
@@ -220,7 +220,7 @@ impl fmt::Display for ShellState {
     }
 }
 
-/// The beginning of a command, on one line.
+/// Returns the beginning of a command, on one line.
 pub fn shown_command(command: &str) -> Arc<str> {
     let on_one_line = |c: char| if c.is_control() { ' ' } else { c };
     let mut shown: String = command.chars().take(SHOWN_CHARS).map(on_one_line).collect();
@@ -231,7 +231,7 @@ pub fn shown_command(command: &str) -> Arc<str> {
 }
 
 impl ShellStatus {
-    /// The record of how it is.
+    /// Returns the transcript record of its state.
     #[doc(hidden)]
     pub fn record(&self) -> RecordKind {
         RecordKind::Shell {
@@ -251,7 +251,7 @@ impl ShellStatus {
     }
 }
 
-/// The message that lists, for the model, the commands that have ended since the last such message.
+/// Makes the message that lists, for the model, the commands that have ended since the last such message.
 pub(crate) fn ended_message(id: EntryId, ended: &[ShellStatus]) -> Message {
     let lines = ended.iter().map(|it| {
         let (shell, command, state) = (&it.shell, &it.command, it.state);

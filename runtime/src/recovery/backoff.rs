@@ -18,7 +18,7 @@ pub(crate) const BACKOFF_CAP_MS: u64 = 32_000;
 /// no pause but a quota: the chain is tried, or the failure remains.
 pub(crate) const MAX_RETRY_AFTER_MS: u64 = 600_000;
 
-/// The wait before retry `n`, counted from 0: between half and all of the exponential step.
+/// Returns the wait before retry `n` in milliseconds, counted from 0: between half and all of the exponential step.
 pub fn backoff(n: u32, draw: u64) -> u64 {
     let step = BACKOFF_BASE_MS.checked_shl(n.min(16)).unwrap_or(u64::MAX).min(BACKOFF_CAP_MS);
     let half = step / 2;

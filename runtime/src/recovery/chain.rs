@@ -40,7 +40,7 @@ pub struct FallbackUsed {
     pub model: Arc<str>,
 }
 
-/// The chain, and what was left out of it, in words.
+/// Makes the chain of models, and lists what was left out of it, in words.
 ///
 /// A name `provider/model` is taken apart when a provider of that name is known; otherwise the
 /// slash belongs to the model, which is asked at the first provider. Where settings name nothing,
@@ -83,8 +83,8 @@ pub fn chain(settings: &Settings, providers: &[Provider]) -> (Vec<ChainModel>, V
     (links, problems)
 }
 
-/// What bounds requests to a model: for the first of the chain what the settings say, for another
-/// what the catalogue knows. A model that is not in the catalogue is assumed to do the same.
+/// Returns what bounds requests to a model: for the first of the chain the settings, for another the catalogue. A model
+/// that is not in the catalogue is assumed to do the same.
 pub(crate) fn model_limits(settings: &Settings, model: &str) -> ModelLimits {
     let of_other = || (settings.model != model).then(|| settings.models.find(model)).flatten();
     match of_other() {

@@ -41,15 +41,15 @@ pub(super) const ROWS: &[RecoveryRow] = &[
     ),
 ];
 
-/// Twice the ceiling, within what the model gives and below what was found too high. `None` when
-/// that is no more than there was.
+/// Doubles the ceiling, within what the model gives and below what was found too high. `None` when that is no more than
+/// there was.
 pub(super) fn raised(max_tokens: u32, model_max: u32, too_high: Option<u32>) -> Option<u32> {
     let highest = too_high.map_or(u32::MAX, |it| it.saturating_sub(1)).min(model_max);
     let raised = max_tokens.saturating_mul(2).min(highest);
     (max_tokens < raised).then_some(raised)
 }
 
-/// 0.7 of the ceiling; `None` when the ceiling is not the problem.
+/// Lowers the ceiling to 0.7 of it; `None` when the ceiling is not the problem.
 pub(super) fn lowered(max_tokens: u32) -> Option<u32> {
     let lowered = u32::try_from(u64::from(max_tokens) * 7 / 10).unwrap_or(max_tokens);
     (REDUCTION_FLOOR < max_tokens).then_some(lowered)

@@ -13,12 +13,12 @@ pub(crate) const MAX_COMPACTIONS: u32 = 1;
 /// Times that a summary request is made shorter.
 pub(crate) const MAX_SHRINKS: u32 = 3;
 
-/// What is done about an answer that does not fit.
+/// Makes the row about an answer that does not fit.
 pub(super) const fn compact(class: FailureClass) -> RecoveryRow {
     row(class, &[Condition::ForTurn], Action::Compact, &[Cap::PerTurn(MAX_COMPACTIONS)])
 }
 
-/// What is done about a summary that does not fit.
+/// Makes the row about a summary that does not fit.
 pub(super) const fn shrink(class: FailureClass) -> RecoveryRow {
     row(class, &[Condition::ForSummary], Action::ShrinkSummary, &[Cap::PerTurn(MAX_SHRINKS)])
 }

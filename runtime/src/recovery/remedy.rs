@@ -46,7 +46,7 @@ pub(crate) enum Remedy {
 }
 
 impl Remedy {
-    /// The code, as in records and events. Stable.
+    /// Returns the code, as in records and events. Stable.
     pub(crate) fn code(self) -> &'static str {
         match self {
             Self::RetryAfter { streamed: true, .. } => "retry",

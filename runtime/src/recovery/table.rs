@@ -195,7 +195,7 @@ const LASTING: &[RecoveryRow] = &[
 /// All rows, path by path.
 const TABLE: [&[RecoveryRow]; 5] = [ASKING, path1::ROWS, path3::OUTPUT, path3::PROMPT, LASTING];
 
-/// How often at most the same request is made again after this failure.
+/// Returns how often at most the same request is made again after this failure.
 pub(crate) fn most_retries(class: FailureClass, max_retries: u32) -> u32 {
     let of_cap = |cap: &Cap| match *cap {
         Cap::Retries => max_retries,
@@ -205,7 +205,7 @@ pub(crate) fn most_retries(class: FailureClass, max_retries: u32) -> u32 {
     retries.flat_map(|it| it.caps).map(of_cap).min().unwrap_or(max_retries)
 }
 
-/// All rows. Every class has some, next to each other, and the last of each holds always.
+/// Returns all rows. Every class has some, next to each other, and the last of each always applies.
 pub fn rows() -> impl Iterator<Item = &'static RecoveryRow> {
     TABLE.into_iter().flatten()
 }
@@ -271,7 +271,7 @@ impl Action {
         }
     }
 
-    /// Whether it is the same request once more.
+    /// Returns whether the action sends the same request once more.
     pub fn is_retry(self) -> bool {
         matches!(self, WaitAsNamed | BackOff | BackOffWhole)
     }
@@ -290,8 +290,8 @@ pub struct ShownRow {
     pub at_most: String,
 }
 
-/// The table in words, with the classes that are decided about elsewhere at its end.
-/// `max_retries` is that of the settings.
+/// Returns the table in words, with the classes that are decided about elsewhere at its end. `max_retries` is that of
+/// the settings.
 pub fn shown(max_retries: u32) -> Vec<ShownRow> {
     let cap = |cap: &Cap| match cap {
         Cap::Retries => format!("{max_retries} retries per model"),
@@ -317,7 +317,7 @@ pub fn shown(max_retries: u32) -> Vec<ShownRow> {
     rows().map(row).chain(elsewhere()).collect()
 }
 
-/// The table as text, columns aligned; the class is in the first of its rows only.
+/// Prints the table as text, columns aligned; the class is in the first of its rows only.
 pub fn print(max_retries: u32) -> String {
     let head = ["class", "when", "then", "at most"].map(str::to_owned);
     let mut rows = vec![head];

@@ -100,7 +100,7 @@ impl Automaton {
         next.iter().find(|it| it.0 == byte.to_ascii_lowercase()).map(|it| it.1)
     }
 
-    /// The node after this byte. The fails on the way are paid for by the bytes that led down.
+    /// Returns the node after this byte. The fails on the way are paid for by the bytes that led down.
     pub(super) fn step(&self, node: u32, byte: u8) -> u32 {
         let mut at = node;
         while at != ROOT {
@@ -112,7 +112,7 @@ impl Automaton {
         self.first[usize::from(byte)]
     }
 
-    /// What ends here, longest first.
+    /// Returns the words that end here, longest first.
     pub(super) fn words(&self, node: u32) -> impl Iterator<Item = AutomatonWord> {
         let mut at = node;
         std::iter::from_fn(move || {
@@ -123,8 +123,8 @@ impl Automaton {
         .flatten()
     }
 
-    /// Bytes before this place that may yet become a pattern. `is_inside_word` says whether a letter or
-    /// digit is in front of as many.
+    /// Counts the bytes before this place that may yet become a pattern. `is_inside_word` is whether a letter or digit
+    /// is in front of as many.
     pub(super) fn n_pending(&self, node: u32, is_inside_word: impl Fn(usize) -> bool) -> usize {
         let mut at = node;
         while at != ROOT {
@@ -138,7 +138,7 @@ impl Automaton {
         0
     }
 
-    /// Bytes of patterns that were read to reach the node.
+    /// Counts the bytes of patterns that were read to reach the node.
     pub(super) fn depth(&self, node: u32) -> usize {
         self.nodes[node as usize].depth as usize
     }

@@ -8,7 +8,7 @@ pub(super) struct ByteClass {
 }
 
 impl ByteClass {
-    /// These bytes; `a-z` as the three bytes `a`, `-`, `z` in `ranges`, one range after the other.
+    /// Makes the class of these bytes; `a-z` as the three bytes `a`, `-`, `z` in `ranges`, one range after the other.
     pub(super) const fn new(ranges: &[u8], singles: &[u8]) -> Self {
         let mut ascii = 0_u128;
         let mut at = 0;
@@ -28,12 +28,12 @@ impl ByteClass {
         Self { ascii, has_others: false }
     }
 
-    /// The same set with the bytes of all characters that are not ASCII.
+    /// Adds the bytes of all characters that are not ASCII.
     pub(super) const fn and_others(self) -> Self {
         Self { has_others: true, ..self }
     }
 
-    /// Whether the byte belongs to it.
+    /// Returns whether the byte belongs to it.
     pub(super) const fn has(self, byte: u8) -> bool {
         if byte < 128 { self.ascii >> byte & 1 == 1 } else { self.has_others }
     }

@@ -104,7 +104,7 @@ impl Redactor {
         }
     }
 
-    /// A block without its secrets.
+    /// Replaces the secrets in a block.
     pub fn block(&self, block: &mut Block) {
         let is_media = matches!(block.kind(), BlockKind::RedactedThinking | BlockKind::StopRequest)
             || matches!(block.kind(), BlockKind::Opaque { kind } if &**kind == "image");

@@ -36,7 +36,7 @@ fn literals(text: &str) -> impl Iterator<Item = Literal> {
 
 #[doc(hidden)]
 impl Redactor {
-    /// A JSON text with placeholders for the secrets in its strings. Everything else keeps its bytes.
+    /// Replaces the secrets in the strings of a JSON text by placeholders. Everything else keeps its bytes.
     pub fn json<'a>(&self, text: &'a str) -> Cow<'a, str> {
         let mut redacted = self.text(text);
         // A secret is part of a string. Where a shape began in front of one, strings are looked at
@@ -84,7 +84,7 @@ impl Redactor {
         Some(out)
     }
 
-    /// Whether a text has other escapes than those of white space and quotes, which no shape holds, or any
+    /// Returns whether a text has other escapes than those of white space and quotes, which no shape holds, or any
     /// where a value holds what is escaped.
     pub(super) fn may_hide(&self, json: &[u8]) -> bool {
         let Some(first) = memchr::memchr(b'\\', json) else { return false };
@@ -100,7 +100,7 @@ impl Redactor {
     }
 }
 
-/// The first placeholder in the strings of a JSON text, however they are escaped.
+/// Returns the first placeholder in the strings of a JSON text, however they are escaped.
 pub fn placeholder_in_json(text: &str) -> Option<String> {
     let first =
         |text: &str| placeholders(text).next().map(|it: (usize, Placeholder<'_>)| it.1.to_string());

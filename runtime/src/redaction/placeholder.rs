@@ -35,7 +35,7 @@ impl fmt::Display for Placeholder<'_> {
     }
 }
 
-/// The placeholders in a text, in order, with their places. Only those whose kind exists count.
+/// Returns the placeholders in a text, in order, with their places. Only those whose kind exists count.
 pub fn placeholders(text: &str) -> impl Iterator<Item = (usize, Placeholder<'_>)> {
     memchr::memmem::find_iter(text.as_bytes(), OPEN.as_bytes())
         .filter_map(move |at| Some((at, read(text.get(at + OPEN.len()..)?)?)))

@@ -90,8 +90,8 @@ impl Prefilter {
         }
     }
 
-    /// The first place from `at` on at which a pattern may begin, whole or cut off by the end; the
-    /// length if there is none.
+    /// Returns the first place from `at` on at which a pattern may begin, whole or cut off by the end; the length if
+    /// there is none.
     ///
     /// The last two bytes are always such places: what follows them is not known.
     pub(super) fn next_or_end(&self, bytes: &[u8], at: usize) -> usize {
@@ -112,8 +112,8 @@ impl Prefilter {
         }
     }
 
-    /// The first place from `at` on at which a pattern is, whole or cut off by the end; the length if there
-    /// is none.
+    /// Returns the first place from `at` on at which a pattern is, whole or cut off by the end; the length if there is
+    /// none.
     pub(super) fn next(&self, bytes: &[u8], at: usize) -> usize {
         let mut at = at;
         loop {

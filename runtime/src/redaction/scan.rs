@@ -41,7 +41,7 @@ impl Hay<'_> {
         byte(1).is_ascii_alphanumeric() && byte(2) != b'\\'
     }
 
-    /// The two bytes in front of a place.
+    /// Returns the two bytes in front of a place.
     pub(super) fn last_two(&self, n_bytes: usize) -> [u8; 2] {
         match (n_bytes.checked_sub(2), n_bytes) {
             (Some(from), _) => [self.bytes[from], self.bytes[from + 1]],
@@ -121,7 +121,7 @@ impl Scanner {
         }
     }
 
-    /// The text is over. Of a text that was `cut` off, a beginning counts as a secret.
+    /// Ends the text. Of a text that was `cut` off, a beginning counts as a secret.
     pub(super) fn finish(
         &mut self,
         patterns: &Patterns,
@@ -150,7 +150,7 @@ impl Scanner {
         self.give(patterns, true, out);
     }
 
-    /// Place of the first byte about which nothing is decided.
+    /// Returns the place of the first byte about which nothing is decided.
     pub(super) fn decided(&self, patterns: &Patterns, hay: Hay<'_>) -> usize {
         let is_inside_word = |n: usize| self.is_inside_word(self.at - n, hay);
         let pending = self.at - patterns.automaton.n_pending(self.node, is_inside_word);

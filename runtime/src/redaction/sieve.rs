@@ -132,7 +132,7 @@ impl Sieve {
         self.words.push(SievePattern { window, offset, pattern: pattern.into(), any_case });
     }
 
-    /// Whether a pattern is in the text as a whole. Of a great many that are alike one is taken to be there.
+    /// Returns whether a pattern is in the text as a whole. Of a great many that are alike one is assumed to be there.
     pub(super) fn holds_any(&self, bytes: &[u8]) -> bool {
         let Some(last) = bytes.last_chunk::<CHUNK>() else {
             return (0..bytes.len()).any(|it| self.is_around(bytes, it));

@@ -49,7 +49,7 @@ impl RedactionStream {
         String::from_utf8(self.finish_bytes()).unwrap_or_default()
     }
 
-    /// The same as [`RedactionStream::finish`] for bytes of any kind.
+    /// Ends the stream as [`RedactionStream::finish`] does, for bytes of any kind.
     pub fn finish_bytes(&mut self) -> Vec<u8> {
         let hay = Hay { bytes: &self.held, base: self.base, before: self.before };
         self.scanner.finish(&self.redactor.patterns, hay, false, &mut self.spans);
@@ -58,7 +58,7 @@ impl RedactionStream {
         rest
     }
 
-    /// Whether something is held back.
+    /// Returns whether something is held back.
     #[cfg(test)]
     pub(crate) fn is_holding(&self) -> bool {
         !self.held.is_empty()

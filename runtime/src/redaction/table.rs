@@ -87,7 +87,7 @@ pub(super) const fn around(class: ByteClass, min: u32, max: u32) -> ByteRun {
     ByteRun { class, min, max, is_secret: false }
 }
 
-/// A token with a beginning of its own.
+/// Makes the rule of a token with a beginning of its own.
 pub(super) const fn token(
     kind: &'static str,
     anchors: &'static [&'static str],
@@ -108,7 +108,7 @@ pub(super) const fn token(
     }
 }
 
-/// A value that is known by the name in front of it.
+/// Makes the rule of a value that is known by the name in front of it.
 pub(super) const fn named(
     kind: &'static str,
     anchors: &'static [&'static str],

@@ -117,7 +117,7 @@ const BUILT_IN: [(&str, &str, bool); 4] = [
     ),
 ];
 
-/// The built-in types.
+/// Returns the built-in types.
 pub fn built_in() -> impl Iterator<Item = AgentType> {
     BUILT_IN.into_iter().map(|(name, prompt, changes)| AgentType {
         changes,
@@ -126,7 +126,7 @@ pub fn built_in() -> impl Iterator<Item = AgentType> {
     })
 }
 
-/// The type of this name, of the session's own or built in; without a name, `general-purpose`.
+/// Returns the type of this name, of the session's own or built in; without a name, `general-purpose`.
 ///
 /// # Errors
 ///
@@ -153,7 +153,7 @@ pub fn agent_type(
 }
 
 impl AgentType {
-    /// An agent that may use all tools but the one that starts agents.
+    /// Makes an agent that may use all tools but the one that starts agents.
     pub fn new(name: &str, description: &str, system_prompt: &str) -> Self {
         Self {
             name: name.into(),
@@ -219,7 +219,7 @@ impl AgentType {
         })
     }
 
-    /// Whether it is given this tool.
+    /// Returns whether it is given this tool.
     pub fn may_use(&self, tool: &ToolSpec) -> bool {
         let covers = |list: &[Arc<str>]| list.iter().any(|it| covers(it, tool));
         let is_effect_allowed = self.changes || tool.effect == ToolEffect::ReadOnly;

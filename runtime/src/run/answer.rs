@@ -48,7 +48,7 @@ impl fmt::Debug for RunFailed {
 }
 
 impl RunOutcome {
-    /// Why the run left no answer, in words; `None` when it left one.
+    /// Returns why the run left no answer, in words; `None` when it left one.
     pub fn failure(&self) -> Option<String> {
         match self.end {
             end if end.is_success() => None,
@@ -57,7 +57,7 @@ impl RunOutcome {
         }
     }
 
-    /// The answer, or the failure as an error.
+    /// Returns the answer, or the failure as an error.
     ///
     /// A run whose model could not be asked, or that met a limit or an interrupt, has an outcome
     /// like every other, with an empty or unfinished text. This makes it an error, as

@@ -162,7 +162,7 @@ pub struct TurnMemory {
 }
 
 impl TurnMemory {
-    /// How tokens are estimated for this model.
+    /// Returns how tokens are estimated for this model.
     pub(crate) fn counting(&self, revision: u32, model: &str) -> Counting {
         match revision {
             ..ESTIMATES_BY_CLASS => Counting::Chars,
@@ -170,7 +170,7 @@ impl TurnMemory {
         }
     }
 
-    /// Takes in that a file was read, or changed.
+    /// Notes that a file was read, or changed.
     pub(crate) fn touch(&mut self, path: &str, is_changed: bool) {
         if !self.touched.contains(path) {
             Arc::make_mut(&mut self.touched).insert(path.to_owned());
@@ -206,19 +206,19 @@ pub struct Anchor {
 }
 
 impl Anchor {
-    /// The size of a request that is now estimated at `estimate`.
+    /// Returns the size of a request that is now estimated at `estimate`.
     pub(crate) fn corrected(&self, estimate: Estimate, counting: Counting) -> Tokens {
         counting.moved(self.reported, self.estimated, estimate)
     }
 
-    /// The most that it can be: what was reported, and a token for each character that came since.
+    /// Returns the most that it can be: what was reported, and a token for each character that came since.
     pub(crate) fn at_most(&self, estimate: Estimate) -> Tokens {
         self.reported + estimate.saturating_sub(self.estimated).at_most()
     }
 }
 
 impl Conversation {
-    /// A conversation without messages.
+    /// Makes a conversation without messages.
     pub fn new(facts: Arc<SessionFacts>, stream: EntropyStream) -> Self {
         Self {
             facts,
@@ -231,21 +231,21 @@ impl Conversation {
         }
     }
 
-    /// The same with what is known about models.
+    /// Sets what is known about models.
     #[must_use]
     pub fn with_catalogue(mut self, catalogue: Arc<Catalogue>) -> Self {
         self.memory.catalogue = catalogue;
         self
     }
 
-    /// The same with settings that were merged before; used if its layers are equal to those.
+    /// Sets settings that were merged before; they are used if their layers are equal to those of the conversation.
     #[must_use]
     pub fn with_merged(mut self, merged: Arc<Merged>) -> Self {
         self.memory.merged = Some(merged);
         self
     }
 
-    /// The prompt of a new run, to be recorded before its first turn.
+    /// Makes the prompt of a new run, to be recorded before its first turn.
     pub fn prompt(&self, at: Timestamp, run: &str, content: Vec<Block>) -> Message {
         let id = self.stream.entry_id(at, "prompt", Digest::of(run.as_bytes()).low());
         Message::user(id, MessageKind::Prompt, content)
@@ -286,7 +286,7 @@ impl Conversation {
         if tokens <= limit { Ok(()) } else { Err(InvalidRequest::PromptTooLong { tokens, limit }) }
     }
 
-    /// Takes in the prompt of a new run. What is counted per run is counted anew.
+    /// Adds the prompt of a new run. What is counted per run is counted anew.
     pub fn begin_run(&mut self, prompt: Arc<Message>) {
         self.memory.progress = NoProgressWatch::default();
         self.memory.denials = DenialWatch::default();
@@ -322,20 +322,20 @@ impl Conversation {
         }
     }
 
-    /// Goes on with what an earlier process recorded: the messages, and the counters of the session.
+    /// Resumes what an earlier process recorded: the messages, and the counters of the session.
     pub fn resume(&mut self, loaded: &Loaded) {
         let recorded = loaded.recorded.iter().cloned().collect();
         let Loaded { last, used, appended, todos, skills, .. } = loaded;
         self.go_on(recorded, last.clone(), used, appended, todos, skills);
     }
 
-    /// Goes on with an earlier part of what was recorded; the counters stay those of the whole session.
+    /// Resumes an earlier part of what was recorded; the counters stay those of the whole session.
     pub(crate) fn go_back(&mut self, cut: &Loaded, all: &Loaded) {
         let recorded = cut.recorded.iter().cloned().collect();
         self.go_on(recorded, cut.last.clone(), &all.used, &all.appended, &cut.todos, &cut.skills);
     }
 
-    /// The same, of what is left of a [`Loaded`] where nothing else of it is wanted.
+    /// Continues from what is left of a [`Loaded`] where nothing else of it is wanted.
     pub(crate) fn go_on(
         &mut self,
         recorded: History,
@@ -369,7 +369,7 @@ impl Conversation {
         }
     }
 
-    /// What the run may still use.
+    /// Returns what the run may still use.
     pub(crate) fn budget(&self, used: Usage) -> RunBudget {
         let settings = self.memory.resolved.as_ref();
         RunBudget {

@@ -68,7 +68,7 @@ pub struct CompiledSettings {
 }
 
 impl DeriveOrder {
-    /// Of layers that were merged before, or that are to be merged first.
+    /// Makes an order to derive from layers that were merged before, or that are to be merged first.
     pub fn new(merged: Result<Arc<Merged>, MergeOrder>, facts: &Arc<SessionFacts>) -> Self {
         Self { merged, facts: Arc::clone(facts) }
     }
@@ -82,7 +82,7 @@ impl DeriveOrder {
 }
 
 impl DerivedSettings {
-    /// What follows from these settings.
+    /// Derives what follows from these settings.
     pub fn new(resolved: &Resolved, facts: &SessionFacts) -> Self {
         let settings = Arc::new(resolved.settings.clone());
         let results_directory: Arc<str> = format!("{}/tool-results", facts.directory).into();
@@ -122,12 +122,12 @@ impl DerivedSettings {
         }
     }
 
-    /// Whether it follows from these settings, given the same facts.
+    /// Returns whether it follows from these settings, given the same facts.
     pub fn matches(&self, resolved: &Resolved) -> bool {
         self.digest == resolved.digest
     }
 
-    /// The permission rules with what was changed of them since the session was opened.
+    /// Makes the permission rules with what was changed of them since the session was opened.
     pub(crate) fn gate_with(
         &self,
         overrides: &PermissionOverrides,

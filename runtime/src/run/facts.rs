@@ -122,7 +122,7 @@ pub struct SessionFacts {
     pub agents: Arc<[AgentId]>,
     /// Who answers questions about permission.
     pub handler: Handler,
-    /// Whether a policy is asked before that.
+    /// Whether a policy decides before a question is asked.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub has_policy: bool,
     /// Whether the session may be put into the mode that asks no questions.
@@ -143,18 +143,18 @@ pub struct SessionFacts {
 }
 
 impl SessionFacts {
-    /// As JSON text, which reads back; for the record of the first run.
+    /// Writes the facts as JSON text, which reads back; for the record of the first run.
     pub fn to_json(&self) -> String {
         // Names and numbers have no reason to fail.
         json::to_string(self).unwrap_or_default()
     }
 
-    /// Where results that are too long for the model are kept for it to read, as written and as it really is.
+    /// Returns where results that are too long for the model are kept for it to read, as written and as it really is.
     pub(crate) fn kept_directories(&self) -> Vec<String> {
         self.both(&self.directory).iter().map(|it| format!("{it}/tool-results")).collect()
     }
 
-    /// Where the model keeps its notes, as written, and as it really is where its home is a link.
+    /// Returns where the model keeps its notes, as written, and as it really is where its home is a link.
     pub(crate) fn memory_directories(&self) -> Vec<String> {
         let Some(memory) = &self.memory else { return Vec::new() };
         let below = memory.strip_prefix(&*self.home).filter(|it| it.starts_with('/'));
@@ -168,13 +168,13 @@ impl SessionFacts {
         [Some(path), real].into_iter().flatten().collect()
     }
 
-    /// Where its transcript and those of its neighbours lie.
+    /// Returns where its transcript and those of its neighbours lie.
     pub fn transcripts(&self) -> Transcripts {
         let (directories, workspaces) = (self.both(&self.directory), self.both(&self.workspace));
         Transcripts::within(&directories, &workspaces)
     }
 
-    /// Puts a sub-agent into a directory below the workspace that it would have.
+    /// Sets the working directory of a sub-agent to a directory below the workspace that it would have.
     pub fn works_in(&mut self, worktree: &str) {
         let parent = std::mem::replace(&mut self.workspace, worktree.into());
         let below = worktree.strip_prefix(&*parent);
@@ -184,8 +184,8 @@ impl SessionFacts {
         self.within.push(parent);
     }
 
-    /// Of a sub-agent in a worktree: the worktree, and the checkout around it that it is apart
-    /// from.
+    /// Returns the worktree of a sub-agent, and the checkout around it that it is isolated from; `None` if it has no
+    /// worktree.
     pub fn isolation(&self) -> Option<Isolation> {
         let checkout = self.within.last()?;
         let real = |it: &Arc<str>| self.real.get(&**it).cloned().unwrap_or_else(|| it.to_string());
@@ -194,7 +194,7 @@ impl SessionFacts {
         Some(Isolation { worktree, checkout })
     }
 
-    /// Whether the session could ever start a sub-agent under these limits.
+    /// Returns whether the session could ever start a sub-agent under these limits.
     pub(crate) fn may_nest(&self, limits: AgentLimits) -> bool {
         self.depth < limits.max_depth && 0 < limits.max_at_once
     }

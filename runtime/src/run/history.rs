@@ -46,7 +46,7 @@ pub enum HistoryUpdate {
 }
 
 impl HistoryUpdate {
-    /// The message that is new.
+    /// Returns the message that this update adds.
     pub fn message(&self) -> Option<&Arc<Message>> {
         match self {
             HistoryUpdate::Message(message) => Some(message),
@@ -56,7 +56,7 @@ impl HistoryUpdate {
         }
     }
 
-    /// Whether it is the mark that somebody asked for the end of the run.
+    /// Returns whether it is the mark of a request to end the run.
     pub(crate) fn is_stop_request(&self) -> bool {
         let is_mark = |it: &Block| *it.kind() == BlockKind::StopRequest;
         self.message().is_some_and(|it| it.blocks.iter().any(is_mark))
@@ -76,12 +76,12 @@ impl History {
         self.messages.push(message);
     }
 
-    /// Number of messages.
+    /// Counts the messages.
     pub fn len(&self) -> usize {
         self.messages.len()
     }
 
-    /// Whether there is no message.
+    /// Returns whether there is no message.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -91,28 +91,27 @@ impl History {
         self.messages.iter()
     }
 
-    /// The messages from this place on.
+    /// Returns the messages from this place on.
     pub(crate) fn iter_from(&self, first: usize) -> impl Iterator<Item = &Arc<Message>> {
         self.messages.iter_from(first)
     }
 
-    /// The last message.
+    /// Returns the last message.
     pub fn last(&self) -> Option<&Arc<Message>> {
         self.iter().next_back()
     }
 
-    /// Whether a tool use in it bears this id.
+    /// Returns whether a tool use in it bears this id.
     pub(crate) fn has_call(&self, id: &ToolUseId) -> bool {
         self.calls.contains(id)
     }
 
-    /// Whether an answer in it was named so by its provider.
+    /// Returns whether an answer in it has this name of its provider.
     pub(crate) fn has_answer(&self, api_id: &str) -> bool {
         self.answers.contains(api_id)
     }
 
-    /// Whether the run is over; see
-    /// [`check_stop_condition`](crate::step9_stop_check::check_stop_condition).
+    /// Returns whether the run is over; see [`check_stop_condition`](crate::step9_stop_check::check_stop_condition).
     pub(crate) fn stop_decision(&self, budget: RunBudget) -> StopDecision {
         self.stop.decision(budget)
     }

@@ -34,7 +34,7 @@ pub enum Repetition {
 }
 
 impl NoProgressWatch {
-    /// Takes in a call that has run, and the digest of what the model reads of its result.
+    /// Notes a call that has run, and the digest of what the model reads of its result.
     ///
     /// `polls` is the tool's own word (`ToolSpec::polls`) that asking again is its purpose; such
     /// calls are not counted. The model gets one reminder, at [`REMIND_AT`].
@@ -79,7 +79,7 @@ pub enum DenialEnd {
 }
 
 impl DenialEnd {
-    /// The code, as in transcripts.
+    /// Returns the code, as in transcripts.
     pub fn code(self) -> &'static str {
         match self {
             DenialEnd::Repeated => "repeated_denials",
@@ -89,7 +89,7 @@ impl DenialEnd {
 }
 
 impl DenialWatch {
-    /// Takes in a denied call, in the order of the calls.
+    /// Notes a denied call, in the order of the calls.
     pub fn denied(&mut self, call: &ToolCall) -> Option<DenialEnd> {
         let action = call.action();
         self.in_a_row = if self.last == Some(action) { self.in_a_row.saturating_add(1) } else { 1 };
@@ -104,7 +104,7 @@ impl DenialWatch {
         }
     }
 
-    /// Takes in an allowed call: it ends the row, not the count of the run.
+    /// Notes an allowed call: it ends the row, not the count of the run.
     pub fn allowed(&mut self) {
         self.last = None;
         self.in_a_row = 0;

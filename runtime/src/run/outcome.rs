@@ -77,12 +77,12 @@ pub struct RunOutcome {
 }
 
 impl RunOutcome {
-    /// What the model answered, oldest first.
+    /// Returns the messages of the model, oldest first.
     pub fn answers(&self) -> impl Iterator<Item = &Arc<Message>> {
         self.messages.iter().filter(|it| it.kind == MessageKind::Answer)
     }
 
-    /// The results of its calls, oldest first: the call, what the model read, whether the call failed.
+    /// Returns the results of its calls, oldest first: the call, what the model read, whether the call failed.
     pub fn tool_results(&self) -> impl Iterator<Item = (&ToolUseId, &str, bool)> {
         self.messages.iter().flat_map(|it| &it.blocks).filter_map(|it| it.as_tool_result())
     }

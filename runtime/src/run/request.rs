@@ -107,12 +107,12 @@ pub enum InvalidRequest {
 }
 
 impl RunRequest {
-    /// A run of a text through the library's handle.
+    /// Makes the request of a run with this text through the library's handle.
     pub fn new(prompt: impl Into<String>) -> Self {
         Self::of([PromptBlock::text(&prompt.into())])
     }
 
-    /// A run of texts, images and documents through the library's handle.
+    /// Makes the request of a run with texts, images and documents through the library's handle.
     pub fn of(content: impl IntoIterator<Item = PromptBlock>) -> Self {
         Self {
             content: content.into_iter().collect(),
@@ -126,18 +126,18 @@ impl RunRequest {
         }
     }
 
-    /// A request for what a prompt holds that was accepted earlier.
+    /// Makes a request for what a prompt holds that was accepted earlier.
     pub(crate) fn recorded(blocks: &[Block]) -> Self {
         Self::of(blocks.iter().cloned().map(PromptBlock::recorded))
     }
 
-    /// Names the run; two requests of one name are one run.
+    /// Sets the name of the run; two requests of one name are one run.
     #[must_use]
     pub fn run(self, run: impl Into<RunId>) -> Self {
         Self { run: Some(run.into()), ..self }
     }
 
-    /// Says where the request comes from, for the record: `api` unless set.
+    /// Sets where the request comes from, for the record. Defaults to `api`.
     #[must_use]
     pub fn origin(self, origin: &'static str) -> Self {
         Self { origin, ..self }
@@ -155,37 +155,37 @@ impl RunRequest {
         self.content.iter().map(|it| it.block().clone()).collect()
     }
 
-    /// The same, with a prompt whose line in the transcript has this name.
+    /// Sets the name of the prompt's line in the transcript.
     #[must_use]
     pub fn message(self, id: impl Into<EntryId>) -> Self {
         Self { message: Some(id.into()), ..self }
     }
 
-    /// The same with a limit on its time.
+    /// Sets a limit on the time of the run.
     #[must_use]
     pub fn time_limit(self, limit: Duration) -> Self {
         Self { time_limit: Some(limit), ..self }
     }
 
-    /// The same with a text after the system prompt.
+    /// Appends a text to the system prompt, for this run only.
     #[must_use]
     pub fn system(self, text: impl Into<String>) -> Self {
         Self { system: Some(text.into()), ..self }
     }
 
-    /// The same, of which the conversation is summed up in place of an answer. `focus` is what matters most.
+    /// Has the conversation summed up in place of an answer. `focus` is what matters most.
     #[must_use]
     pub fn compacts(self, focus: impl Into<String>) -> Self {
         Self { compacts: Some(focus.into()), ..self }
     }
 
-    /// Names the sender who asks for the run.
+    /// Sets the sender who asks for the run.
     #[must_use]
     pub fn sender(self, id: impl Into<String>, is_owner: bool) -> Self {
         Self { sender: Some(Sender { id: id.into(), is_owner }), ..self }
     }
 
-    /// Whether a run can begin with it.
+    /// Checks whether a run can begin with it.
     ///
     /// # Errors
     ///

@@ -54,7 +54,7 @@ pub struct HostRules {
 }
 
 impl HostRules {
-    /// Whether a pattern can be read.
+    /// Returns whether a pattern can be read.
     pub(crate) fn is_pattern(text: &str) -> bool {
         let name = text.strip_prefix("*.");
         text == "*"
@@ -62,15 +62,15 @@ impl HostRules {
             || Host::read(text).is_some()
     }
 
-    /// Whether this host may be asked for. An address only where it is listed itself.
+    /// Returns whether this host may be asked for. An address may be only where it is listed itself.
     pub fn allow(&self, host: &Host) -> bool {
         let is_in = |patterns: &[String]| patterns.iter().any(|it| covers(it, host));
         is_in(&self.allowed) && !is_in(&self.denied)
     }
 
-    /// Whether a host that may be asked for may be reached at this address of it. One that is not public
-    /// only where it is listed itself, and the machine's own where `localhost` is what was asked for: else
-    /// whoever has a listed name could lead it to services of the machine or its network.
+    /// Returns whether a host that may be asked for may be reached at this address of it. One that is not public may
+    /// only where it is listed itself, and the machine's own only where `localhost` is what was asked for: else whoever
+    /// has a listed name could lead it to services of the machine or its network.
     pub fn allow_at(&self, host: &Host, address: IpAddr) -> bool {
         let at = Host::Address(address.to_canonical());
         if self.denied.iter().any(|it| covers(it, &at)) {

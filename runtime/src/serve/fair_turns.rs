@@ -68,7 +68,7 @@ impl FairTurns {
         self.n_waiting -= usize::from(lane.waiting.remove(&ticket));
     }
 
-    /// Lets the next run begin, and returns it with its tenant; `None` when none may begin now.
+    /// Begins the next run, and returns it with its tenant; `None` when none may begin now.
     pub fn begin_next(&mut self) -> Option<(TenantId, RunTicket)> {
         if self.free == 0 {
             return None;

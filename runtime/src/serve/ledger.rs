@@ -129,7 +129,7 @@ impl UsageLedger {
         self.count(tenant, 0, money.micro_usd(), now);
     }
 
-    /// Takes in what a tenant has on the disk, in bytes.
+    /// Sets what a tenant has on the disk, in bytes.
     pub fn set_disk(&mut self, tenant: &TenantId, bytes: u64) {
         self.disk.insert(tenant.clone(), bytes);
     }

@@ -51,7 +51,7 @@ pub enum RunWait {
 }
 
 impl RunProgress {
-    /// Takes in an event of the session, in the order of their numbers.
+    /// Notes an event of the session, in the order of their numbers.
     pub fn observe(&mut self, event: &Event, at: Timestamp) {
         match event {
             Event::RunStarted { run } => {

@@ -77,12 +77,12 @@ impl RunQueue {
         self.waiting.len()
     }
 
-    /// Whether no run waits and none is under way.
+    /// Returns whether no run waits and none is active.
     pub fn is_idle(&self) -> bool {
         self.running.is_none() && self.waiting.is_empty()
     }
 
-    /// The run under way and then those that wait, in order.
+    /// Returns the active run and then those that wait, in order.
     pub fn open(&self) -> impl Iterator<Item = &RunId> {
         self.running.iter().chain(self.waiting.iter().map(|it| &it.0))
     }

@@ -79,17 +79,17 @@ impl Agents {
         Self { name, totals, lease, asked: BTreeMap::new(), running: BTreeMap::new() }
     }
 
-    /// The totals of the tree, at its top.
+    /// Returns the totals of the tree, at its top.
     pub(super) fn tree(&mut self) -> Option<&mut Tree> {
         self.totals.as_mut().map(|it| &mut it.tree)
     }
 
-    /// When the run under way is to end, as far as that is known.
+    /// Returns when the active run is to end, as far as that is known.
     pub(super) fn ends(&self) -> Option<Duration> {
         self.lease.ends()
     }
 
-    /// A run begins. When one of the top is to end, the settings of its first turn will say.
+    /// Begins a run. When one of the top is to end, its first turn sets that by its settings.
     pub(super) fn begin_run(&mut self) {
         if self.totals.is_some() {
             self.lease.set_end(None);
@@ -100,12 +100,12 @@ impl Agents {
         self.running.len()
     }
 
-    /// Whether a sub-agent of this turn runs.
+    /// Returns whether a sub-agent of this turn runs.
     pub(super) fn works_for(&self, key: u64) -> bool {
         self.running.values().any(|it| it.key == key)
     }
 
-    /// Whether this agent of the tree can still ask. Known at the top alone.
+    /// Returns whether this agent of the tree can still ask. It is known at the top alone.
     pub(super) fn is_open(&self, agent: &AgentId) -> bool {
         self.totals.as_ref().is_some_and(|it| it.tree.is_open(Some(agent)))
     }
@@ -125,7 +125,7 @@ impl Machine {
         self.limit_time();
     }
 
-    /// A tool call wants a sub-agent.
+    /// Starts the sub-agent that a tool call wants.
     pub(super) fn spawn_agent(&mut self, now: Now, wanted: AgentRequest) {
         let AgentRequest { request, key, limits, call, agent_type: kind } = wanted;
         if !self.is_in_flight(key) {
@@ -181,7 +181,7 @@ impl Machine {
         self.effects.push(SessionEffect::StartAgent { request, agent, kind, lease });
     }
 
-    /// A sub-agent that was to be started cannot be.
+    /// Refuses a sub-agent that was to be started and cannot be.
     pub(super) fn agent_refused(&mut self, now: Now, agent: &AgentId, why: String) {
         let Some(running) = self.agents.running.remove(agent) else { return };
         self.refuse(running.request, why);
@@ -189,7 +189,7 @@ impl Machine {
         self.leave_turn_if_over();
     }
 
-    /// A sub-agent has ended its run. Its call gets the report exactly once.
+    /// Ends a sub-agent that has ended its run. Its call gets the report exactly once.
     pub(super) fn agent_ended(
         &mut self,
         now: Now,
@@ -210,7 +210,7 @@ impl Machine {
         self.leave_turn_if_over();
     }
 
-    /// What a crashed sub-agent used, and those below it, is known.
+    /// Counts what a crashed sub-agent used, and those below it.
     pub(super) fn agent_crashed(
         &mut self,
         now: Now,
@@ -234,7 +234,7 @@ impl Machine {
         self.ask_top(now, TreeQuestion::Close { agent: agent.clone() });
     }
 
-    /// The call that waited for a sub-agent is gone.
+    /// Stops the sub-agent whose call is gone.
     pub(super) fn stop_agent(&mut self, call: &ToolUseId) {
         self.close_agents(|_, of| of == call);
     }
@@ -257,8 +257,8 @@ impl Machine {
         self.effects.extend(dropped);
     }
 
-    /// A model call of the turn under way asks for its share. What earlier ones used was counted with
-    /// their records.
+    /// Asks the top of the tree for what a model call of the active turn may use. What earlier calls used was counted
+    /// with their records.
     pub(super) fn call_waits(
         &mut self,
         now: Now,
@@ -307,7 +307,7 @@ impl Machine {
         self.ask_top(now, TreeQuestion::Settle { agent, used });
     }
 
-    /// The run is over, and with it a call that was sent and has no record.
+    /// Ends the calls of a run that is over, and with it a call that was sent and has no record.
     pub(super) fn calls_over(&mut self, now: Now, left: Option<(&TurnInFlight, bool, RunEnd)>) {
         let Some(active) = &mut self.active else { return };
         match left {

@@ -31,8 +31,8 @@ pub struct EndHooks {
 }
 
 impl Machine {
-    /// What is to be run before the session is over; nothing where no prompt was answered in this
-    /// process, in a sub-agent, and where no handler matches.
+    /// Returns the hooks to run before the session is over; `None` where no prompt was answered in this process, in a
+    /// sub-agent, and where no handler matches.
     pub fn end_hooks(&self) -> Option<EndHooks> {
         let (facts, memory) = (&self.conversation.facts, &self.conversation.memory);
         let derived = memory.derived_settings.as_ref();

@@ -44,7 +44,7 @@ impl Machine {
         }
     }
 
-    /// A turn cannot run at all.
+    /// Ends a turn that cannot run at all.
     pub(super) fn turn_failed(&mut self, key: u64, why: String) {
         // The first reason is the best one: later ones are its consequences.
         if !self.is_turning(key) {
@@ -56,14 +56,14 @@ impl Machine {
         self.end_turn(RunEnd::Error);
     }
 
-    /// The supervisor of a turn ended without a report.
+    /// Ends a turn whose supervisor ended without a report.
     pub(super) fn turn_crashed(&mut self, key: u64) {
         if self.is_turning(key) {
             self.end_turn(RunEnd::Crashed);
         }
     }
 
-    /// Nothing of a stopped turn but its sub-agents is at work, or the wait for that was given up.
+    /// Notes that only the sub-agents of a stopped turn are still at work, or that the wait for the rest was given up.
     pub(super) fn turn_quiet(&mut self, key: u64, late: bool) {
         let Some(active) = &mut self.active else { return };
         let Phase::Stopping { turn, is_quiet, .. } = &mut active.phase else { return };
@@ -89,7 +89,7 @@ impl Machine {
         }
     }
 
-    /// What an ended turn left is known: it is closed in the transcript.
+    /// Closes an ended turn in the transcript, since what it left is known.
     pub(super) fn turn_left(&mut self, now: Now, key: u64, left: TurnRemains) {
         let Some(active) = &mut self.active else { return };
         match mem::replace(&mut active.phase, Phase::Next) {
@@ -115,7 +115,7 @@ impl Machine {
         }
     }
 
-    /// What cannot be recorded is not done: the run ends here and now.
+    /// Ends the run at once, since what cannot be recorded is not done.
     pub(super) fn lose(&mut self, now: Now, why: String) {
         let Some(active) = &mut self.active else {
             return self.next_run(now);
@@ -158,7 +158,7 @@ impl Machine {
         self.after_run(now);
     }
 
-    /// The run is over: what waited for that goes on.
+    /// Continues what waited for the end of the run.
     pub(super) fn after_run(&mut self, now: Now) {
         self.mode_is_due(now);
         match self.closing {

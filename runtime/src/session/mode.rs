@@ -13,7 +13,7 @@ use crate::{
 };
 
 impl Machine {
-    /// Whether the session may be put into this mode.
+    /// Checks whether the session may be put into this mode.
     ///
     /// # Errors
     ///
@@ -37,7 +37,7 @@ impl Machine {
         }
     }
 
-    /// Whatever the turn that has ended took in of it, the mode holds.
+    /// Sets the mode that is due, whatever the turn that has ended took in of it.
     pub(super) fn mode_is_due(&mut self, now: Now) {
         if let Some(mode) = self.mode_due.take()
             && self.conversation.memory.overrides.mode != Some(mode)
@@ -59,7 +59,7 @@ impl Machine {
     }
 }
 
-/// The record of a mode that was set outside of turns.
+/// Makes the record of a mode that was set outside of turns.
 pub(super) fn mode_line(at: Timestamp, mode: PermissionMode) -> PendingLines {
     let record = Record { at, run: None, turn: 0, what: RecordKind::Mode { mode } };
     PendingLines { lines: vec![Line::Harness(Box::new(record))], stored: Vec::new(), sync: false }

@@ -25,7 +25,7 @@ use crate::{
 const MAX_REPORTED: usize = 20;
 
 impl Machine {
-    /// The transcript is open, or cannot be.
+    /// Handles that the transcript was opened, or cannot be.
     pub(super) fn opened(&mut self, now: Now, opened: OpenedTranscript) {
         match opened {
             OpenedTranscript::Restarted => self.recorder.opened(&mut self.effects),
@@ -45,7 +45,7 @@ impl Machine {
         }
     }
 
-    /// The earlier conversation was read.
+    /// Takes the earlier conversation, which was read.
     pub(super) fn loaded(&mut self, now: Now, earlier: Result<EarlierConversation, String>) {
         let Ok(EarlierConversation { loaded, settled, agents, problems, system, cut }) = earlier
         else {

@@ -33,7 +33,7 @@ impl Machine {
         self.recorder.append(WriteOrigin::RunEnd, PendingLines::synced(line), &mut self.effects);
     }
 
-    /// The run is over and all of it is safe.
+    /// Ends the run, which is over and all of which is safe.
     pub(super) fn run_ended(&mut self, now: Now, head: Digest) {
         let is_ending = |it: &mut Box<ActiveRun>| matches!(it.phase, Phase::Ending(_));
         let Some(active) = self.active.take_if(is_ending) else { return };
@@ -127,7 +127,7 @@ impl Machine {
         });
     }
 
-    /// The limit of a run is reached.
+    /// Ends a run that has reached its limit.
     pub(super) fn time_is_up(&mut self, run: u64, deadline: Duration) {
         let Some(active) = self.active.as_mut().filter(|it| it.number == run) else { return };
         // Another limit may hold by now.

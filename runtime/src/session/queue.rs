@@ -90,14 +90,14 @@ impl Machine {
         true
     }
 
-    /// The settings were read. Where they could not be, the first turn says so.
+    /// Takes the settings, which were read. Where they could not be, the first turn reports it.
     pub(super) fn settings_read(&mut self, now: Now, merged: Option<Arc<Merged>>) {
         self.measuring = Measuring::Known;
         self.conversation.memory.merged = merged.or(self.conversation.memory.merged.take());
         self.next_run(now);
     }
 
-    /// The layers that are not files, to be merged with those of files.
+    /// Returns the layers that are not files, to be merged with those of files.
     pub fn merge_order(&self) -> MergeOrder {
         let layers = self.conversation.facts.layers.clone();
         MergeOrder::new(&self.conversation.memory.catalogue).with(layers)
@@ -164,9 +164,9 @@ impl Machine {
         self.limit_time();
     }
 
-    /// What was fixed when the session was opened. A long text is stored once and named by digest. A
-    /// short one is in each run's record, since it is stored nowhere else; it is made anew each time,
-    /// since 3 KB are a lot to keep for a session that waits.
+    /// Returns what was fixed when the session was opened. A long text is stored once and named by digest. A short one
+    /// is in each run's record, since it is stored nowhere else; it is made anew each time, since 3 KB are a lot to
+    /// keep for a session that waits.
     pub(super) fn setup_text(&mut self, stored: &mut Vec<StoredText>) -> Stored {
         if let Some(digest) = self.conversation.setup {
             return Stored::At(digest);

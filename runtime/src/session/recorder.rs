@@ -43,7 +43,7 @@ impl From<turn::effect::Append> for PendingLines {
 }
 
 impl PendingLines {
-    /// One line that is to be on disk.
+    /// Makes lines of one that is to be on disk.
     pub(super) fn synced(line: Line) -> Self {
         Self { lines: vec![line], stored: Vec::new(), sync: true }
     }
@@ -79,7 +79,7 @@ pub(super) enum Acknowledged {
 }
 
 impl Recorder {
-    /// There is a writer, the first or another one: everything unanswered is sent.
+    /// Notes that there is a writer, the first or another one, and sends it everything that is unanswered.
     pub(super) fn opened(&mut self, effects: &mut Vec<SessionEffect>) {
         self.is_open = true;
         self.send_again(effects);
@@ -104,7 +104,7 @@ impl Recorder {
         }
     }
 
-    /// Nothing waits for what is unanswered any more. It is still to be written.
+    /// Forgets who waits for what is unanswered. It is still to be written.
     pub(super) fn forget_waiting(&mut self) {
         self.unanswered.iter_mut().for_each(|(origin, _)| *origin = WriteOrigin::Unawaited);
     }

@@ -24,8 +24,8 @@ use crate::{
 };
 
 impl Machine {
-    /// The run of an earlier process that goes on: it waits for an answer, its time is not over, and
-    /// somebody is there who can answer.
+    /// Returns the run of an earlier process that goes on: it waits for an answer, its time is not over, and somebody
+    /// is there who can answer.
     pub(super) fn run_to_resume<'a>(&self, now: Now, loaded: &'a Loaded) -> Option<&'a OpenRun> {
         let facts = &self.conversation.facts;
         let can_answer = facts.handler == Handler::Approver || facts.has_policy;
@@ -37,7 +37,7 @@ impl Machine {
         (is_at_gate && is_open && now.at < *expires).then_some(open)
     }
 
-    /// Goes on with it. `system` is the text that its turns have after the system prompt.
+    /// Resumes the run. `system` is the text that its turns have after the system prompt.
     pub(super) fn resume_run(&mut self, now: Now, open: &OpenRun, system: Option<String>) {
         let mut stored = Vec::new();
         self.conversation.has_begun = true;

@@ -117,7 +117,7 @@ impl TurnInFlight {
         Self { key, waiting_call: None, under_way: None, recorded: None, asked: None }
     }
 
-    /// Takes in what a record says about questions.
+    /// Notes what a record holds about questions.
     pub(super) fn note_question(&mut self, what: &RecordKind) {
         match what {
             RecordKind::Question { call, .. } => self.asked = Some(call.clone()),
@@ -126,14 +126,14 @@ impl TurnInFlight {
         }
     }
 
-    /// The step that it is at, as far as the transcript shows.
+    /// Returns the step that it is at, as far as the transcript shows.
     pub(super) fn at_step(&self) -> Option<Step> {
         self.recorded.map_or(Some(Step::SettingsResolution), Step::next)
     }
 }
 
 impl Phase {
-    /// The turn that may still have lines to write.
+    /// Returns the turn that may still have lines to write.
     pub(super) fn in_flight(&self) -> Option<&TurnInFlight> {
         match self {
             Phase::Turning(turn) | Phase::Stopping { turn, .. } => Some(turn),
@@ -150,7 +150,7 @@ impl Phase {
 }
 
 impl ActiveRun {
-    /// A run that begins, the `number`th since the session was opened. `prompt` receives its outcome.
+    /// Makes a run that begins, the `number`th since the session was opened. `prompt` receives its outcome.
     pub(super) fn new(run: Run, prompt: u64, started: Duration, number: u64) -> Self {
         Self {
             run,
@@ -181,7 +181,7 @@ impl ActiveRun {
         self.messages.push(Arc::clone(message));
     }
 
-    /// The last record of the run.
+    /// Makes the last record of the run.
     pub(super) fn end_record(&self, at: Timestamp, end: RunEnd) -> Line {
         let what = RecordKind::RunEnd {
             reason: end.code().into(),
@@ -193,7 +193,7 @@ impl ActiveRun {
     }
 }
 
-/// A record of a run that belongs to none of its turns.
+/// Makes a record of a run that belongs to none of its turns.
 pub(super) fn record(at: Timestamp, run: &RunId, what: RecordKind) -> Line {
     Line::Harness(Box::new(Record { at, run: Some(run.clone()), turn: 0, what }))
 }

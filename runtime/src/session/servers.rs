@@ -17,7 +17,7 @@ use crate::{
 };
 
 impl Machine {
-    /// A server has answered, or cannot be had. The notice about it waits for the next run when none
+    /// Handles that a server has answered, or cannot be reached. The notice about it waits for the next run when none
     /// is under way, since records belong to runs.
     pub(super) fn server_answered(
         &mut self,
@@ -38,7 +38,7 @@ impl Machine {
     }
 }
 
-/// The record of something that an operator should look at, of a run and none of its turns.
+/// Makes the record of something that an operator should look at, of a run and none of its turns.
 pub(super) fn alert(at: Timestamp, run: &RunId, what: &str) -> Line {
     record(at, run, RecordKind::Alert { what: what.into() })
 }

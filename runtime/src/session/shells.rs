@@ -20,8 +20,8 @@ use crate::{
 };
 
 impl Machine {
-    /// A command goes on in the background. That is written at once, so that it is on record should
-    /// the process be killed.
+    /// Records a command that goes on in the background. It is written at once, so that it is on record should the
+    /// process be killed.
     pub(super) fn shell_kept(&mut self, now: Now, status: &ShellStatus) {
         let Some(active) = &self.active else { return };
         let lines = vec![record(now.at, &active.run.id, status.record())];

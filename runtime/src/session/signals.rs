@@ -24,7 +24,7 @@ pub(super) struct CompactionShare {
 }
 
 impl CompactionShare {
-    /// What earlier processes of the session did.
+    /// Makes the share of what earlier processes of the session did.
     pub(super) fn of(turns: u64, compacted: u64) -> Self {
         let share = Self { turns, compacted, is_told: false };
         Self { is_told: share.is_over(), ..share }
@@ -55,7 +55,7 @@ impl CompactionShare {
 }
 
 impl Machine {
-    /// How much is used of limits that a run does not count itself.
+    /// Returns how much is used of limits that a run does not count itself.
     pub(super) fn limits_used(&mut self, now: Now) -> Vec<LimitUse> {
         let mut limits = self.agents.tree().map(|it| it.limits_used()).unwrap_or_default();
         limits.extend(self.active.as_ref().and_then(|active| {

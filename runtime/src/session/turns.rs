@@ -22,20 +22,20 @@ use crate::{
 };
 
 impl Machine {
-    /// Whether this turn is under way and was not ended.
+    /// Returns whether this turn is active and was not ended.
     pub fn is_turning(&self, key: u64) -> bool {
         let phase = self.active.as_ref().map(|it| &it.phase);
         matches!(phase, Some(Phase::Turning(turn)) if turn.key == key)
     }
 
-    /// Whether this turn is under way, or was ended and is not over yet.
+    /// Returns whether this turn is active, or was ended and is not over yet.
     pub(crate) fn is_in_flight(&self, key: u64) -> bool {
         let in_flight = self.active.as_ref().and_then(|it| it.phase.in_flight());
         in_flight.is_some_and(|it| it.key == key)
     }
 
-    /// Whether a turn may begin with this input. Within a turn, results of its own may still show the
-    /// model what has ended.
+    /// Returns whether a turn may begin with this input. Within a turn, results of its own may still show the model
+    /// what has ended.
     pub fn may_begin_turn(&self, input: &SessionInput) -> bool {
         let in_flight = self.active.as_ref().and_then(|it| it.phase.in_flight());
         in_flight.is_none() || matches!(input, SessionInput::TurnDone { .. })
@@ -136,7 +136,7 @@ impl Machine {
         true
     }
 
-    /// Lines are safe, or lost.
+    /// Handles that lines are safe, or lost.
     pub(super) fn written(&mut self, now: Now, ticket: u64, result: Result<Digest, String>) {
         match self.recorder.answered(ticket, result) {
             Acknowledged::Stale | Acknowledged::Recorded(WriteOrigin::Unawaited, _) => {}
@@ -151,7 +151,7 @@ impl Machine {
         }
     }
 
-    /// A turn has reached its end.
+    /// Ends a turn that has reached its end.
     pub(super) fn turn_done(&mut self, now: Now, key: u64, mut report: TurnReport) {
         if let Some(mut append) = report.append.take()
             && self.take_lines(now, key, &mut append)

@@ -21,8 +21,8 @@ pub struct Certificates {
     pub file: Option<Arc<str>>,
 }
 
-/// What `env` of the user's own layers says, weakest first. What a repository says is for the commands
-/// that are run there, and not for the model call.
+/// Reads the certificates that `env` of the user's own layers names, weakest first. Those that a repository names are
+/// for the commands that are run there, and not for the model call.
 pub(super) fn certificates(layers: &[SettingsLayer], warnings: &mut Vec<String>) -> Certificates {
     let mut certificates = Certificates::default();
     for layer in layers {

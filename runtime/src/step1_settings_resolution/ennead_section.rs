@@ -66,7 +66,7 @@ impl From<Fallback> for FallbackModel {
 pub(super) const GROUPS: [&str; 7] =
     ["shapers", "agents", "shell", "http", "approvals", "output", "redact"];
 
-/// Whether an object of one key can be read. `group` is one of [`GROUPS`].
+/// Returns whether an object of one key can be read. `group` is one of [`GROUPS`].
 pub(super) fn fits(group: Option<&str>, one: Map<String, Value>) -> bool {
     let value = Value::Object(one);
     match group {
@@ -81,7 +81,7 @@ pub(super) fn fits(group: Option<&str>, one: Map<String, Value>) -> bool {
     }
 }
 
-/// What the merged keys say about models.
+/// Returns what the merged keys define about models.
 pub(super) fn overrides(merged: &Value) -> CatalogueOverrides {
     EnneadSettings::deserialize(merged).ok().and_then(|it| it.catalogue).unwrap_or_default()
 }

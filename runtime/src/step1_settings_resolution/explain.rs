@@ -29,8 +29,8 @@ pub struct Explained {
     pub replaces: Vec<String>,
 }
 
-/// The values that hold, by key, each with its source. Entries of a list are in the order in which they
-/// count. What merging drops is left out; its warnings say so.
+/// Lists the values that apply, by key, each with its source. Entries of a list are in the order in which they count.
+/// What merging drops is left out; its warnings name it.
 pub fn explain(layers: &[LayerText]) -> Vec<Explained> {
     let mut read: Vec<_> = layers.iter().filter_map(|it| read_layer(it, &mut Vec::new())).collect();
     read.sort_by_key(|it| strength(it.scope));

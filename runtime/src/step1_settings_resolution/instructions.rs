@@ -20,8 +20,8 @@ pub struct Imported {
     pub text: String,
 }
 
-/// The file and everything it imports, each file once, importing files first. `load` is asked for
-/// the text of an absolute path and may say no; then the mention stays what it is, text.
+/// Returns the file and everything it imports, each file once, importing files first. `load` is asked for the text of
+/// an absolute path and may return `None`; then the mention stays what it is, text.
 pub fn with_imports(
     path: &str,
     text: &str,
@@ -69,7 +69,7 @@ fn add(
     }
 }
 
-/// One text for the model: the file, and after it what it imports, each under its path.
+/// Joins the file and what it imports to one text for the model, each imported file under its path.
 pub fn joined(files: &[Imported]) -> String {
     let mut text = String::new();
     for file in files {
@@ -81,8 +81,8 @@ pub fn joined(files: &[Imported]) -> String {
     text
 }
 
-/// Paths mentioned as `@path` in running text, in order: at the start of a line or after a blank,
-/// not inside code.
+/// Finds paths mentioned as `@path` in running text, in order: at the start of a line or after a blank, not inside
+/// code.
 pub(crate) fn mentions(text: &str) -> Vec<&str> {
     let mut found = Vec::new();
     for (line, is_code) in lines(text) {

@@ -58,9 +58,9 @@ fn object(text: &str) -> Result<Map<String, Value>, String> {
     }
 }
 
-/// Why rules are lost with this text of a settings file, if so: it is no JSON object, with line and
-/// column, or its `permissions` are none, or a list of rules that restrict is not a list. One entry that
-/// is not a rule is not among them.
+/// Returns why rules are lost with this text of a settings file, if so: it is not a JSON object, with line and column,
+/// or its `permissions` are not one, or a list of rules that restrict is not a list. One entry that is not a rule is
+/// not among them.
 pub fn unreadable(text: &str) -> Option<String> {
     let values = match object(text) {
         Ok(values) => values,
@@ -242,7 +242,7 @@ fn drop_unless_fits(
     }
 }
 
-/// `maxTurns` as `max_turns`. Names in capitals (`HISTORY_SNIP`) are only made small.
+/// Writes `maxTurns` as `max_turns`. Names in capitals (`HISTORY_SNIP`) are only made small.
 pub(super) fn snake(name: &str) -> String {
     if !name.chars().any(|c| c.is_ascii_lowercase()) {
         return name.to_ascii_lowercase();

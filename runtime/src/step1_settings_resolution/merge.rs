@@ -27,14 +27,13 @@ pub(super) const TAKEN_WHOLE: &[&str] = &["fallbackModel", "fallback"];
 /// Sets [`Settings::max_retries`] for programs that know no other way.
 const MAX_RETRIES_VARIABLE: &str = "CLAUDE_CODE_MAX_RETRIES";
 
-/// The settings that hold. The order of layers of different scopes does not matter;
-/// of layers of one scope (drop-ins) a later one wins. About models nothing is known; see
-/// [`merge_with`].
+/// Merges layers into the settings that apply. The order of layers of different scopes does not matter; of layers of
+/// one scope (drop-ins) a later one wins. About models nothing is known; see [`merge_with`].
 pub fn merge(layers: &[LayerText]) -> Resolved {
     merge_with(layers, &Arc::default())
 }
 
-/// As [`merge`], with limits of the model as they are in a catalogue.
+/// Merges as [`merge`] does, with limits of the model as they are in a catalogue.
 pub fn merge_with(layers: &[LayerText], known: &Arc<Catalogue>) -> Resolved {
     let mut warnings = Vec::new();
     let mut read: Vec<SettingsLayer> =
@@ -117,7 +116,7 @@ pub fn merge_with(layers: &[LayerText], known: &Arc<Catalogue>) -> Resolved {
     Resolved { settings, provenance, models, warnings, digest: digest(layers) }
 }
 
-/// Weakest first: user, project, local, command line, managed.
+/// Returns the strength of a scope, weakest first: user, project, local, command line, managed.
 pub(super) fn strength(scope: Scope) -> u8 {
     match scope {
         Scope::User => 0,

@@ -19,18 +19,18 @@ pub struct MergeOrder {
 }
 
 impl MergeOrder {
-    /// No layers yet, to be merged with this catalogue.
+    /// Makes an order without layers, to be merged with this catalogue.
     pub fn new(catalogue: &Arc<Catalogue>) -> Self {
         Self { layers: Vec::new(), catalogue: Arc::clone(catalogue) }
     }
 
-    /// The same with more layers, weaker than those it has.
+    /// Adds layers that are weaker than those it has.
     pub fn with(mut self, layers: Vec<LayerText>) -> Self {
         self.layers.extend(layers);
         self
     }
 
-    /// Whether it may be done where others wait.
+    /// Returns whether it is short enough to be merged where others wait.
     pub fn is_short(&self) -> bool {
         are_short(&self.layers)
     }
@@ -61,12 +61,12 @@ impl Merged {
         Self { layers: layers.into(), text, resolved, catalogue: Arc::clone(catalogue) }
     }
 
-    /// Whether their rules may be compiled where others wait.
+    /// Returns whether their rules are few enough to be compiled where others wait.
     pub fn is_short(&self) -> bool {
         are_short(&self.layers)
     }
 
-    /// Whether these layers were merged, with this very catalogue.
+    /// Returns whether these layers were merged, with this very catalogue.
     pub fn matches<'a>(
         &self,
         layers: impl IntoIterator<Item = &'a LayerText>,

@@ -33,8 +33,8 @@ struct LayerNames {
     variables: BTreeSet<String>,
 }
 
-/// The settings that hold, of layers with the weakest first. A repository may name variables; what the
-/// model sees is not for it to say.
+/// Merges the settings of redaction, of layers with the weakest first. A repository may name variables, but not decide
+/// what the model sees.
 pub(super) fn redact(layers: &[SettingsLayer], warnings: &mut Vec<String>) -> RedactSettings {
     let mut settings = RedactSettings::default();
     for layer in layers {

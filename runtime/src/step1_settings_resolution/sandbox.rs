@@ -86,7 +86,7 @@ impl Default for SandboxSettings {
     }
 }
 
-/// The settings that hold, of layers with the weakest first.
+/// Merges the settings of the sandbox, of layers with the weakest first.
 pub(super) fn sandbox(layers: &[SettingsLayer], warnings: &mut Vec<String>) -> SandboxSettings {
     let mut settings = SandboxSettings::default();
     let mut is_unread = false;
@@ -116,8 +116,8 @@ pub(super) fn sandbox(layers: &[SettingsLayer], warnings: &mut Vec<String>) -> S
 }
 
 impl SandboxSettings {
-    /// All that decisions depend on, as text, for digests. Those of recorded questions are of a time
-    /// when there was no last field, so its default is left out.
+    /// Returns all that decisions depend on, as text, for digests. Those of recorded questions are of a time when there
+    /// was no last field, so its default is left out.
     pub(crate) fn decides(&self) -> String {
         let text = format!("{self:?}");
         match text.strip_suffix(", allow_unsandboxed: true }") {

@@ -82,12 +82,12 @@ impl SecretEnv {
         PROVIDER_KEYS.into_iter().chain(own)
     }
 
-    /// Whether a variable is kept from everything that a session starts.
+    /// Returns whether a variable is kept from everything that a session starts.
     pub(crate) fn is_secret(&self, name: &str) -> bool {
         PROVIDER_KEYS.contains(&name) || self.names.contains(name)
     }
 
-    /// Whether a server may have this variable, secret or not.
+    /// Returns whether a server may have this variable, secret or not.
     pub fn is_for(&self, server: &str, name: &str) -> bool {
         !self.is_secret(name) || self.by_server.get(server).is_some_and(|it| it.contains(name))
     }

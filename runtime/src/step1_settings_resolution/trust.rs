@@ -71,7 +71,7 @@ impl SettingSources {
         Ok(sources)
     }
 
-    /// Whether files of this scope are read.
+    /// Returns whether files of this scope are read.
     pub fn reads(self, scope: Scope) -> bool {
         match scope {
             Scope::User => self.user,
@@ -81,14 +81,14 @@ impl SettingSources {
         }
     }
 
-    /// Whether any file that comes with a repository is read.
+    /// Returns whether any file that comes with a repository is read.
     pub fn reads_any_of_repository(self) -> bool {
         self.project || self.local
     }
 }
 
-/// The layer without what it may not say. Layers of others than the repository come back as they
-/// are, and so does a text that is no JSON object: merging refuses it whole.
+/// Removes from a layer what it may not set. Layers of others than the repository are returned as they are, and so is a
+/// text that is not a JSON object: merging refuses it whole.
 pub fn restrict(layer: LayerText, trust: Trust) -> LayerText {
     let own = matches!(layer.scope, Scope::Project | Scope::Local);
     if !own || trust == Trust::Trusted {

@@ -60,18 +60,18 @@ pub struct ShownParts {
 }
 
 impl ShownParts {
-    /// What an earlier process appended, as far as the conversation still holds it.
+    /// Returns what an earlier process appended, as far as the conversation still holds it.
     pub fn recorded(parts: &[ShownPart], is_there: impl Fn(&EntryId) -> bool) -> Self {
         let shown = parts.iter().filter(|it| is_there(&it.entry)).cloned().collect();
         Self { base: BTreeMap::new(), shown }
     }
 
-    /// Takes in what precedes the conversation.
+    /// Notes what precedes the conversation.
     pub fn begin(&mut self, parts: &[DuePart]) {
         self.base = parts.iter().map(|it| (it.name.clone(), it.state)).collect();
     }
 
-    /// Takes in what a message shows; once.
+    /// Notes what a message shows; once.
     pub fn show(&mut self, part: ShownPart) {
         if !self.shown.contains(&part) {
             self.shown.push(part);
@@ -83,7 +83,7 @@ impl ShownParts {
         self.shown.retain(|it| is_there(&it.entry));
     }
 
-    /// Characters of each of the nine sources in the conversation.
+    /// Returns the characters of each of the nine sources in the conversation.
     pub fn sizes(&self) -> [u64; 9] {
         let mut sizes = [0; 9];
         for part in &self.shown {
@@ -100,8 +100,8 @@ impl ShownParts {
         shown.or_else(|| self.base.get(name).copied()) == Some(state)
     }
 
-    /// The day and the model, those of them that the model does not know. Most turns have neither, and
-    /// their texts are not made.
+    /// Makes the parts of the day and the model, those of them that the model does not know. Most turns have neither,
+    /// and their texts are not made.
     pub(crate) fn due_facts(
         &self,
         model: &str,
@@ -118,8 +118,8 @@ impl ShownParts {
         due
     }
 
-    /// The parts among these that the model does not know as they are, and those files that it knows
-    /// and that are gone.
+    /// Returns the parts among these that the model does not know as they are, and those files that it knows and that
+    /// are gone.
     pub fn due(&self, parts: Vec<DuePart>, day: &str) -> Vec<DuePart> {
         let mut known: BTreeMap<&str, Digest> =
             self.base.iter().map(|it| (&**it.0, *it.1)).collect();
@@ -144,7 +144,7 @@ impl ShownParts {
     }
 }
 
-/// The day, in UTC.
+/// Makes the part of the day, in UTC.
 pub(crate) fn date(day: &str) -> DuePart {
     let text = format!("A new day has begun. Today's date is {day} (UTC).");
     DuePart {
@@ -155,7 +155,8 @@ pub(crate) fn date(day: &str) -> DuePart {
     }
 }
 
-/// The model that is asked, and the month that its knowledge reaches to; empty when not known.
+/// Makes the part that names the model that is asked, and the month that its knowledge reaches to; empty when not
+/// known.
 pub fn model(model: &str, knowledge: &str, day: &str) -> DuePart {
     let mut text = format!("As of {day} the model that continues this conversation is {model}.");
     if !knowledge.is_empty() {
@@ -165,7 +166,7 @@ pub fn model(model: &str, knowledge: &str, day: &str) -> DuePart {
     DuePart { name: MODEL.into(), source: 1, state, text: super::reminder(&text) }
 }
 
-/// The list of tasks, unless it is empty or everything on it is done.
+/// Makes the part that lists the tasks; `None` if there are none or all are done.
 pub fn tasks(todos: &[Todo], day: &str) -> Option<DuePart> {
     let is_open = |it: &Todo| it.status != TodoStatus::Completed;
     todos.iter().any(is_open).then(|| {
@@ -177,8 +178,8 @@ pub fn tasks(todos: &[Todo], day: &str) -> Option<DuePart> {
     })
 }
 
-/// The instruction files and the rules that hold, as they are now. `rules` are those that are for files
-/// that were read.
+/// Makes the part of the instruction files and the rules that apply, as they are now. `rules` are those that are for
+/// files that were read.
 pub fn files(seen: &SourcesSeen, rules: &[&PathRule], day: &str) -> Vec<DuePart> {
     let changed = format!(
         "Instructions of the people you work for, as they are since {day}. They hold in the place of \

@@ -114,15 +114,15 @@ impl Sources {
         }
     }
 
-    /// The same for somebody who works in a worktree.
+    /// Makes the sources of an agent that works in a worktree.
     #[must_use]
     pub(crate) fn in_worktree(mut self, isolation: Isolation) -> Self {
         self.path_rules = std::mem::take(&mut self.path_rules).in_worktree(isolation);
         self
     }
 
-    /// The same with these tools in place of those that were offered: as [`Sources::new`] makes it of
-    /// the same texts, which are not needed for it.
+    /// Replaces the tools that were offered: the result is as [`Sources::new`] makes it of the same texts, which are
+    /// not needed for it.
     #[must_use]
     pub(crate) fn offering(&self, tools: Vec<Arc<ToolSpec>>) -> Self {
         let ((at, is_there), mut system) = (self.tool_segment, self.system.to_vec());
@@ -153,13 +153,13 @@ impl Sources {
         }
     }
 
-    /// The same with other rules for files that are read.
+    /// Replaces the rules for files that are read.
     #[must_use]
     pub fn with_rules(&self, rules: &[super::PathRule]) -> Self {
         Self { path_rules: self.path_rules.with(rules), ..self.clone() }
     }
 
-    /// The rules that are for one of these files.
+    /// Returns the rules that are for one of these files.
     pub(crate) fn rules_for<'a>(
         &'a self,
         files: impl Iterator<Item = &'a String> + Clone,
@@ -167,8 +167,8 @@ impl Sources {
         self.path_rules.rules_for(files)
     }
 
-    /// Takes in which files were read. Returns whether that showed the model rules it had not
-    /// seen; only then anything is changed, and `id` names the message that is made up.
+    /// Notes which files were read. Returns whether that showed the model rules it had not seen; only then anything is
+    /// changed, and `id` names the message that is made up.
     pub(crate) fn files_read(
         self: &mut Arc<Self>,
         memory: &ToolMemory,
@@ -204,8 +204,8 @@ impl Assembled {
     }
 }
 
-/// Places the nine sources around a conversation of which a part may have been counted before. Equal
-/// arguments give equal contexts.
+/// Assembles the nine sources around a conversation of which a part may have been counted before. Equal arguments give
+/// equal contexts.
 pub(crate) fn assemble_grown(
     sources: &Sources,
     mut conversation: Messages,

@@ -60,7 +60,7 @@ impl CountedMessages {
         (first, self.sent)
     }
 
-    /// How many messages were counted so far.
+    /// Counts the messages that were counted so far.
     pub fn looks(&self) -> u64 {
         self.looks
     }

@@ -44,14 +44,14 @@ struct SkillInput {
     skill: String,
 }
 
-/// The skill that a call with this input names.
+/// Returns the skill that a call with this input names.
 pub(crate) fn named_in(input: &str) -> Option<String> {
     let SkillInput { skill } = serde_json::from_str(input).ok()?;
     Some(skill.trim().trim_start_matches('/').to_owned())
 }
 
 impl LoadedSkills {
-    /// Takes in that a skill was loaded.
+    /// Notes that a skill was loaded.
     pub(crate) fn note(&mut self, name: &str, text: &str) {
         self.0.retain(|it| &*it.name != name);
         self.0.push(LoadedSkill { name: name.into(), text: text.into() });
@@ -59,8 +59,8 @@ impl LoadedSkills {
         self.0.drain(..n_more);
     }
 
-    /// What the model is to know of them, in a window of this many tokens. Where there is no room for all
-    /// texts, those that were loaded last are shown, and the others are named.
+    /// Returns the parts that show loaded skills to the model, in a window of this many tokens. Where there is no room
+    /// for all texts, those that were loaded last are shown, and the others are named.
     pub(crate) fn parts(&self, window: u64, day: &str) -> Vec<DuePart> {
         let room = window / SHARE * crate::tokens::CHARS_PER_TOKEN;
         let mut left = usize::saturating(room);

@@ -74,8 +74,8 @@ pub struct FileContent {
     pub is_cut: bool,
 }
 
-/// The directories below `workspace` in which one of these files lies, those between included,
-/// relative to it and sorted; at most [`MAX_NESTED`].
+/// Returns the directories below `workspace` in which one of these files lies, those between included, relative to it
+/// and sorted; at most [`MAX_NESTED`].
 pub(crate) fn nested_directories<'a>(
     workspace: &[&str],
     files: impl IntoIterator<Item = &'a String>,

@@ -12,8 +12,8 @@ use crate::tool::{Todo, TodoStatus};
 /// Characters of one file at most.
 pub const MAX_FILE_CHARS: usize = 20_000;
 
-/// The work under way as a text of at most `max_chars` characters; `None` when there is none. Files are
-/// left out where they have no room, the one that was changed first before the others.
+/// Writes the work in progress as a text of at most `max_chars` characters; `None` when there is none. Files are left
+/// out where they have no room, the one that was changed first before the others.
 pub fn restored(seen: &SourcesSeen, todos: &[Todo], day: &str, max_chars: usize) -> Option<String> {
     let mut parts = Vec::new();
     if !todos.is_empty() {
@@ -48,7 +48,7 @@ pub fn restored(seen: &SourcesSeen, todos: &[Todo], day: &str, max_chars: usize)
     Some(reminder_quoting(&parts))
 }
 
-/// The list of tasks, a line for each.
+/// Lists the tasks, a line for each.
 pub(super) fn tasks(todos: &[Todo]) -> String {
     let lines: Vec<String> = todos.iter().map(task).collect();
     lines.join("\n")

@@ -72,7 +72,7 @@ pub(crate) struct PromptSegment {
     pub is_static: bool,
 }
 
-/// The segments of the system prompt: all, or where it is to be the same for everybody those that are.
+/// Returns the segments of the system prompt: all, or where it is to be the same for everybody those that are.
 pub(crate) fn segments(
     texts: &SourceTexts,
     parts: &SystemPromptParts<'_>,
@@ -84,7 +84,7 @@ pub(crate) fn segments(
     found
 }
 
-/// What [`segments`] leaves out, for a message of the user; `None` when that is nothing.
+/// Returns what [`segments`] leaves out, for a message of the user; `None` when that is nothing.
 pub(super) fn moved(
     texts: &SourceTexts,
     parts: &SystemPromptParts<'_>,
@@ -164,7 +164,7 @@ fn directory(parts: &SystemPromptParts<'_>) -> String {
     text
 }
 
-/// The text of the segment that names the tools, cut to this many characters; empty for none.
+/// Returns the text of the segment that names the tools, cut to this many characters; empty for none.
 pub(super) fn tool_segment(tools: &[Arc<ToolSpec>], max_chars: usize) -> String {
     cut(&tool_names(tools), max_chars)
 }

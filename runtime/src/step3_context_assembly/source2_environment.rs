@@ -4,7 +4,7 @@
 
 use super::{PromptFacts, SourceTexts, titled};
 
-/// The facts, one a line; `None` when there are none.
+/// Returns the facts, one a line; `None` when there are none.
 pub(super) fn text(texts: &SourceTexts, now: Option<PromptFacts<'_>>) -> Option<String> {
     let mut lines = Vec::with_capacity(texts.environment.len() + 2);
     if let Some(PromptFacts { day, model, knowledge }) = now {

@@ -9,7 +9,7 @@ pub(crate) const INSTRUCTIONS_BUDGET_CHARS: usize = 100_000;
 /// The part of a window that they may have is one over this, however small the window is.
 const WINDOW_SHARE: u64 = 4;
 
-/// Characters that instruction files together may have in front of a model whose window holds this many
+/// Returns how many characters instruction files together may have in front of a model whose window holds this many
 /// tokens.
 pub(super) fn budget(window: Option<u64>) -> usize {
     let share = window.map(|it| (it / WINDOW_SHARE).saturating_mul(CHARS_PER_TOKEN));
@@ -17,7 +17,7 @@ pub(super) fn budget(window: Option<u64>) -> usize {
     share.map_or(INSTRUCTIONS_BUDGET_CHARS, |it| it.min(INSTRUCTIONS_BUDGET_CHARS))
 }
 
-/// The files, in the order the model reads them; `None` when there are none.
+/// Returns the files, in the order the model reads them; `None` when there are none.
 pub(super) fn text(texts: &SourceTexts, budget_chars: usize) -> Option<String> {
     let mut files = texts.instructions.clone();
     fit(&mut files, budget_chars);

@@ -37,8 +37,8 @@ impl PathRuleSet {
         Self { rules: compiled.collect(), isolation: None }
     }
 
-    /// The same for somebody who works in a worktree: rules for a file of the checkout hold for that
-    /// file of the worktree.
+    /// Makes the rules of an agent that works in a worktree: rules for a file of the checkout apply to that file of the
+    /// worktree.
     #[must_use]
     pub(crate) fn in_worktree(self, isolation: Isolation) -> Self {
         Self { isolation: Some(isolation), ..self }
@@ -50,7 +50,7 @@ impl PathRuleSet {
         Self { isolation: self.isolation.clone(), ..Self::new(rules) }
     }
 
-    /// The rules that are for one of these files, in order.
+    /// Returns the rules that are for one of these files, in order.
     pub(crate) fn rules_for<'a>(
         &'a self,
         files: impl Iterator<Item = &'a String> + Clone,
@@ -59,7 +59,7 @@ impl PathRuleSet {
         places.into_iter().filter_map(|it| self.rules.get(it)).map(|it| &it.0).collect()
     }
 
-    /// Places of the rules for which a file was read, in order.
+    /// Returns the places of the rules for which a file was read, in order.
     pub(crate) fn triggered(&self, memory: &ToolMemory) -> Vec<usize> {
         self.places_for(memory.files.keys())
     }
@@ -87,7 +87,7 @@ impl PathRuleSet {
         }
     }
 
-    /// What the model reads of these rules; `None` for no rule.
+    /// Returns what the model reads of these rules; `None` for no rule.
     pub(super) fn text(&self, triggered: &[usize]) -> Option<String> {
         let rules = triggered.iter().filter_map(|&i| self.rules.get(i));
         let parts: Vec<String> = rules

@@ -12,7 +12,7 @@ pub(crate) const MAX_MEMORY_LINES: usize = 200;
 /// Bytes of the index that are shown.
 pub(crate) const MAX_MEMORY_BYTES: usize = 25_000;
 
-/// The start of an index, cut to whole lines within both limits.
+/// Returns the start of an index, cut to whole lines within both limits.
 pub fn index_start(index: &str) -> &str {
     let mut end = 0;
     for line in index.split_inclusive('\n').take(MAX_MEMORY_LINES) {
@@ -24,7 +24,7 @@ pub fn index_start(index: &str) -> &str {
     &index[..end]
 }
 
-/// The index, and where the notes lie if the model may keep some; `None` when there is neither. Notes may
+/// Returns the index, and where the notes lie if the model may keep some; `None` when there is neither. Notes may
 /// repeat what a file or a tool held, so they have a frame of their own where `directory` is known.
 pub(super) fn text(texts: &SourceTexts, directory: Option<&str>) -> Option<String> {
     let index = index_start(texts.auto_memory.as_deref().unwrap_or_default()).trim();

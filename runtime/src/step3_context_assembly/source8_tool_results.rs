@@ -34,15 +34,14 @@ const INVISIBLE: &[std::ops::RangeInclusive<char>] = &[
     '\u{e0000}'..='\u{e0fff}',
 ];
 
-/// Text from outside that is among other text: between marks that name its origin and that it
-/// cannot close.
+/// Frames a text from outside that is among other text: between marks that name its origin and that it cannot close.
 pub fn envelope(origin: &str, text: &str) -> String {
     let origin: String =
         origin.chars().filter(|c| !c.is_control() && !matches!(c, '"' | '<' | '>')).collect();
     format!("<untrusted origin=\"{origin}\">\n{}\n</untrusted>", escape_harness_tags(text))
 }
 
-/// A text of the harness inside a message of the user, between marks that it cannot close.
+/// Frames a text of the harness inside a message of the user, between marks that it cannot close.
 pub(crate) fn reminder(text: &str) -> String {
     reminder_quoting(&[Paragraph::plain(text)])
 }
@@ -57,12 +56,12 @@ pub struct Paragraph {
 }
 
 impl Paragraph {
-    /// Words without a quotation.
+    /// Makes a paragraph without a quotation.
     pub fn plain(text: impl Into<String>) -> Self {
         Self { text: text.into(), quoted: None }
     }
 
-    /// Words about a text of this origin.
+    /// Makes words about a text of this origin.
     pub(crate) fn quoting(text: impl Into<String>, origin: &str, quoted: &str) -> Self {
         Self { text: text.into(), quoted: Some((origin.into(), quoted.into())) }
     }
@@ -77,8 +76,8 @@ impl Paragraph {
     }
 }
 
-/// A text of the harness of these paragraphs, which none of them and nothing that they quote can close.
-/// The one place that writes these marks.
+/// Frames these paragraphs as a text of the harness, which none of them and nothing that they quote can close. No other
+/// function writes these marks.
 pub(crate) fn reminder_quoting(paragraphs: &[Paragraph]) -> String {
     let shown: Vec<String> = paragraphs.iter().map(Paragraph::shown).collect();
     format!("<system-reminder>\n{}\n</system-reminder>", shown.join("\n\n"))
@@ -170,7 +169,7 @@ fn is_invisible(c: char) -> bool {
     (c.is_control() && !c.is_whitespace()) || INVISIBLE.iter().any(|range| range.contains(&c))
 }
 
-/// Characters of results among these blocks.
+/// Counts the characters of results among these blocks.
 pub(super) fn size(blocks: &[Block]) -> u64 {
     let results = blocks.iter().filter(|it| matches!(it.kind(), BlockKind::ToolResult { .. }));
     results.map(Block::chars).sum()

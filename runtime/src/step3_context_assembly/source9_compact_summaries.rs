@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::message::{Message, MessageKind};
 
-/// The summary that these messages begin with, if they do.
+/// Returns the summary that these messages begin with; `None` if they do not.
 pub(crate) fn summary(messages: &[Arc<Message>]) -> Option<&Arc<Message>> {
     messages.first().filter(|it| it.kind == MessageKind::CompactSummary)
 }

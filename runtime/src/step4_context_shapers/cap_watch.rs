@@ -20,7 +20,7 @@ pub struct CapWatch {
 }
 
 impl CapWatch {
-    /// The trigger of [`super::Stage::BudgetReduction`]; looks at what is new alone where it can.
+    /// Checks the trigger of [`super::Stage::BudgetReduction`]; looks at new messages only where it can.
     ///
     /// # Errors
     ///
@@ -48,7 +48,7 @@ impl CapWatch {
         due
     }
 
-    /// How many messages were found within their caps so far, each time that one was looked at.
+    /// Counts the messages that were found within their caps so far, each time that one was looked at.
     pub fn looks(&self) -> u64 {
         self.looks
     }

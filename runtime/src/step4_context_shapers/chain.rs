@@ -52,7 +52,7 @@ pub struct Shaped {
 }
 
 impl Shaped {
-    /// The stages that changed something, in order.
+    /// Returns the stages that changed something, in order.
     pub fn fired(&self) -> impl Iterator<Item = Stage> {
         self.log.iter().filter(|it| it.fired).map(|it| it.stage)
     }

@@ -65,8 +65,8 @@ impl Summariser {
     }
 }
 
-/// What the shapers make of one parsed case: `{"fired": …, "outcome": …, "tokens_after": …,
-/// "model_calls": …, "result": …, "violated": …}`.
+/// Runs the shapers on one parsed case and returns `{"fired": …, "outcome": …, "tokens_after": …, "model_calls": …,
+/// "result": …, "violated": …}`.
 ///
 /// # Errors
 ///

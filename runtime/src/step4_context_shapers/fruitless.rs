@@ -29,8 +29,8 @@ pub(crate) struct FruitlessCompaction {
 }
 
 impl CompactionWatch {
-    /// Takes in a compaction, failed ones included (`after` is `before` then). Gives the text that
-    /// the run ends with when it was the third fruitless one in a row.
+    /// Notes a compaction, failed ones included (`after` is `before` then). Returns the text that the run ends with
+    /// when it was the third fruitless one in a row.
     pub fn note(
         &mut self,
         before: Tokens,
@@ -46,21 +46,20 @@ impl CompactionWatch {
         (MAX_FRUITLESS <= self.fruitless.len()).then(|| self.evidence())
     }
 
-    /// Takes in a compaction that did not help where the context fits. The next one for the same
-    /// reason waits until there are half as many messages again.
+    /// Notes a compaction that did not help where the context fits. The next one for the same reason waits until there
+    /// are half as many messages again.
     pub fn wait(&mut self, n_messages: usize) {
         self.fruitless.clear();
         self.pause = n_messages.saturating_add(n_messages.div_ceil(2));
     }
 
-    /// Messages from which on there is a compaction again; 0 when none waits.
+    /// Returns the number of messages from which on there is a compaction again; 0 when none waits.
     pub fn pause(&self) -> usize {
         self.pause
     }
 
-    /// Something else made the context fit: the count begins anew. Where compactions had not helped
-    /// before, the next one waits until there are half as many messages again as `n_messages`; with
-    /// `None` it does not.
+    /// Notes that something else made the context fit: the count begins anew. Where compactions had not helped before,
+    /// the next one waits until there are half as many messages again as `n_messages`; with `None` it does not.
     pub(crate) fn helped(&mut self, n_messages: Option<usize>) {
         match n_messages.filter(|_| !self.fruitless.is_empty()) {
             Some(n_messages) => self.wait(n_messages),

@@ -11,10 +11,9 @@ use crate::{
     message::{Message, MessageKind, Messages, Role},
 };
 
-/// For each place between two messages, whether a cut there tears no call from its result. Place
-/// `i` is before message `i`. A call of the last answer that has no result yet counts as answered
-/// by what comes next, so it stays together with it. Neither is one response torn that is in
-/// several messages: its thinking belongs to its calls.
+/// Returns for each place between two messages whether a cut there tears no call from its result. Place `i` is before
+/// message `i`. A call of the last answer that has no result yet counts as answered by what comes next, so it stays
+/// together with it. Neither is one response torn that is in several messages: its thinking belongs to its calls.
 pub(super) fn safe_cuts(messages: &[Arc<Message>]) -> Vec<bool> {
     let mut last_call: BTreeMap<&ToolUseId, (usize, bool)> = BTreeMap::new();
     let mut torn = vec![0_i64; messages.len() + 2];
@@ -55,8 +54,7 @@ pub(super) fn safe_cuts(messages: &[Arc<Message>]) -> Vec<bool> {
     depths.map(|it| it == 0).collect()
 }
 
-/// Where the newest messages begin: the last `keep` (at least 1), and as many more as whole pairs
-/// need.
+/// Returns where the newest messages begin: the last `keep` (at least 1), and as many more as whole pairs need.
 pub(super) fn newest_start(messages: &[Arc<Message>], keep: u32) -> usize {
     let keep = usize::saturating(keep.max(1));
     let start = messages.len().saturating_sub(keep);
@@ -67,29 +65,29 @@ pub(super) fn newest_start(messages: &[Arc<Message>], keep: u32) -> usize {
     (0..=start).rev().find(|i| safe[*i]).unwrap_or(0)
 }
 
-/// How many messages the list opens with that say what it is about: prompts, a summary, context of
-/// the harness.
+/// Counts the messages that the list opens with and that tell what it is about: prompts, a summary, context of the
+/// harness.
 pub(super) fn opening(messages: &[Arc<Message>]) -> usize {
     messages.iter().take_while(|it| it.role == Role::User && !has_results(it)).count()
 }
 
-/// The last prompt, as distinguished from reminders of the harness.
+/// Returns the last prompt, as distinguished from reminders of the harness.
 pub(super) fn last_prompt(messages: &[Arc<Message>]) -> Option<usize> {
     messages.iter().rposition(|it| starts_run(it))
 }
 
-/// Whether a run begins with this message.
+/// Returns whether a run begins with this message.
 pub(super) fn starts_run(message: &Message) -> bool {
     message.role == Role::User
         && matches!(message.kind, MessageKind::Prompt | MessageKind::CompactSummary)
 }
 
-/// Whether it holds results of tools.
+/// Returns whether it holds results of tools.
 pub(super) fn has_results(message: &Message) -> bool {
     message.blocks.iter().any(|it| it.as_tool_result().is_some())
 }
 
-/// The tool that a result in message `at` is of.
+/// Returns the tool that a result in message `at` is of.
 pub(super) fn tool_of<'a>(
     messages: &'a [Arc<Message>],
     at: usize,
@@ -99,8 +97,8 @@ pub(super) fn tool_of<'a>(
     calls.filter(|(it, _, _)| *it == id).map(|(_, name, _)| name).next()
 }
 
-/// The list with some blocks of message `at` replaced; nothing when none is. The message keeps its
-/// id, and who holds the old one keeps the old one.
+/// Replaces some blocks of message `at` in the list; nothing when none is. The message keeps its id, and a holder of
+/// the old one keeps the old one.
 pub(super) fn replace_blocks(
     messages: &mut Messages,
     at: usize,

@@ -19,20 +19,20 @@ pub(super) struct Cut {
     pub(super) stored: (Digest, String),
 }
 
-/// Characters that a mark takes at most.
+/// Returns how many characters a mark takes at most.
 pub(super) fn max_chars(total: u64, prefix: &str) -> u64 {
     let reference = reference(prefix, Digest::default());
     mark(total, total, &reference).chars().count() as u64 + 2
 }
 
-/// The size of a mark at most.
+/// Returns the size of a mark at most.
 pub(super) fn max_size(prefix: &str) -> Size {
     // No digest weighs more than one in which letters and digits take turns.
     let digest = "a1".repeat(Digest::default().to_string().len() / 2);
     Size::of(&mark(u64::MAX, u64::MAX, &reference(prefix, digest)))
 }
 
-/// `text` with its first `head` and last `tail` characters and a mark between them.
+/// Returns `text` with its first `head` and last `tail` characters and a mark between them.
 pub(super) fn cut(text: &str, head: u64, tail: u64, prefix: &str) -> Cut {
     let total = text.chars().count() as u64;
     let digest = Digest::of(text.as_bytes());
@@ -47,8 +47,8 @@ pub(super) fn cut(text: &str, head: u64, tail: u64, prefix: &str) -> Cut {
     Cut { text: shown, chars, stored: (digest, text.to_owned()) }
 }
 
-/// Whether a cut is worth it where no cap demands it: it saves at least half. A text that was cut
-/// before never passes, so a stage run on its own result changes nothing.
+/// Returns whether a cut is worth it where no cap demands it: it saves at least half. A text that was cut before never
+/// passes, so a stage run on its own result changes nothing.
 pub(super) fn is_worth_it(chars_after: u64, chars_before: u64) -> bool {
     chars_after.saturating_mul(2) <= chars_before
 }

@@ -31,8 +31,8 @@ pub(super) fn trigger(context: &ShapedContext, setup: &ShaperSetup) -> Result<()
     if context.tokens <= room(setup) { Err("it fits the window") } else { Ok(()) }
 }
 
-/// Whether cutting can be the answer to a provider's refusal of the context: a long result or text is
-/// left; or the messages would be too large at a token for each character, and the oldest can go.
+/// Returns whether cutting can be the answer to a provider's refusal of the context: a long result or text is left; or
+/// the messages would be too large at a token for each character, and the oldest can go.
 pub(crate) fn can_shrink(context: &ShapedContext, setup: &ShaperSetup) -> bool {
     let prompt = history::last_prompt(&context.messages);
     let is_large = |(at, message): (usize, &Arc<Message>)| {

@@ -36,8 +36,8 @@ pub(crate) enum Trigger {
     Cost,
 }
 
-/// The messages that count where their number is pressure: results of tools belong to the answer that
-/// asked for them, however many they are.
+/// Counts the messages where their number is pressure: results of tools belong to the answer that asked for them,
+/// however many they are.
 pub(super) fn counted(messages: &[Arc<Message>], setup: &ShaperSetup) -> usize {
     if setup.grades {
         messages.iter().filter(|it| !history::has_results(it)).count()
@@ -46,8 +46,8 @@ pub(super) fn counted(messages: &[Arc<Message>], setup: &ShaperSetup) -> usize {
     }
 }
 
-/// What causes pressure, if anything does: more tokens than the limit; as many messages as the
-/// settings say, results of tools not counted; 5 dollars since the last compaction. The last two not under 50 messages.
+/// Returns what causes pressure; `None` if nothing does: more tokens than the limit; as many messages as the settings
+/// allow, results of tools not counted; 5 dollars since the last compaction. The last two not under 50 messages.
 pub(crate) fn under_pressure(context: &ShapedContext, setup: &ShaperSetup) -> Option<Trigger> {
     let n_messages = context.messages.len();
     if token_limit(setup) < context.tokens {
@@ -65,8 +65,8 @@ pub(crate) fn under_pressure(context: &ShapedContext, setup: &ShaperSetup) -> Op
     }
 }
 
-/// Pressure begins above this: what the settings say, or 70 % of the context budget. Where what is in front of
-/// the conversation takes most of that, the limit is higher, so that stages which cannot touch it are not
+/// Returns the size above which pressure begins: what the settings name, or 70 % of the context budget. Where what is
+/// in front of the conversation takes most of that, the limit is higher, so that stages which cannot touch it are not
 /// asked for what they cannot free.
 pub(super) fn token_limit(setup: &ShaperSetup) -> Tokens {
     if let Some(forced) = setup.trigger_override {
@@ -98,8 +98,8 @@ pub(super) fn percent(amount: Tokens, percent: u64) -> Tokens {
     Tokens(u64::saturating(part))
 }
 
-/// Whether a context of this size is as small as a stage should make it. `n_counted` of its
-/// `n_messages` are those of [`counted`].
+/// Returns whether a context of this size is as small as a stage should make it. `n_counted` of its `n_messages` are
+/// those of [`counted`].
 pub(super) fn is_at_aim(
     tokens: Tokens,
     n_messages: usize,

@@ -24,8 +24,7 @@ pub(super) fn trigger(context: &ShapedContext, setup: &ShaperSetup) -> Result<()
     trigger_from(context, setup, 0)
 }
 
-/// The same where no result of the first messages is above its own cap. Under pressure that says
-/// nothing.
+/// Checks the trigger where no result of the first messages is above its own cap. Under pressure that shows nothing.
 pub(super) fn trigger_from(
     context: &ShapedContext,
     setup: &ShaperSetup,
@@ -180,7 +179,8 @@ fn cut(block: &Block, limit: u64, setup: &ShaperSetup) -> Option<(Block, (Digest
     Some((Block::tool_result(id, &cut.text, *is_error), cut.stored))
 }
 
-/// An image in a result would be lost with its text; such a result stays as it is.
+/// Returns whether a result holds text alone. An image in a result would be lost with its text; such a result stays as
+/// it is.
 pub(super) fn is_only_text(block: &Block) -> bool {
     #[derive(serde::Deserialize)]
     struct ResultContent {

@@ -49,8 +49,8 @@ pub(super) fn run(context: &ShapedContext, setup: &ShaperSetup) -> StageResult {
     StageResult::Changed { context: after, stored: Vec::new(), why }
 }
 
-/// The context without its oldest messages, so that it takes `room` at most, if it can; only what
-/// the last answer and its results are made of must stay. Nothing when nothing can go.
+/// Returns the context without its oldest messages, so that it takes `room` at most, if it can; only what the last
+/// answer and its results are made of must stay. Nothing when nothing can go.
 pub(super) fn run_for_room(
     context: &ShapedContext,
     setup: &ShaperSetup,

@@ -45,7 +45,7 @@ enum Reason {
     Oldest,
 }
 
-/// What is to be cleared.
+/// Returns what is to be cleared.
 ///
 /// # Errors
 ///
@@ -177,7 +177,7 @@ pub(super) fn run(
     StageResult::Changed { context: context.with(messages, setup.counting), stored, why }
 }
 
-/// What a dearer stage left, without the old results that have to go as well, and their texts: where it is
+/// Clears the old results that have to go as well in what a dearer stage left, and returns their texts: where it is
 /// still above the limit, the next shaping would clear them and change the prefix a second time.
 pub(super) fn relieved(
     context: ShapedContext,
@@ -196,7 +196,7 @@ pub(super) fn relieved(
     }
 }
 
-/// How a stage says that it cleared results as well; empty for none.
+/// Writes that a stage cleared results as well; empty for none.
 pub(super) fn also_cleared(n: usize) -> String {
     if n == 0 { String::new() } else { format!("; cleared {n} old results in what was left") }
 }

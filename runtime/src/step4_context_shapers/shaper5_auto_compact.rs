@@ -87,9 +87,8 @@ pub(super) fn run(context: &ShapedContext, setup: &ShaperSetup) -> StageResult {
     }
 }
 
-/// A request for a summary whether or not there is pressure, for compaction that was asked for or
-/// that a provider's refusal demands. `focus` is what the asker wants kept. `None` when too little
-/// is old enough.
+/// Makes a request for a summary whether or not there is pressure, for compaction that was asked for or that a
+/// provider's refusal demands. `focus` is what the asker wants kept. `None` when too little is old enough.
 pub(crate) fn request(
     context: &ShapedContext,
     setup: &ShaperSetup,
@@ -157,8 +156,8 @@ pub(crate) fn apply_summary(
     if request.is_asked { changed } else { proven_smaller(context, changed) }
 }
 
-/// A request that was itself too long, without the older half of what it held; a note takes its
-/// place. `None` after three times, and when nothing is left to leave out.
+/// Shrinks a request that was itself too long: the older half of what it held is left out, and a note takes its place.
+/// `None` after three times, and when nothing is left to leave out.
 pub(crate) fn shrink(request: &SummaryRequest) -> Option<SummaryRequest> {
     if MAX_SHRINKS <= request.n_shrinks {
         return None;

@@ -28,8 +28,8 @@ struct FileInput {
     limit: Option<u64>,
 }
 
-/// Reads whose file was read again since, as a whole or in the same part, or changed. Calls that failed
-/// or have no result yet supersede nothing. Paths are compared as the model wrote them.
+/// Returns the reads whose file was read again since, as a whole or in the same part, or changed. Calls that failed or
+/// have no result yet supersede nothing. Paths are compared as the model wrote them.
 pub(super) fn superseded(messages: &[Arc<Message>]) -> BTreeSet<&ToolUseId> {
     let blocks = || messages.iter().flat_map(|it| &it.blocks);
     let of_files: Vec<_> = blocks()

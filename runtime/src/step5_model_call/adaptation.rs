@@ -107,8 +107,8 @@ impl Change {
 }
 
 impl Parameters {
-    /// These parameters as a model takes them under this output ceiling, and what had to be
-    /// changed. Doing it again changes nothing more.
+    /// Adapts these parameters to what a model takes under this output ceiling, and returns what had to be changed.
+    /// Doing it again changes nothing more.
     pub(crate) fn adapted(&self, facts: &ModelFacts, max_tokens: u32) -> (Self, Vec<Change>) {
         let model = &facts.thinking;
         let mut adapted = self.clone();
@@ -119,7 +119,7 @@ impl Parameters {
         (adapted, changes)
     }
 
-    /// As [`Self::adapted`] for a model that a catalogue describes; unchanged for any other.
+    /// Adapts as [`Self::adapted`] does, to a model that a catalogue describes; unchanged for any other.
     pub fn for_model(
         &self,
         models: &Catalogue,
@@ -132,9 +132,9 @@ impl Parameters {
         }
     }
 
-    /// These parameters for a request with these messages. With a thinking budget an answer whose
-    /// calls have just been answered must begin with reasoning; where another model gave it, there
-    /// is none, and the rest of the loop goes without.
+    /// Returns these parameters for a request with these messages. With a thinking budget an answer whose calls have
+    /// just been answered must begin with reasoning; where another model gave it, there is none, and the rest of the
+    /// loop does without a budget.
     pub fn within<'a>(&'a self, messages: &[ViewMessage]) -> Cow<'a, Self> {
         let Some(Thinking::Enabled { .. }) = self.thinking else { return Cow::Borrowed(self) };
         let has_calls = |it: &ViewMessage| it.blocks.iter().any(|it| it.as_tool_use().is_some());
@@ -284,12 +284,12 @@ impl Parameters {
         }
     }
 
-    /// The betas as a list of JSON strings without brackets; empty when there are none.
+    /// Returns the betas as a list of JSON strings without brackets; empty when there are none.
     pub(crate) fn quoted_betas(&self) -> String {
         quoted(&self.all_betas())
     }
 
-    /// The betas as the value of the header `anthropic-beta`.
+    /// Returns the betas as the value of the header `anthropic-beta`.
     pub(crate) fn beta_header(&self) -> Option<Arc<str>> {
         let betas = self.all_betas();
         (!betas.is_empty()).then(|| betas.join(",").into())

@@ -49,12 +49,12 @@ impl BedrockReader {
         self.events.progress()
     }
 
-    /// True once the outcome is settled.
+    /// Returns whether the outcome is settled.
     pub(crate) fn is_complete(&self) -> bool {
         self.events.is_complete()
     }
 
-    /// The connection has ended, or [`BedrockReader::is_complete`].
+    /// Ends the reader, since the connection has ended or [`BedrockReader::is_complete`].
     pub(crate) fn finish(self) -> StreamReport {
         self.events.finish()
     }
@@ -106,8 +106,8 @@ fn error_event(name: &str, message: &str) -> String {
     format!(r#"{{"type":"error","error":{{"type":"{kind}","message":{message}}}}}"#)
 }
 
-/// The type of error in the Messages API that an exception of Bedrock is. Names differ in their
-/// first letter between streams and responses.
+/// Returns the type of error in the Messages API that an exception of Bedrock is. Names differ in their first letter
+/// between streams and responses.
 pub(super) fn error_kind(name: &str) -> &'static str {
     match name.to_ascii_lowercase().as_str() {
         "throttlingexception" | "modelnotreadyexception" => "rate_limit_error",

@@ -86,7 +86,7 @@ struct CachedAnswer {
 }
 
 impl DropReason {
-    /// Whether the session, or a person, brought it about.
+    /// Returns whether the session, or a person, brought the drop about.
     pub(crate) fn is_expected(self) -> bool {
         match self {
             Self::ModelSwitched
@@ -104,7 +104,7 @@ impl DropReason {
 }
 
 impl CacheWatch {
-    /// A shaper changed the messages; `summary`: a summary represents what lay before it.
+    /// Notes that a shaper changed the messages. `summary` is whether a summary represents what was before it.
     pub(crate) fn shaped(&mut self, summary: bool) {
         if summary {
             self.done = Some(DropReason::Compaction);
@@ -113,7 +113,7 @@ impl CacheWatch {
         }
     }
 
-    /// A request goes out. `chain` has followed the view.
+    /// Notes that a request is sent. `chain` has followed the view.
     pub fn sent(&mut self, head: &EncodedHead, view: &GrownView, chain: &PrefixChain) {
         self.head = Some(head.clone());
         // A request that failed left nothing behind: what it changed still counts.
@@ -122,8 +122,8 @@ impl CacheWatch {
         }
     }
 
-    /// The request was answered `duration_ms` after it had been sent. `min_cached` is the shortest
-    /// prefix that the model caches; 0 when not known. Returns a drop, if there is one.
+    /// Notes that the request was answered `duration_ms` after it had been sent. `min_cached` is the shortest prefix
+    /// that the model caches; 0 when not known. Returns a drop, if there is one.
     pub fn answered(
         &mut self,
         usage: &Usage,

@@ -26,7 +26,7 @@ pub(super) struct Opening {
     pub(super) outside: String,
 }
 
-/// The opening of a request to be sent in this format.
+/// Returns the opening of a request to be sent in this format.
 pub(super) fn open(format: WireFormat, head: &RequestHead, messages: &[ViewMessage]) -> Opening {
     let streams = if head.stream { r#","stream":true"# } else { "" };
     let ceiling = head.max_tokens;

@@ -27,8 +27,8 @@ pub(super) use error_body::shown;
 /// Stands for the type of an error that has none.
 pub(super) const UNNAMED_ERROR: &str = "api_error";
 
-/// Whether asking again, as it is, can help. The overflow classes are not among them: they need a
-/// smaller request.
+/// Returns whether asking again, as it is, can help. The overflow classes are not among them: they need a smaller
+/// request.
 pub(crate) fn is_retryable(class: FailureClass) -> bool {
     match class {
         FailureClass::RateLimit
@@ -52,8 +52,8 @@ pub(crate) fn is_retryable(class: FailureClass) -> bool {
     }
 }
 
-/// Whether a call that was made for this cause repeats one that failed. Calls that ask for something
-/// else (more room, a smaller context, another provider's turn) are new ones.
+/// Returns whether a call that was made for this cause repeats one that failed. Calls that ask for something else (more
+/// room, a smaller context, another provider's turn) are new ones.
 pub fn is_retry(cause: &str) -> bool {
     use FailureClass as Class;
     let again = [
@@ -76,8 +76,8 @@ fn is_first_party(base: &str) -> bool {
     host == "api.anthropic.com" || host.ends_with(".anthropic.com")
 }
 
-/// The failure that an answer with this HTTP status means. `base` is where the server is,
-/// `now` turns moments in headers into waiting times.
+/// Returns the failure that an answer with this HTTP status means. `base` is where the server is, `now` turns moments
+/// in headers into waiting times.
 pub(crate) fn from_response(
     base: &str,
     status: u16,
@@ -101,7 +101,7 @@ pub(crate) fn from_response(
     ModelFailure { class, status: Some(status), message, retry_after_ms, partial_text }
 }
 
-/// A rate limit that names so long a wait is a quota that is used up.
+/// Replaces the class of a rate limit that names a long wait: that is a quota that is used up.
 pub(super) fn or_quota(class: FailureClass, retry_after_ms: Option<u64>) -> FailureClass {
     match class {
         FailureClass::RateLimit if retry_after_ms.is_some_and(|it| MAX_RETRY_AFTER_MS < it) => {
@@ -111,9 +111,8 @@ pub(super) fn or_quota(class: FailureClass, retry_after_ms: Option<u64>) -> Fail
     }
 }
 
-/// The failure that a governor's refusal means: nothing was sent. It is like a refusal of the provider
-/// itself: a used-up quota, so the chain is tried or the failure remains, or the bill that is still
-/// open.
+/// Returns the failure that a governor's refusal means: nothing was sent. It is like a refusal of the provider itself:
+/// a used-up quota, so the chain is tried or the failure remains, or the bill that is still open.
 pub fn from_governor(provider: &str, refusal: &Refusal) -> ModelFailure {
     let (why, waited_s) = (refusal.reason.in_words(), refusal.waited_ms / 1_000);
     let (class, message) = match &refusal.bill {
@@ -126,7 +125,7 @@ pub fn from_governor(provider: &str, refusal: &Refusal) -> ModelFailure {
     ModelFailure { class, status: None, message, retry_after_ms: None, partial_text: String::new() }
 }
 
-/// The failure that an exchange without (whole) answer means. `partial_text` was already shown.
+/// Returns the failure that an exchange without a (whole) answer means. `partial_text` was already shown.
 pub fn from_transport(error: &TransportError, partial_text: String) -> ModelFailure {
     let class = match error {
         TransportError::Connect { .. } => FailureClass::Unreachable,
@@ -144,15 +143,15 @@ pub fn from_transport(error: &TransportError, partial_text: String) -> ModelFail
     ModelFailure { class, status: None, message, retry_after_ms: None, partial_text }
 }
 
-/// The failure of an exchange that ended before the head of an answer: nothing had begun, so nothing
-/// speaks against a stream.
+/// Returns the failure of an exchange that ended before the head of an answer: nothing had begun, so nothing speaks
+/// against a stream.
 pub fn before_head(error: &TransportError) -> ModelFailure {
     without_stream(from_transport(error, String::new()))
 }
 
-/// The failure that an answer with this HTTP status means whose body could not be read because of
-/// `failure`; `None` where the status alone says it. Of a bad request only the body says whether it is
-/// too long, so it is asked again.
+/// Returns the failure that an answer with this HTTP status means whose body could not be read because of `failure`;
+/// `None` where the status alone determines it. Of a bad request only the body says whether it is too long, so it is
+/// asked again.
 pub fn of_unread(status: u16, failure: ModelFailure) -> Option<ModelFailure> {
     let is_explained_in_body = matches!(status, 400 | 422);
     is_explained_in_body.then(|| ModelFailure { status: Some(status), ..without_stream(failure) })
@@ -165,8 +164,8 @@ fn without_stream(failure: ModelFailure) -> ModelFailure {
     }
 }
 
-/// The failure that a whole answer represents, if it is none to go on with: cut by the output
-/// ceiling, refused, out of window, paused, or empty. A call cut by the ceiling is never run.
+/// Returns the failure that a whole answer represents, if it is none to continue with: cut by the output ceiling,
+/// refused, out of window, paused, or empty. A call cut by the ceiling is never run.
 ///
 /// After results of tools a model may end without a word; `follows_results` says whether it was
 /// asked there. Reasoning alone is never an answer.
@@ -209,7 +208,7 @@ fn is_empty_block(block: &Block) -> bool {
     }
 }
 
-/// The class of an error that a provider named, in a stream at `phase`.
+/// Returns the class of an error that a provider named, in a stream at `phase`.
 pub(super) fn class_of_error(kind: &str, message: &str, phase: StreamPhase) -> FailureClass {
     match class_of_kind(kind, "", message) {
         FailureClass::Network if phase != StreamPhase::Idle => FailureClass::StreamBroken,
@@ -239,15 +238,14 @@ fn class_of_response(status: u16, kind: &str, code: &str, message: &str) -> Fail
     }
 }
 
-/// Whether a server error cannot change by being asked again: not implemented, no such version of
-/// HTTP, a loop, an extension or a login at the network that is missing (RFC 9110, 2295, 2774, 5842,
-/// 6585).
+/// Returns whether a server error cannot change by being asked again: not implemented, no such version of HTTP, a loop,
+/// an extension or a login at the network that is missing (RFC 9110, 2295, 2774, 5842, 6585).
 pub(super) fn is_lasting(status: u16) -> bool {
     matches!(status, 501 | 505 | 506 | 508 | 510 | 511)
 }
 
-/// The failure with the address that was asked and the HTTP status in front of the message, for
-/// people. Passwords and queries, which may hold keys, are left out, and so are control sequences.
+/// Returns the failure with the address that was asked and the HTTP status in front of the message, for people.
+/// Passwords and queries, which may hold keys, are left out, and so are control sequences.
 pub fn named(url: &str, failure: ModelFailure) -> ModelFailure {
     let (scheme, rest) = url.split_once("://").unwrap_or(("", url));
     let (host, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
@@ -273,7 +271,7 @@ fn class_of_kind(kind: &str, code: &str, message: &str) -> FailureClass {
     }
 }
 
-/// Whether somebody has to pay before anything else helps. Statuses differ: 400, 402, 403 and 429.
+/// Returns whether somebody has to pay before anything else helps. Statuses differ: 400, 402, 403 and 429.
 pub(super) fn is_billing(kind: &str, code: &str, message: &str) -> bool {
     let names = ["billing_error", "billing_hard_limit_reached", "billing_not_active"];
     names.iter().any(|it| [kind, code].contains(it))
@@ -293,8 +291,8 @@ fn overflow(code: &str, message: &str) -> Option<FailureClass> {
     too_long.then_some(FailureClass::ContextOverflow)
 }
 
-/// How long to wait, in milliseconds: `retry-after-ms`, `retry-after` (seconds or a date), or the
-/// latest reset of a limit that is used up.
+/// Returns how long to wait, in milliseconds: `retry-after-ms`, `retry-after` (seconds or a date), or the latest reset
+/// of a limit that is used up.
 pub(super) fn retry_after(headers: &HeaderMap, now: Timestamp) -> Option<u64> {
     let header = |name: &str| header(headers, name);
     let until = |moment: Timestamp| moment.millis_since(now);
@@ -316,7 +314,7 @@ pub(super) fn retry_after(headers: &HeaderMap, now: Timestamp) -> Option<u64> {
     headers.keys().filter_map(used_up).max()
 }
 
-/// The text of a header.
+/// Returns the text of a header.
 pub(super) fn header(headers: &HeaderMap, name: impl AsHeaderName) -> Option<&str> {
     let value = std::str::from_utf8(headers.get(name)?.as_bytes()).ok()?;
     Some(value.trim())

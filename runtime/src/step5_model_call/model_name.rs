@@ -5,7 +5,7 @@
 
 use crate::catalogue::canonical;
 
-/// Whether two names mean one model. A date in one name alone, or none at all, is not a difference.
+/// Returns whether two names mean one model. A date in one name alone, or none at all, is not a difference.
 pub(crate) fn is_same(one: &str, other: &str) -> bool {
     if one == other {
         return true;

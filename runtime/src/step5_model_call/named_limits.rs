@@ -119,12 +119,12 @@ impl NamedLimits {
         }
     }
 
-    /// Whether a lower output ceiling is what is asked for.
+    /// Returns whether the refusal asks for a lower output ceiling.
     pub(crate) fn is_about_output(&self) -> bool {
         self.max_output.is_some() || self.window.zip(self.prompt).is_some_and(|(all, it)| it < all)
     }
 
-    /// The highest output ceiling with which the same request fits; `None` where nothing says so, or
+    /// Returns the highest output ceiling with which the same request fits; `None` where nothing determines it, or
     /// where less than [`LEAST_OUTPUT`] is left.
     pub(crate) fn fitting_output(&self) -> Option<u32> {
         let left = self
@@ -135,8 +135,8 @@ impl NamedLimits {
         (LEAST_OUTPUT <= fits).then_some(fits)
     }
 
-    /// The catalogue with what was named of a model; `None` when that is nothing new. Limits only
-    /// become lower, and a session's own settings lie over them.
+    /// Returns the catalogue with what was named of a model; `None` when that is nothing new. Limits only become lower,
+    /// and a session's own settings lie over them.
     pub fn over(&self, known: &Catalogue, model: &str) -> Option<Catalogue> {
         let before = known.find(model).map(|it| ModelFacts::clone(it));
         let before =

@@ -20,7 +20,7 @@ use crate::{digest::Digest, shared::SharedList, time::Timestamp};
 
 #[doc(hidden)]
 impl WireFormat {
-    /// The request for a view. See [`encode`].
+    /// Encodes the request for a view. See [`encode`].
     pub fn encode(
         self,
         head: &EncodedHead,
@@ -41,8 +41,8 @@ impl WireFormat {
         }
     }
 
-    /// The same for a view that goes on from another one. Where the body is not wanted, it may be left
-    /// empty; digest and size are those of the whole.
+    /// Encodes the request for a view that continues another one. Where the body is not wanted, it may be left empty;
+    /// digest and size are those of the whole.
     pub(crate) fn encode_grown(
         self,
         head: &EncodedHead,
@@ -79,7 +79,7 @@ impl WireFormat {
         })
     }
 
-    /// The answer to this request in the body of a response with status 200 that is not a stream.
+    /// Reads the answer to this request in the body of a response with status 200 that is not a stream.
     ///
     /// # Errors
     ///
@@ -148,8 +148,8 @@ impl AnswerReader {
         }
     }
 
-    /// A number that grows with everything that belongs to an answer, and not with what only keeps a
-    /// connection open.
+    /// Returns a number that grows with everything that belongs to an answer, and not with what only keeps a connection
+    /// open.
     pub fn progress(&self) -> usize {
         match &self.0 {
             ByFormat::Messages(reader) => reader.progress(),
@@ -159,7 +159,7 @@ impl AnswerReader {
         }
     }
 
-    /// True once the outcome is settled.
+    /// Returns whether the outcome is settled.
     pub fn is_complete(&self) -> bool {
         match &self.0 {
             ByFormat::Messages(reader) => reader.is_complete(),
@@ -169,7 +169,7 @@ impl AnswerReader {
         }
     }
 
-    /// The connection has ended, or [`AnswerReader::is_complete`].
+    /// Ends the reader, since the connection has ended or [`AnswerReader::is_complete`].
     pub fn finish(self) -> StreamReport {
         match self.0 {
             ByFormat::Messages(reader) => reader.finish(),

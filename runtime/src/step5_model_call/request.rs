@@ -70,7 +70,7 @@ pub struct EncodedRequest {
 }
 
 impl EncodedHead {
-    /// The bytes of a head. The same head gives the same bytes.
+    /// Encodes a head. The same head gives the same bytes.
     pub fn new(head: RequestHead) -> Self {
         let of_tool = |it: &Arc<ToolSpec>| it.description.len() + it.input_schema.len() + 128;
         let n_bytes = head.system.iter().map(|it| it.len() + 64).sum::<usize>()
@@ -104,22 +104,22 @@ impl EncodedHead {
         }
     }
 
-    /// What never changes, as Chat Completions wants it.
+    /// Returns what never changes, as Chat Completions wants it.
     pub(super) fn in_chat_form(&self, make: fn(&RequestHead) -> String) -> &str {
         self.in_other_forms[0].get_or_init(|| make(&self.head))
     }
 
-    /// What never changes, as the Responses API wants it.
+    /// Returns what never changes, as the Responses API wants it.
     pub(super) fn in_responses_form(&self, make: fn(&RequestHead) -> String) -> &str {
         self.in_other_forms[1].get_or_init(|| make(&self.head))
     }
 
-    /// The digest of system prompt and tools.
+    /// Returns the digest of system prompt and tools.
     pub(super) fn stable_digest(&self) -> Digest {
         self.stable_digest
     }
 
-    /// The same system prompt and tools with other parameters; encodes nothing again.
+    /// Returns the head with other parameters. System prompt and tools are the same, and nothing is encoded again.
     #[must_use]
     pub fn with(&self, model: &str, max_tokens: u32, stream: bool) -> Self {
         let same = &*self.head.model == model && self.head.max_tokens == max_tokens;
@@ -130,7 +130,7 @@ impl EncodedHead {
         Self { head: Arc::new(head), ..self.clone() }
     }
 
-    /// The same with these further parameters; encodes nothing again.
+    /// Returns the head with these further parameters. Nothing is encoded again.
     #[must_use]
     pub(crate) fn with_parameters(&self, parameters: Parameters) -> Self {
         if *self.head.parameters == parameters {
@@ -140,12 +140,12 @@ impl EncodedHead {
         Self { head: Arc::new(head), ..self.clone() }
     }
 
-    /// Whether it was made from an equal head.
+    /// Returns whether it was made from an equal head.
     pub fn matches(&self, head: &RequestHead) -> bool {
         *self.head == *head
     }
 
-    /// What it was made from.
+    /// Returns the head that it was made from.
     pub fn head(&self) -> &RequestHead {
         &self.head
     }
@@ -162,9 +162,8 @@ impl fmt::Debug for EncodedHead {
     }
 }
 
-/// The request for a view, given the chain of the request before; the chain is brought up to this
-/// request. Bytes and digest do not depend on what the chain held. `format` is one of those that
-/// Claude is served in.
+/// Encodes the request for a view, given the chain of the request before; the chain is brought up to this request.
+/// Bytes and digest do not depend on what the chain held. `format` is one of those that Claude is served in.
 pub fn encode(
     format: WireFormat,
     head: &EncodedHead,
@@ -174,8 +173,8 @@ pub fn encode(
     encode_parts(format, head, (&SharedList::default(), &view.messages), chain, true)
 }
 
-/// The same for a view that goes on from another one. Where the body is not written, the request has an
-/// empty one, and nothing of the settled part is looked at.
+/// Encodes the request for a view that continues another one. Where the body is not written, the request has an empty
+/// one, and nothing of the settled part is looked at.
 pub(super) fn encode_grown(
     format: WireFormat,
     head: &EncodedHead,

@@ -84,7 +84,7 @@ impl Default for SseParser {
 }
 
 impl SseParser {
-    /// At the start of a stream, with the limit `MAX_EVENT_BYTES`.
+    /// Makes a parser at the start of a stream, with the limit `MAX_EVENT_BYTES`.
     pub fn new() -> Self {
         Self::with_limit(MAX_EVENT_BYTES)
     }
@@ -251,7 +251,7 @@ impl SseParser {
         ControlFlow::Continue(rest)
     }
 
-    /// The connection has ended: whether a piece of an event was left over, which is dropped.
+    /// Ends the stream and returns whether a piece of an event was left over, which is dropped.
     pub fn finish(self) -> bool {
         self.has_data || !self.event.is_empty() || !self.line.is_empty()
     }

@@ -105,7 +105,7 @@ pub enum StreamOutcome {
 }
 
 impl StreamReader {
-    /// At the start of a stream.
+    /// Makes a reader at the start of a stream.
     pub fn new() -> Self {
         Self::default()
     }
@@ -158,32 +158,31 @@ impl StreamReader {
         self.machine.show_previews(&mut batch);
     }
 
-    /// What came cannot be read on, unless the outcome is settled.
+    /// Breaks the stream off, since what came cannot be read on, unless the outcome is settled.
     pub(super) fn break_off(&mut self, message: &str) {
         if !self.is_complete() {
             self.machine.error = Some(machine::protocol(message));
         }
     }
 
-    /// True once the outcome is settled (end of the message or an error); the rest need not be
-    /// read.
+    /// Returns whether the outcome is settled (end of the message or an error); the rest need not be read.
     pub fn is_complete(&self) -> bool {
         self.machine.error.is_some() || self.machine.phase == StreamPhase::Complete
     }
 
-    /// A number that grows with everything that belongs to an answer: bytes of content and blocks, and
-    /// not pings or events of unknown kinds.
+    /// Returns a number that grows with everything that belongs to an answer: bytes of content and blocks, and not
+    /// pings or events of unknown kinds.
     pub fn progress(&self) -> usize {
         let has_begun = usize::from(self.machine.phase != StreamPhase::Idle);
         self.machine.n_bytes() + self.machine.n_blocks() + has_begun
     }
 
-    /// How far it is.
+    /// Returns the phase of the stream.
     pub fn phase(&self) -> StreamPhase {
         self.machine.phase
     }
 
-    /// The connection has ended, or [`StreamReader::is_complete`].
+    /// Ends the reader, since the connection has ended or [`StreamReader::is_complete`].
     pub fn finish(mut self) -> StreamReport {
         let partial_text = std::mem::take(&mut self.machine.partial_text);
         let (reported, phase) = (self.machine.usage, self.machine.phase);
@@ -206,9 +205,8 @@ impl StreamReader {
     }
 }
 
-/// The class of a breach of the format, by its code and how far the stream had come. Where nothing
-/// that came was part of an answer, or more came than an answer can hold, the server would do the
-/// same again.
+/// Returns the class of a breach of the format, by its code and how far the stream had come. Where nothing that came
+/// was part of an answer, or more came than an answer can hold, the server would do the same again.
 pub(super) fn class_of_breach(code: &str, phase: StreamPhase) -> FailureClass {
     if phase == StreamPhase::Idle || code == TOO_LARGE {
         FailureClass::BadAnswer
@@ -228,7 +226,7 @@ impl StreamReport {
         Self { outcome, partial_text, usage: reported.usage(), phase, reported }
     }
 
-    /// The answer, or why there is none, with the text that was shown.
+    /// Returns the answer, or why there is none, with the text that was shown.
     ///
     /// # Errors
     ///
@@ -240,7 +238,7 @@ impl StreamReport {
 }
 
 impl StreamOutcome {
-    /// The answer, or why there is none, without the text that was shown.
+    /// Returns the answer, or why there is none, without the text that was shown.
     ///
     /// # Errors
     ///

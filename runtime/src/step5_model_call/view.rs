@@ -66,7 +66,7 @@ pub const GO_ON: &str =
     "<system-reminder>\nThe conversation was interrupted here. Go on.\n</system-reminder>";
 
 impl View {
-    /// Lets the conversation end with the user, as providers demand.
+    /// Makes the conversation end with the user, as providers demand.
     pub fn end_with_user(&mut self) {
         if self.messages.last().is_some_and(|it| it.role == Role::Assistant) {
             let blocks = vec![Block::text(GO_ON)];
@@ -89,13 +89,13 @@ impl View {
     }
 }
 
-/// The view of a conversation, for the model that has answered so far.
+/// Compiles the view of a conversation, for the model that has answered so far.
 pub fn compile(messages: &[Arc<Message>]) -> View {
     compile_for(messages, ViewTarget::default())
 }
 
-/// The view of a conversation, for a provider and a model that may not have been the ones before.
-/// What they cannot read is left out or replaced by a text.
+/// Compiles the view of a conversation, for a provider and a model that may not have been the ones before. What they
+/// cannot read is left out or replaced by a text.
 pub fn compile_for(messages: &[Arc<Message>], target: ViewTarget<'_>) -> View {
     let mut compiler = Compiler::new(target, None);
     compiler.compile(messages);

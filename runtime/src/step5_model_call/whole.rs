@@ -37,8 +37,7 @@ struct WholeAnswer<'a> {
     error: Option<ErrorBody<'a>>,
 }
 
-/// Whether these headers are of a page or a JSON object, and no stream,
-/// whatever was asked for.
+/// Returns whether these headers are of a page or a JSON object, and not of a stream, whatever was asked for.
 pub fn is_whole(headers: &HeaderMap) -> bool {
     is_of_type(headers, "text/html") || is_of_type(headers, "application/json")
 }
@@ -48,7 +47,7 @@ fn is_of_type(headers: &HeaderMap, wanted: &str) -> bool {
     kind.is_some_and(|it| it.eq_ignore_ascii_case(wanted))
 }
 
-/// The answer in the body of a response with status 200.
+/// Reads the answer in the body of a response with status 200.
 ///
 /// # Errors
 ///

@@ -42,13 +42,13 @@ pub(super) struct Case {
 }
 
 impl Case {
-    /// The recorded streams of these folders.
+    /// Returns the recorded streams of these folders.
     pub(super) fn streams(folders: &Folders) -> Vec<Self> {
         let cases = |&(folder, format, n, _)| Self::load(folder, format, &["sse", "bin"], n);
         folders.iter().flat_map(cases).collect()
     }
 
-    /// The recorded answers that came in one piece.
+    /// Returns the recorded answers that came in one piece.
     pub(super) fn whole(folders: &Folders) -> Vec<Self> {
         let cases = |&(folder, format, _, n)| Self::load(folder, format, &["json"], n);
         folders.iter().flat_map(cases).collect()
@@ -87,7 +87,7 @@ pub(super) struct Reading {
     pub(super) reasoning: String,
 }
 
-/// The digest of the request that every case answers.
+/// Returns the digest of the request that every case answers.
 pub(super) fn request() -> Digest {
     Digest::of(b"the request of every case")
 }

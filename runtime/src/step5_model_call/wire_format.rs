@@ -66,8 +66,8 @@ impl WireFormat {
         Self::OpenAiResponses,
     ];
 
-    /// Where requests go, for a server at this base address, which may end in `/v1`. Of Vertex the
-    /// base goes down to the location: `https://HOST/v1/projects/P/locations/L`.
+    /// Returns where requests go, for a server at this base address, which may end in `/v1`. Of Vertex the base goes
+    /// down to the location: `https://HOST/v1/projects/P/locations/L`.
     pub fn url(self, base: &str, model: &str, streamed: bool) -> String {
         let base = base.trim_end_matches('/');
         match self {
@@ -87,7 +87,7 @@ impl WireFormat {
         }
     }
 
-    /// What requests in this format may use. Blocks that it does not know are kept out of views.
+    /// Returns what requests in this format may use. Blocks that it does not know are kept out of views.
     pub fn features(self) -> Features {
         let of_claude = Features {
             automatic_caching: true,

@@ -12,7 +12,7 @@ pub(super) struct CallInput {
 }
 
 impl CallInput {
-    /// A field; there is none in what is not an object.
+    /// Returns a field; there is none in what is not an object.
     pub(super) fn get(&self, field: &str) -> Option<&Value> {
         let parse = || serde_json::from_str(&self.text).unwrap_or_default();
         self.value.get_or_init(parse).get(field)

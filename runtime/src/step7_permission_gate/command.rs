@@ -75,22 +75,22 @@ pub(crate) struct CommandContext {
 }
 
 impl CommandContext {
-    /// Where a path leads besides what its text says.
+    /// Returns where a path leads besides what its text shows.
     pub(crate) fn places(&self, path: &str) -> Arc<[String]> {
         self.links.places(path, &self.workspace)
     }
 
-    /// Where a pattern of paths leads besides what its text says.
+    /// Returns where a pattern of paths leads besides what its text shows.
     pub(crate) fn places_of_pattern(&self, pattern: &str) -> Arc<[String]> {
         self.links.places_of_pattern(pattern, &self.workspace)
     }
 
-    /// Whether a path or pattern leads to where some process is, or through what it has open.
+    /// Returns whether a path or pattern leads to where some process is, or through what it has open.
     pub(crate) fn is_of_process(&self, path: &str) -> bool {
         self.links.is_of_process(path)
     }
 
-    /// Whether a path lies in the workspace.
+    /// Returns whether a path is in the workspace.
     pub(crate) fn hold(&self, path: &str) -> bool {
         self.workspace.iter().any(|it| super::path_rule::lies_in(path, it))
     }
@@ -123,12 +123,12 @@ impl ShellCommand {
         &self.raw
     }
 
-    /// Everything in it that may run, scripts in scripts included.
+    /// Returns everything in it that may run, scripts in scripts included.
     pub(crate) fn parts(&self) -> &[CommandPart] {
         &self.parts
     }
 
-    /// Why the gate cannot read it.
+    /// Returns why the gate cannot read it.
     pub(crate) fn fault(&self) -> Option<Fault> {
         self.fault
     }
@@ -138,29 +138,30 @@ impl ShellCommand {
         &self.around
     }
 
-    /// What its parts read, change and take away.
+    /// Returns what its parts read, change and take away.
     pub(crate) fn changes(&self) -> impl Iterator<Item = (&CommandPart, &Changes)> {
         self.parts.iter().zip(&self.changes)
     }
 
-    /// Files that its words name, whatever its programs do with them. Found when a rule first asks.
+    /// Returns the files that its words name, whatever its programs do with them. They are found when a rule first
+    /// asks.
     pub(crate) fn mentions(&self) -> &[Mention] {
         self.mentions.get_or_init(|| mentions::mentioned(&self.parts, &self.around))
     }
 
-    /// Paths that get another name.
+    /// Returns the paths that get another name.
     pub(crate) fn linked(&self) -> impl Iterator<Item = &str> {
         self.changes.iter().flat_map(|it| &it.links).flat_map(|it| &it.paths).map(String::as_str)
     }
 
-    /// Files and directories that it changes, takes away or gives another name, with all that is in them.
+    /// Returns files and directories that it changes, takes away or gives another name, with all that is in them.
     pub(crate) fn altered_trees(&self) -> impl Iterator<Item = (&PathTarget, &str)> {
         let trees = self.changes.iter().flat_map(|it| it.altered().chain(&it.links));
         trees.flat_map(|it| it.paths.iter().map(|path| (&it.target, path.as_str())))
     }
 
-    /// Whether its paths may lead elsewhere than they read: it makes links and climbs afterwards, or links to something
-    /// that is not known, or moves directories out of the workspace.
+    /// Returns whether its paths may lead elsewhere than they read: it makes links and climbs afterwards, or links to
+    /// something that is not known, or moves directories out of the workspace.
     pub(crate) fn is_relinked(&self) -> bool {
         let makes_links = self.changes.iter().any(|it| it.makes_links);
         let of = |it: &Changes| -> bool {
@@ -176,17 +177,17 @@ impl ShellCommand {
             || makes_links && climbs()
     }
 
-    /// Whether it reads what lies after links that it meets on its way, and that the command does not name.
+    /// Returns whether it reads what lies after links that it meets on its way, and that the command does not name.
     pub(crate) fn follows_links(&self) -> bool {
         self.changes.iter().any(|it| it.follows_links)
     }
 
-    /// Whether it may change what lies after such links.
+    /// Returns whether it may change what lies after such links.
     pub(crate) fn alters_through_links(&self) -> bool {
         self.changes.iter().any(|it| it.alters_through_links)
     }
 
-    /// Whether it opens what lies below a directory into which it has put things that its text does not name.
+    /// Returns whether it opens what lies below a directory into which it has put things that its text does not name.
     pub(crate) fn enters_unpacked(&self) -> bool {
         let unpacked = unpacked::Unpacked::of(&self.parts, &self.around);
         // git itself follows no link of its tree.
@@ -201,7 +202,8 @@ impl ShellCommand {
         !unpacked.is_empty() && self.changes().enumerate().any(is_below)
     }
 
-    /// Directories of which it reads all that is in them, those below included, and the part that does.
+    /// Returns the directories of which it reads all that is in them, those below included, each with the part that
+    /// does.
     pub(crate) fn searched(&self) -> Vec<(&CommandPart, &PathTarget, &str)> {
         let mut found = Vec::new();
         for (part, changes) in self.changes().filter(|it| !it.1.trees.is_empty()) {
@@ -228,17 +230,17 @@ impl ShellCommand {
         found
     }
 
-    /// Directories in which it changes or removes files that it does not name.
+    /// Returns directories in which it changes or removes files that it does not name.
     pub(crate) fn changed_below(&self) -> impl Iterator<Item = &ChangedBelow> {
         self.changes.iter().flat_map(|it| &it.below)
     }
 
-    /// Whether a search of this part leaves out files or directories of this name.
+    /// Returns whether a search of this part leaves out files or directories of this name.
     pub(crate) fn leaves_out(part: &CommandPart, name: &str, is_directory: bool) -> bool {
         searches::leaves_out(part, name, is_directory)
     }
 
-    /// Whether it writes to a place that the text does not show.
+    /// Returns whether it writes to a place that the text does not show.
     pub(crate) fn writes_anywhere(&self) -> bool {
         let n_written = self.changes.iter().filter(|it| it.altered().next().is_some()).count();
         let is_known = |it: &NamedFile| matches!(it.target, PathTarget::Known(_));
@@ -256,29 +258,30 @@ impl ShellCommand {
             })
     }
 
-    /// Paths that it recognisably changes or writes.
+    /// Returns paths that it recognisably changes or writes.
     pub(crate) fn altered(&self) -> impl Iterator<Item = &str> {
         let files = self.changes.iter().flat_map(|it| it.changes.iter().chain(&it.writes));
         files.flat_map(|it| &it.paths).map(String::as_str)
     }
 
-    /// Paths that it recognisably removes or moves away.
+    /// Returns paths that it recognisably removes or moves away.
     pub(crate) fn removed(&self) -> impl Iterator<Item = &str> {
         self.changes.iter().flat_map(|it| &it.removes).flat_map(|it| &it.paths).map(String::as_str)
     }
 
-    /// Paths that it recognisably reads.
+    /// Returns paths that it recognisably reads.
     pub(crate) fn read_from(&self) -> impl Iterator<Item = &str> {
         self.changes.iter().flat_map(|it| &it.reads).flat_map(|it| &it.paths).map(String::as_str)
     }
 
-    /// Files and directories of which it reads all that is in them.
+    /// Returns files and directories of which it reads all that is in them.
     pub(crate) fn trees(&self) -> impl Iterator<Item = (&PathTarget, &str)> {
         let trees = self.changes.iter().flat_map(|it| it.trees.iter().chain(&it.doubtful_trees));
         trees.flat_map(|it| it.paths.iter().map(|path| (&it.target, path.as_str())))
     }
 
-    /// Patterns of paths that the shell expands: those that it reads, or those that it changes.
+    /// Returns the patterns of paths that the shell expands: those that it reads or changes, or only those that it
+    /// changes.
     pub(crate) fn globs(&self, only_altered: bool) -> impl Iterator<Item = &str> {
         let files = self.changes.iter().flat_map(move |it| {
             it.reads.iter().filter(move |_| !only_altered).chain(it.altered()).chain(&it.links)
@@ -287,7 +290,7 @@ impl ShellCommand {
         globs.flat_map(|it| &it.paths).map(String::as_str)
     }
 
-    /// Whether it names a file whose directory is not known.
+    /// Returns whether it names a file whose directory is not known.
     pub(crate) fn is_placeless(&self) -> bool {
         self.changes().any(|(part, changes)| {
             let mut named = changes.reads.iter().chain(&changes.trees).chain(changes.altered());
@@ -295,12 +298,12 @@ impl ShellCommand {
         }) || self.mentions().iter().any(|it| !it.is_placed)
     }
 
-    /// Whether a part of it runs code that is not in the text.
+    /// Returns whether a part of it runs code that is not in the text.
     pub(crate) fn is_unseen(&self) -> bool {
         self.parts.iter().any(|it| it.is_unseen)
     }
 
-    /// Whether it reads a file whose name the shell has yet to work out.
+    /// Returns whether it reads a file whose name the shell has yet to work out.
     pub(crate) fn is_nameless(&self) -> bool {
         // Options and variables of shells that let patterns meet names with a dot in front.
         let meets_dots = ["dotglob", "GLOBIGNORE", "globdots", "glob_dots", "GLOB_DOTS", "(D"]
@@ -314,12 +317,12 @@ impl ShellCommand {
         })
     }
 
-    /// The class of the command.
+    /// Returns the class of the command.
     pub(crate) fn class(&self) -> class::CommandClass {
         class::class(self)
     }
 
-    /// Allow rules that would let these parts pass next time; at most six.
+    /// Suggests allow rules that would let these parts pass next time; at most six.
     pub(super) fn suggestions<'a>(uncovered: impl Iterator<Item = &'a CommandPart>) -> Vec<String> {
         let mut found: Vec<String> = Vec::new();
         for rule in uncovered.flat_map(rules::suggested) {

@@ -112,14 +112,14 @@ impl Gate {
         (gate, step)
     }
 
-    /// Where the path of the call leads, if that is outside the workspace; absolute.
+    /// Returns where the path of the call leads, as an absolute path; `None` if that is in the workspace.
     pub fn blocked_path(&self) -> Option<&str> {
         let path = self.path.as_ref().filter(|it| !stage3::lies_in_workspace(it, &self.setup))?;
         Some(&path.real)
     }
 
-    /// The call as it would be run now. After hooks its input may be another; the caller checks
-    /// that against the schema before it goes on.
+    /// Returns the call as it would be run now. After hooks its input may be another; the caller checks that against
+    /// the schema before it goes on.
     pub fn call(&self) -> &ToolCall {
         &self.call
     }
@@ -170,23 +170,23 @@ impl Gate {
         }
     }
 
-    /// Allow rules of which any one would let the call pass, narrowest first. Empty when it needs
-    /// none, and when none would help: a deny or ask rule, a hook or a protected path decides.
+    /// Returns allow rules of which any one would let the call pass, narrowest first. Empty when it needs none, and
+    /// when none would help: a deny or ask rule, a hook or a protected path decides.
     pub fn allow_rules(&self) -> Vec<String> {
         self.lacking.clone()
     }
 
-    /// The directory in which the call would run.
+    /// Returns the directory in which the call would run.
     pub fn cwd(&self) -> &Arc<str> {
         self.setup.cwd()
     }
 
-    /// What it decides by; see [`GateSetup::epoch`].
+    /// Returns the digest of what it decides by; see [`GateSetup::epoch`].
     pub fn epoch(&self) -> Digest {
         self.setup.epoch()
     }
 
-    /// What a shell command needs at least, once it was judged.
+    /// Returns what a shell command needs at least, once it was judged.
     pub fn class(&self) -> Option<CommandClass> {
         self.class
     }

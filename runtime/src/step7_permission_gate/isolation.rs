@@ -40,7 +40,7 @@ pub struct Isolation {
 }
 
 impl Isolation {
-    /// Why a call is refused, if it would reach the checkout.
+    /// Returns why a call is refused, if it would reach the checkout.
     pub(super) fn refuses(
         &self,
         access: &Access,

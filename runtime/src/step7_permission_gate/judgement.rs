@@ -65,7 +65,7 @@ pub struct Judged {
 }
 
 impl CommandOrder {
-    /// Whether it may be done where others wait.
+    /// Returns whether it is short enough to be judged where others wait.
     pub fn is_short(&self) -> bool {
         self.input.len() <= SHORT
     }
@@ -131,7 +131,7 @@ impl CommandOrder {
 }
 
 impl Judged {
-    /// For a command whose judgement broke off: it is denied.
+    /// Returns the judgement of a command whose judging broke off: it is denied.
     pub fn crashed() -> Self {
         Self {
             answer: RuleVerdict::Deny,
@@ -144,14 +144,13 @@ impl Judged {
         }
     }
 
-    /// Links that were seen, if any.
+    /// Returns the links that were seen.
     pub fn links(&self) -> &LinksSeen {
         &self.links
     }
 
-    /// What led to a recorded decision that is not judged again: it broke off, or was made before
-    /// commands had classes, by rules that are no longer the same. `was_asked` says that somebody
-    /// answered.
+    /// Returns the judgement that led to a recorded decision which is not judged again: it broke off, or was made
+    /// before commands had classes, by rules that are no longer the same. `was_asked` is whether somebody answered.
     pub(crate) fn recorded(decision: &Decision, was_asked: bool) -> Option<Self> {
         if decision.reason == CRASHED {
             return Some(Self::crashed());

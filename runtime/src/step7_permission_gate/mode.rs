@@ -21,7 +21,7 @@ pub(super) enum ModeDecision {
     },
 }
 
-/// The table. `in_workspace` is about the path of a call that has one.
+/// Looks up the decision of a mode. `in_workspace` is about the path of a call that has one.
 pub(super) fn says(
     mode: PermissionMode,
     access: &Access,

@@ -52,7 +52,7 @@ pub fn resolve(
     path
 }
 
-/// Whether a resolved path can be that of `given`, as far as text alone can show.
+/// Returns whether a resolved path can be that of `given`, as far as text alone can show.
 pub(crate) fn can_be(path: &ResolvedPath, given: &str, cwd: &str, home: &str) -> bool {
     if path.given != given {
         return false;
@@ -74,7 +74,7 @@ fn absolute(given: &str, cwd: &str, home: &str) -> String {
     }
 }
 
-/// Where an absolute path leads, and what lies there; `None` for a ring of links.
+/// Returns where an absolute path leads, and what is there; `None` for a ring of links.
 pub fn follow(
     absolute: &str,
     look: &mut dyn FnMut(&str) -> PathEntry,
@@ -82,7 +82,7 @@ pub fn follow(
     walk(absolute, look, |_| {})
 }
 
-/// The same; `pass` is called with what each link makes of the path.
+/// Follows an absolute path as [`follow`] does; `pass` is called with what each link makes of the path.
 pub(crate) fn follow_noting(
     absolute: &str,
     look: &mut dyn FnMut(&str) -> PathEntry,
@@ -155,7 +155,7 @@ pub(crate) fn by_text(absolute: &str) -> String {
     path
 }
 
-/// Where a path leads from a directory, by text. The directory is absolute, and so is what comes of it.
+/// Returns where a path leads from a directory, by text. The directory is absolute, and so is the result.
 pub(crate) fn joined(directory: &str, path: &str) -> String {
     let mut all = String::with_capacity(directory.len() + path.len() + 2);
     append(&mut all, directory);

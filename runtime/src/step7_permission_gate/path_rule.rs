@@ -123,7 +123,7 @@ impl PathPattern {
         Ok(Self { globs: globs.build()?, absolute, written, components, folded, literal })
     }
 
-    /// Whether it covers this absolute path.
+    /// Returns whether it covers this absolute path.
     pub fn matches(&self, path: &str) -> bool {
         if self.folded && !is_folded(path) {
             return self.globs.is_match(fold(path));
@@ -131,22 +131,22 @@ impl PathPattern {
         path.contains(&self.literal) && self.globs.is_match(path)
     }
 
-    /// Whether it covers any path that was passed through.
+    /// Returns whether it covers any path that was passed through.
     pub(crate) fn matches_any(&self, path: &ResolvedPath) -> bool {
         self.matches(&path.lexical)
             || self.matches(&path.real)
             || path.passed.iter().any(|it| self.matches(it))
     }
 
-    /// Whether it may cover a file that a shell's pattern names. The pattern is an absolute path.
+    /// Returns whether it may cover a file that a shell's pattern names. The pattern is an absolute path.
     pub(super) fn may_meet(&self, pattern: &str) -> bool {
         let own = self.as_compared(pattern);
         let shell = Components::of(&own);
         self.components.iter().any(|it| meeting::meet(&shell, it))
     }
 
-    /// Whether it covers what is in a directory. Where the shell chooses among all names, it is as if
-    /// the directory above were named, and that is not covered.
+    /// Returns whether it covers what is in a directory. Where the shell chooses among all names, it is as if the
+    /// directory above were named, and that is not covered.
     pub(super) fn holds_tree(&self, target: &PathTarget, path: &str) -> bool {
         match target {
             PathTarget::Glob(text) => {
@@ -157,13 +157,13 @@ impl PathPattern {
         }
     }
 
-    /// Whether what it covers may lie in a directory, as far as it is written out.
+    /// Returns whether what it covers may lie in a directory, as far as it is written out.
     pub(super) fn begins_in(&self, directory: &str) -> bool {
         let directory = self.as_compared(directory);
         self.written.iter().any(|it| lies_in(it, &directory))
     }
 
-    /// Whether what it covers may lie in a directory with all that is below. A pattern for any depth counts
+    /// Returns whether what it covers may lie in a directory with all that is below. A pattern for any depth counts
     /// where the directory that it is relative to lies there, or a root of the workspace.
     pub(super) fn may_lie_below(&self, directory: &str, holds_root: bool) -> bool {
         let directory = self.as_compared(directory);
@@ -181,8 +181,8 @@ impl PathPattern {
         if self.folded && !is_folded(path) { fold(path).into() } else { path.into() }
     }
 
-    /// Whether this holds for the name of what it covers, where that is one name: of a file, or of a directory
-    /// with all that is in it.
+    /// Returns whether `is_one` holds for the name of what it covers, where that is one name: of a file, or of a
+    /// directory with all that is in it.
     pub(super) fn is_named(&self, is_one: impl Fn(&str, bool) -> bool) -> bool {
         !self.absolute.is_empty()
             && self.absolute.iter().all(|it| {
@@ -195,12 +195,12 @@ impl PathPattern {
             })
     }
 
-    /// Whether it covers the path both as written and as reached.
+    /// Returns whether it covers the path both as written and as reached.
     pub(crate) fn covers(&self, path: &ResolvedPath) -> bool {
         self.matches(&path.lexical) && self.matches(&path.real)
     }
 
-    /// The pattern in the form of [`Permit::hidden`](super::Permit::hidden): `//` and absolute.
+    /// Returns the pattern in the form of [`Permit::hidden`](super::Permit::hidden): `//` and absolute.
     pub(crate) fn as_hidden(&self) -> impl Iterator<Item = String> {
         self.absolute.iter().map(|it| format!("/{it}"))
     }
@@ -220,7 +220,7 @@ fn before_sign(pattern: &str) -> &str {
     &pattern[..pattern.find(['*', '?', '[', '\\']).unwrap_or(pattern.len())]
 }
 
-/// The directories of a shell's pattern that are written out.
+/// Returns the directories of a shell's pattern that are written out.
 pub(super) fn before_glob(path: &str) -> &str {
     let end = path.find(['*', '?', '[']).unwrap_or(path.len());
     path[..end].rsplit_once('/').map_or("", |it| it.0)
@@ -323,7 +323,7 @@ fn composed(text: Cow<'_, str>) -> Cow<'_, str> {
     }
 }
 
-/// Whether `path` is `directory` or lies in it, by whole components.
+/// Returns whether `path` is `directory` or lies in it, by whole components.
 pub(super) fn lies_in(path: &str, directory: &str) -> bool {
     let directory = directory.trim_end_matches('/');
     path.strip_prefix(directory).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))

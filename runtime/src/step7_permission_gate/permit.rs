@@ -44,35 +44,35 @@ pub struct PermitError {
 }
 
 impl Permit {
-    /// Only the gate calls this.
+    /// Issues a permit. Only the gate calls this.
     pub(super) fn issue(call: ToolCall, path: Option<ResolvedPath>, hidden: Arc<[String]>) -> Self {
         let digest = call.digest();
         Self { call, digest, path, hidden }
     }
 
-    /// The call that may run.
+    /// Returns the call that may run.
     pub fn call(&self) -> &ToolCall {
         &self.call
     }
 
-    /// What binds it to that call: [`ToolCall::digest`].
+    /// Returns the digest that binds it to that call: [`ToolCall::digest`].
     pub fn digest(&self) -> Digest {
         self.digest
     }
 
-    /// The path that was decided about, for tools that declare one. A tool opens this file and no
-    /// other: it compares what it opened with `real`.
+    /// Returns the path that was decided about, for tools that declare one. A tool opens this file and no other: it
+    /// compares what it opened with `real`.
     pub fn path(&self) -> Option<&ResolvedPath> {
         self.path.as_ref()
     }
 
-    /// gitignore patterns of paths that a `Read` deny rule hides, and of transcripts; each anchored by an absolute
-    /// directory in front (`//abs/dir/pattern`). Searching tools leave them out.
+    /// Returns gitignore patterns of paths that a `Read` deny rule hides, and of transcripts; each anchored by an
+    /// absolute directory in front (`//abs/dir/pattern`). Searching tools leave them out.
     pub fn hidden(&self) -> &Arc<[String]> {
         &self.hidden
     }
 
-    /// Whether this is the permit for that call.
+    /// Checks whether this is the permit for that call.
     ///
     /// # Errors
     ///

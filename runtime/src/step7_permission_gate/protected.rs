@@ -59,7 +59,7 @@ const FILES: &[&str] = &[
     ".claude.json",
 ];
 
-/// Whether a write to this path must be asked. Compared composed and without case.
+/// Returns whether a write to this path must be asked. Paths are compared composed and without case.
 pub(crate) fn is_protected(path: &str) -> bool {
     // Each of the names has a dot.
     if !path.contains('.') {
@@ -77,8 +77,8 @@ pub(crate) fn is_protected(path: &str) -> bool {
     })
 }
 
-/// Whether a path with a pattern in it may name a protected one. Patterns match no name that begins
-/// with a dot unless they do so themselves.
+/// Returns whether a path with a pattern in it may name a protected one. Patterns match no name that begins with a dot
+/// unless they do so themselves.
 pub(super) fn may_be_protected(path: &str) -> bool {
     let path = fold(path);
     let has_glob = |it: &&str| it.contains(['*', '?', '[']);

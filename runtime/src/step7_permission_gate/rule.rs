@@ -120,8 +120,8 @@ impl Rule {
         })
     }
 
-    /// Why a deny or ask rule can hold for no call of a session with these tools: a name that nobody
-    /// knows. Names with `_` or `*` may be those of servers that are not there yet.
+    /// Returns why a deny or ask rule can match no call of a session with these tools: a name that is not known. Names
+    /// with `_` or `*` may be those of servers that are not there yet.
     pub(crate) fn names_nothing(&self, tools: &[Arc<ToolSpec>]) -> Option<String> {
         let (name, text) = (self.tool.as_str(), &self.text);
         let own = tools.iter().map(|it| it.name.as_str());
@@ -135,7 +135,7 @@ impl Rule {
         Some(format!("the rule `{text}` has no effect: `{name}` is no tool{meant}"))
     }
 
-    /// Whether the rule's name part covers this tool.
+    /// Returns whether the rule's name part covers this tool.
     pub fn names(&self, tool: &str) -> bool {
         if self.tool == current_name(tool) {
             return true;
@@ -163,8 +163,8 @@ fn current_name(tool: &str) -> &str {
     }
 }
 
-/// Whether `pattern`, in which `*` matches any characters, covers the whole of `text`.
-/// Takes time in the product of the lengths at worst.
+/// Returns whether `pattern`, in which `*` matches any characters, covers the whole of `text`. Takes time in the
+/// product of the lengths at worst.
 pub(super) fn wildcard(pattern: &str, text: &str) -> bool {
     let (pattern, text) = (pattern.as_bytes(), text.as_bytes());
     let (mut p, mut t) = (0, 0);

@@ -104,7 +104,7 @@ impl RuleBook {
         book
     }
 
-    /// What `Read` deny rules hide from searching tools.
+    /// Returns what `Read` deny rules hide from searching tools.
     pub(super) fn hidden(&self) -> &Arc<[String]> {
         &self.hidden
     }
@@ -113,19 +113,19 @@ impl RuleBook {
         &self.warnings
     }
 
-    /// The first rule that denies the tool as a whole.
+    /// Returns the first rule that denies the tool as a whole.
     pub(super) fn denies_whole(&self, tool: &str) -> Option<RuleRef> {
         self.of_kind(RuleKind::Deny)
             .find(|it| matches!(it.spec, Spec::Whole) && it.rule.names(tool))
             .map(Compiled::reference)
     }
 
-    /// The first rule of this kind that covers the call.
+    /// Returns the first rule of this kind that covers the call.
     pub(super) fn first(&self, kind: RuleKind, subject: &Subject<'_>) -> Option<RuleRef> {
         self.of_kind(kind).find(|it| it.matches(subject) == Match::Yes).map(Compiled::reference)
     }
 
-    /// The first deny or ask rule for this tool whose specifier is not understood.
+    /// Returns the first deny or ask rule for this tool whose specifier is not understood.
     pub(super) fn first_unknown(&self, subject: &Subject<'_>) -> Option<RuleRef> {
         // Of a command every specifier is understood: it is a pattern.
         if subject.command.is_some() {
@@ -138,17 +138,17 @@ impl RuleBook {
             .map(Compiled::reference)
     }
 
-    /// Whether any deny or ask rule is about a part of what this tool does.
+    /// Returns whether any deny or ask rule is about a part of what this tool does.
     pub(super) fn restricts(&self, tool: &str) -> bool {
         self.rules.iter().any(|it| it.rule.kind != RuleKind::Allow && it.rule.names(tool))
     }
 
-    /// Whether a rule denies files by their paths.
+    /// Returns whether a rule denies files by their paths.
     pub(super) fn denies_paths(&self) -> bool {
         self.of_kind(RuleKind::Deny).any(|it| matches!(it.spec, Spec::Path(_)))
     }
 
-    /// The first rule that denies to change a file which a program of the command may change.
+    /// Returns the first rule that denies to change a file which a program of the command may change.
     pub(super) fn denies_suspected(&self, command: &ShellCommand) -> Option<RuleRef> {
         let is_one = |it: &&Compiled| match &it.spec {
             Spec::Path(pattern) if it.rule.tool == "Edit" => {
@@ -159,7 +159,7 @@ impl RuleBook {
         self.of_kind(RuleKind::Deny).find(is_one).map(Compiled::reference)
     }
 
-    /// Whether something that gets another name may hold what a rule denies.
+    /// Returns whether something that gets another name may hold what a rule denies.
     pub(super) fn denies_inside(&self, command: &ShellCommand) -> bool {
         self.of_kind(RuleKind::Deny).any(|it| match &it.spec {
             Spec::Path(pattern) => command.linked().any(|it| pattern.begins_in(it)),
@@ -167,13 +167,13 @@ impl RuleBook {
         })
     }
 
-    /// Whether a rule denies to read files by their paths.
+    /// Returns whether a rule denies to read files by their paths.
     pub(super) fn denies_reads(&self) -> bool {
         self.of_kind(RuleKind::Deny)
             .any(|it| it.rule.tool == "Read" && matches!(it.spec, Spec::Path(_)))
     }
 
-    /// The first rule that denies to read what may lie in a directory which the command reads as a whole.
+    /// Returns the first rule that denies to read what may lie in a directory which the command reads as a whole.
     pub(super) fn denies_below(&self, command: &ShellCommand) -> Option<RuleRef> {
         let searched = command.searched();
         let lies_below = |pattern: &PathPattern| {
@@ -190,8 +190,8 @@ impl RuleBook {
         self.of_kind(RuleKind::Deny).find(is_one).map(Compiled::reference)
     }
 
-    /// The first rule that denies to change what may lie in a directory in which the command changes files that it
-    /// does not name.
+    /// Returns the first rule that denies to change what may lie in a directory in which the command changes files that
+    /// it does not name.
     pub(super) fn denies_changes_below(&self, command: &ShellCommand) -> Option<RuleRef> {
         let lies_below = |pattern: &PathPattern, tool: &str| {
             let mut below = command.changed_below().filter(|it| !it.only_brings || tool == "Edit");
@@ -209,7 +209,7 @@ impl RuleBook {
         self.of_kind(RuleKind::Deny).find(is_one).map(Compiled::reference)
     }
 
-    /// The first allow rule that covers a part of a command.
+    /// Returns the first allow rule that covers a part of a command.
     pub(super) fn covering(
         &self,
         tool: &str,
@@ -229,7 +229,7 @@ impl RuleBook {
         self.of_kind(RuleKind::Allow).find(covers).map(Compiled::reference)
     }
 
-    /// The first allow rule for the whole tool, where it covers this part.
+    /// Returns the first allow rule for the whole tool, where it covers this part.
     pub(super) fn allows_whole(&self, tool: &str, part: &CommandPart) -> Option<RuleRef> {
         let is_one = |it: &&Compiled| matches!(it.spec, Spec::Whole) && it.rule.names(tool);
         let is_hidden = part.is_unseen && self.restricts(tool);
@@ -237,7 +237,7 @@ impl RuleBook {
         rule.map(Compiled::reference)
     }
 
-    /// The first allow rule that lets a file be changed.
+    /// Returns the first allow rule that lets a file be changed.
     pub(super) fn lets_edit(&self, path: &str) -> Option<RuleRef> {
         let lets = |it: &&Compiled| match &it.spec {
             _ if it.rule.tool != "Edit" => false,

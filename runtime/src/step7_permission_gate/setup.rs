@@ -107,21 +107,21 @@ impl GateSetup {
         }
     }
 
-    /// With directories in which the harness keeps results that the model may read there; absolute,
-    /// as they really are. Reading in them needs no rule.
+    /// Sets directories in which the harness keeps results that the model may read there; absolute, as they really are.
+    /// Reading in them needs no rule.
     #[must_use]
     pub(crate) fn keeping(self, kept: impl Into<Arc<[String]>>) -> Self {
         Self { kept: kept.into(), ..self }
     }
 
-    /// With directories in which the model keeps notes; absolute, as written and as they really are. Reading
-    /// and writing Markdown files in them needs no rule.
+    /// Sets directories in which the model keeps notes; absolute, as written and as they really are. Reading and
+    /// writing Markdown files in them needs no rule.
     #[must_use]
     pub(crate) fn noting_in(self, notes: impl Into<Arc<[String]>>) -> Self {
         Self { notes: notes.into(), ..self }
     }
 
-    /// With the place of its transcripts.
+    /// Sets the place of its transcripts.
     #[must_use]
     pub(crate) fn recorded_in(self, transcripts: impl Into<Arc<Transcripts>>) -> Self {
         let transcripts = transcripts.into();
@@ -129,7 +129,7 @@ impl GateSetup {
         Self { transcripts, hidden, ..self }
     }
 
-    /// With a policy that is asked before anybody else, or without one.
+    /// Sets whether a policy decides before a question is asked.
     #[must_use]
     pub(crate) fn with_policy(self, has_policy: bool) -> Self {
         Self { has_policy, ..self }
@@ -141,19 +141,19 @@ impl GateSetup {
         Self { parent, ..self }
     }
 
-    /// For somebody who works apart from a checkout, if so.
+    /// Sets the isolation of an agent that works apart from a checkout; `None` if it does not.
     #[must_use]
     pub(crate) fn with_isolation(self, isolation: Option<Isolation>) -> Self {
         Self { isolation: isolation.map(Arc::new), ..self }
     }
 
-    /// For a call whose shell command starts in this directory.
+    /// Returns the setup for a call whose shell command starts in this directory.
     #[must_use]
     pub fn at(&self, cwd: &str) -> Self {
         Self { cwd: cwd.into(), ..self.clone() }
     }
 
-    /// What the parts of a shell command are judged by.
+    /// Returns what the parts of a shell command are judged by.
     pub(super) fn surroundings(&self, links: Follower) -> CommandContext {
         CommandContext {
             links,
@@ -163,7 +163,7 @@ impl GateSetup {
         }
     }
 
-    /// Where the next shell command starts.
+    /// Returns where the next shell command starts.
     pub(super) fn cwd(&self) -> &Arc<str> {
         &self.cwd
     }
@@ -172,8 +172,8 @@ impl GateSetup {
         self.isolation.as_deref()
     }
 
-    /// What a search leaves out that starts there: what `Read` deny rules hide, those of the gates
-    /// around this one included, and transcripts.
+    /// Returns what a search leaves out that starts there: what `Read` deny rules hide, those of the gates around this
+    /// one included, and transcripts.
     pub(crate) fn hidden(&self, start: Option<&ResolvedPath>) -> Arc<[String]> {
         let own = if start.is_some_and(|it| self.transcripts.surround(&it.real)) {
             self.book.hidden().iter().chain(self.transcripts.hidden(start)).cloned().collect()
@@ -186,18 +186,18 @@ impl GateSetup {
         }
     }
 
-    /// The settings whose rules these are.
+    /// Returns the settings whose rules these are.
     pub fn settings(&self) -> &Arc<Settings> {
         &self.settings
     }
 
-    /// The mode in force.
+    /// Returns the mode in force.
     pub fn mode(&self) -> PermissionMode {
         self.mode
     }
 
-    /// The same under settings with the same rules and directories, here and in the gates around this
-    /// one. Nothing is compiled anew.
+    /// Applies settings with the same rules and directories, here and in the gates around this one. Nothing is compiled
+    /// anew.
     #[must_use]
     pub(crate) fn under(&self, settings: &Arc<Settings>) -> Self {
         let parent = self.parent.as_ref().map(|it| Arc::new(it.under(settings)));
@@ -205,26 +205,25 @@ impl GateSetup {
         Self { settings: Arc::clone(settings), mode, parent, ..self.clone() }
     }
 
-    /// Whether both judge by the same compiled rules.
+    /// Returns whether both judge by the same compiled rules.
     #[cfg(test)]
     pub(crate) fn has_rules_of(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.book, &other.book)
     }
 
-    /// Where the session is at home.
+    /// Returns the directories of the session.
     pub fn places(&self) -> &Places {
         &self.places
     }
 
-
-    /// Whether anybody or anything answers what no rule decides.
+    /// Returns whether anybody or anything answers what no rule decides.
     pub(crate) fn may_ask(&self) -> bool {
         let has_classifier = self.mode == PermissionMode::Auto;
         self.handler == Handler::Approver || self.has_policy || has_classifier
     }
 
-    /// The digest of what decides here: rules, mode and directories, those of the gates around this
-    /// one included. An answer that was given under another one is not taken.
+    /// Returns the digest of what decides here: rules, mode and directories, those of the gates around this one
+    /// included. An answer that was given under another one is not taken.
     pub fn epoch(&self) -> Digest {
         let permissions = &self.settings.permissions;
         let rules = permissions.rules.iter().map(|it| (it.kind, it.scope, it.text.as_str()));
@@ -237,7 +236,7 @@ impl GateSetup {
         self.parent.as_ref().map_or(own, |it| own.chain(it.epoch()))
     }
 
-    /// Rules that were left out or do not mean what they seem to, in words for the user.
+    /// Returns rules that were left out or do not mean what they seem to, in words for the user.
     pub fn warnings(&self) -> &[String] {
         self.book.warnings()
     }
@@ -246,7 +245,7 @@ impl GateSetup {
         &self.book
     }
 
-    /// Directories that count as workspace, as written and as reached.
+    /// Returns the directories that count as workspace, as written and as reached.
     pub(super) fn directories(&self) -> &[String] {
         &self.directories
     }

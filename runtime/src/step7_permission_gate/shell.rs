@@ -54,7 +54,7 @@ pub(crate) enum Fault {
 }
 
 impl Fault {
-    /// In words, after "the command cannot be judged: ".
+    /// Returns the fault in words, after "the command cannot be judged: ".
     pub(crate) fn words(self) -> &'static str {
         match self {
             Self::Syntax => "it does not follow the shell's grammar",
@@ -112,7 +112,7 @@ fn forbidden(text: &str) -> Option<Fault> {
     text.chars().any(is_bad).then_some(Fault::Invisible)
 }
 
-/// Characters that may not be outside quotes: they look like blanks or like nothing.
+/// Returns whether a character may not be outside quotes: it looks like a blank or like nothing.
 pub(crate) fn is_invisible(c: char) -> bool {
     !c.is_ascii()
         && (c.is_whitespace()

@@ -10,8 +10,8 @@ pub fn offered(specs: &[Arc<ToolSpec>], setup: &GateSetup) -> Vec<bool> {
     specs.iter().map(|it| denied(it.name.as_str(), setup).is_none()).collect()
 }
 
-/// The rule that denies the tool as a whole, here or above. A model may call what it was not
-/// offered, so each call is held against this as well.
+/// Returns the rule that denies the tool as a whole, here or above. A model may call what it was not offered, so each
+/// call is tested with this as well.
 pub(super) fn denied(tool: &str, setup: &GateSetup) -> Option<RuleRef> {
     setup
         .book()

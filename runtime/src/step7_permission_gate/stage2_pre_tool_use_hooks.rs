@@ -20,7 +20,7 @@ pub(super) enum Remembered {
     Ask(String),
 }
 
-/// Whether any hook is for this tool.
+/// Returns whether any hook is for this tool.
 pub(super) fn needed(tool: &str, setup: &GateSetup) -> bool {
     let handlers = setup.settings().hooks.get(&HookEvent::PreToolUse);
     handlers.is_some_and(|it| it.iter().any(|handler| handler.matcher.matches(tool)))

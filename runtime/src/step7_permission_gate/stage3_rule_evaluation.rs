@@ -56,8 +56,8 @@ pub(super) struct CallFacts<'a> {
     pub(super) hooks: &'a Remembered,
 }
 
-/// The shell command of a call, if it runs one. Where it runs is the same for the gates around this
-/// one: they differ in what rules mean.
+/// Returns the shell command of a call, if it runs one. Where it runs is the same for the gates around this one: they
+/// differ in what rules mean.
 pub(super) fn command_of(
     access: &Access,
     input: &CallInput,
@@ -69,7 +69,7 @@ pub(super) fn command_of(
     Some(ShellCommand::read(raw, setup.surroundings(links)))
 }
 
-/// The stricter of this gate's answer and its parent's.
+/// Returns the stricter of this gate's answer and its parent's.
 pub(super) fn evaluate(
     facts: &CallFacts<'_>,
     command: Option<&Coverage<'_>>,

@@ -33,8 +33,8 @@ pub(super) fn answered(answer: PermissionAnswer, rule: Option<RuleRef>) -> Decis
     }
 }
 
-/// Allow rules that would let the call pass next time, narrowest first. None for a call that no
-/// rule can let pass.
+/// Suggests allow rules that would let the call pass next time, narrowest first. None for a call that no rule can let
+/// pass.
 pub(super) fn suggestions(
     call: &ToolCall,
     access: &Access,

@@ -27,8 +27,8 @@ pub struct Transcripts {
 }
 
 impl Transcripts {
-    /// From the directory next to the transcript of the top session, and the directory that it
-    /// works in: each as written and, if that is another one, as it really is. All absolute.
+    /// Makes the set from the directory next to the transcript of the top session, and the directory that it works in:
+    /// each as written and, if that is another one, as it really is. All absolute.
     pub fn within(directories: &[&str], workspaces: &[&str]) -> Self {
         let mut found = Self::default();
         for directory in directories {
@@ -55,8 +55,8 @@ impl Transcripts {
         found
     }
 
-    /// Whether a write to this path, or a removal by this command, would change what belongs to the
-    /// session itself.
+    /// Returns whether a write to this path, or a removal by this command, would change what belongs to the session
+    /// itself.
     pub(super) fn are_changed(
         &self,
         written: Option<&ResolvedPath>,
@@ -71,7 +71,7 @@ impl Transcripts {
             })
     }
 
-    /// Whether a write to this path is one to the transcripts of any session.
+    /// Returns whether a write to this path is one to the transcripts of any session.
     pub(super) fn hold(&self, path: &str) -> bool {
         let path = fold(path);
         let is_of_session = |root: &String| {
@@ -81,13 +81,13 @@ impl Transcripts {
         self.own.iter().any(|it| lies_in(&path, it)) || self.all.iter().any(is_of_session)
     }
 
-    /// Whether a path lies where transcripts do, whatever it is.
+    /// Returns whether a path lies where transcripts do, whatever it is.
     pub(super) fn surround(&self, path: &str) -> bool {
         let path = fold(path);
         self.all.iter().chain(&self.own).any(|it| lies_in(&path, it))
     }
 
-    /// Patterns of what a search leaves out that starts there, in the form of
+    /// Returns patterns of what a search leaves out that starts there, in the form of
     /// [`Permit::hidden`](super::Permit::hidden). The one that names a place looks into it.
     pub(super) fn hidden(&self, start: Option<&ResolvedPath>) -> impl Iterator<Item = &String> {
         let starts: Vec<String> = start.into_iter().flat_map(named).collect();

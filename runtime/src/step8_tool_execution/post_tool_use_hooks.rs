@@ -8,7 +8,7 @@ use crate::{
     tool::ToolErrorKind,
 };
 
-/// The event that fires after a call that ended so.
+/// Returns the event that fires after a call that ended with this error, or without one.
 pub(crate) fn event_after(error: Option<ToolErrorKind>) -> HookEvent {
     match error {
         None => HookEvent::PostToolUse,
@@ -16,7 +16,7 @@ pub(crate) fn event_after(error: Option<ToolErrorKind>) -> HookEvent {
     }
 }
 
-/// The text of a result as the model sees it. `event` is that of the hooks; in a session of an earlier
+/// Returns the text of a result as the model sees it. `event` is that of the hooks; in a session of an earlier
 /// `revision` what they add does not name it.
 pub(crate) fn with_context(
     text: &str,
@@ -33,8 +33,8 @@ pub(crate) fn with_context(
     shown
 }
 
-/// What the model is to read after the results of all calls of an answer: texts of the harness, and of
-/// hooks at an event. In sessions of an earlier `revision` all of them have one frame.
+/// Joins what the model is to read after the results of all calls of an answer: texts of the harness, and of hooks at
+/// an event. In sessions of an earlier `revision` all of them have one frame.
 pub(crate) fn all_of(texts: &[(Option<HookEvent>, String)], revision: u32) -> String {
     if revision < NAMES_HOOKS {
         let texts: Vec<&str> = texts.iter().map(|it| it.1.as_str()).collect();

@@ -56,8 +56,8 @@ enum CallPhase {
 }
 
 impl Schedule {
-    /// A schedule with nothing started. `max_parallel` is the number of calls of a turn that run at
-    /// once (10 by default); 0 counts as 1, and so does a tool's own limit of 0.
+    /// Makes a schedule with nothing started. `max_parallel` is the number of calls of a turn that run at once (10 by
+    /// default); 0 counts as 1, and so does a tool's own limit of 0.
     pub(crate) fn new(calls: &[Scheduled], max_parallel: u32) -> Self {
         let mut groups = groups(calls);
         groups.reverse();
@@ -71,7 +71,7 @@ impl Schedule {
         }
     }
 
-    /// The calls that may start now, in request order; from now on they count as running.
+    /// Returns the calls that may start now, in request order; from now on they count as running.
     ///
     /// A call whose tool is at its limit does not hold up its neighbours.
     pub(crate) fn start_next(&mut self) -> Vec<usize> {
@@ -84,8 +84,8 @@ impl Schedule {
         Vec::new()
     }
 
-    /// A call has ended; gives the calls that may start now. A call that is not running is ignored,
-    /// so a late or repeated report starts nothing twice.
+    /// Notes that a call has ended, and returns the calls that may start now. A call that is not running is ignored, so
+    /// a late or repeated report starts nothing twice.
     pub(crate) fn finished(&mut self, index: usize) -> Vec<usize> {
         match self.calls.get_mut(index) {
             Some(call) if call.state == CallPhase::Running => call.state = CallPhase::Ended,
@@ -94,13 +94,13 @@ impl Schedule {
         self.start_next()
     }
 
-    /// Whether every call has ended.
+    /// Returns whether every call has ended.
     #[cfg(test)]
     pub(crate) fn is_done(&self) -> bool {
         self.calls.iter().all(|it| it.state == CallPhase::Ended)
     }
 
-    /// Calls that have been started and have not ended, in request order.
+    /// Returns the calls that have been started and have not ended, in request order.
     pub(crate) fn running(&self) -> impl Iterator<Item = usize> {
         let running = |(_, it): &(usize, &ScheduledCall)| it.state == CallPhase::Running;
         self.calls.iter().enumerate().filter(running).map(|(i, _)| i)

@@ -35,7 +35,7 @@ pub enum BadCase {
     },
 }
 
-/// The decision for one parsed case: `{"done": …, "reason": …}`.
+/// Returns the decision for one parsed case: `{"done": …, "reason": …}`.
 ///
 /// # Errors
 ///
@@ -50,7 +50,7 @@ pub fn run_case(case: &Value) -> Result<Value, BadCase> {
     Ok(json!({ "done": decision.done, "reason": decision.reason.map(super::EndReason::code) }))
 }
 
-/// The messages of a case. A message without an id is named after its place.
+/// Reads the messages of a case. A message without an id is named after its place.
 ///
 /// # Errors
 ///

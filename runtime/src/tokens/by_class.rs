@@ -43,22 +43,22 @@ pub(crate) struct Size {
 }
 
 impl Size {
-    /// Of a text. Cost: one pass over it.
+    /// Measures a text. Cost: one pass over it.
     pub(crate) fn of(text: &str) -> Self {
         Self { chars: text.chars().count() as u64, weight: weight(text) }
     }
 
-    /// Of what counts for this many characters of no known kind, as pictures do.
+    /// Returns the size of what counts for this many characters of no known kind, as pictures do.
     pub(crate) fn of_chars(chars: u64) -> Self {
         Self { chars, weight: chars.saturating_mul(LETTER) }
     }
 
-    /// Tokens, rounded up.
+    /// Returns the tokens, rounded up.
     pub(crate) fn by_class(self) -> u64 {
         self.weight.div_ceil(TOKEN)
     }
 
-    /// The part of the weight that `part` tokens of it are, as characters, rounded up.
+    /// Returns the part of the weight that `part` tokens of it are, as characters, rounded up.
     pub(crate) fn chars_of(self, part: u64) -> u64 {
         let chars = u128::from(part) * u128::from(TOKEN) * u128::from(self.chars);
         u64::saturating(chars.div_ceil(u128::from(self.weight.max(1))))

@@ -26,17 +26,17 @@ impl Estimate {
         Self { by_chars: Tokens::from_chars(size.chars), by_class: Tokens(size.by_class()) }
     }
 
-    /// The same with another estimate by characters alone.
+    /// Replaces the estimate by characters alone.
     pub(crate) fn with_chars(self, by_chars: Tokens) -> Self {
         Self { by_chars, ..self }
     }
 
-    /// The most that it can be: a token for each character.
+    /// Returns the most that it can be: a token for each character.
     pub(crate) fn at_most(self) -> Tokens {
         self.by_chars.at_most()
     }
 
-    /// The estimate by the kinds of characters.
+    /// Returns the estimate by the kinds of characters.
     pub(crate) fn by_class(self) -> Tokens {
         self.by_class
     }
@@ -51,7 +51,7 @@ impl Estimate {
 }
 
 impl Counting {
-    /// The tokens of an estimate.
+    /// Returns the tokens of an estimate.
     pub(crate) fn tokens(self, estimate: Estimate) -> Tokens {
         match self {
             Self::Chars => estimate.by_chars,
@@ -59,13 +59,13 @@ impl Counting {
         }
     }
 
-    /// `before` after what was estimated at `was` has become `is`.
+    /// Returns `before` after what was estimated at `was` has become `is`.
     pub(crate) fn moved(self, before: Tokens, was: Estimate, is: Estimate) -> Tokens {
         (before + self.tokens(is.saturating_sub(was)))
             .saturating_sub(self.tokens(was.saturating_sub(is)))
     }
 
-    /// Characters of a text of this size that so many tokens are, rounded up.
+    /// Returns how many characters of a text of this size make this many tokens, rounded up.
     pub(crate) fn chars_of(self, tokens: Tokens, size: Size) -> u64 {
         match self {
             Self::Chars => tokens.0.saturating_mul(CHARS_PER_TOKEN),

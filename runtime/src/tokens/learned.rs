@@ -32,12 +32,12 @@ impl Default for Factor {
 }
 
 impl Factor {
-    /// The estimate, set right; rounded up.
+    /// Corrects the estimate; rounded up.
     pub(crate) fn apply(self, tokens: Tokens) -> Tokens {
         scaled(tokens, self.0, 1_000)
     }
 
-    /// The estimate that is set right to this; rounded up.
+    /// Returns the estimate that is corrected to this; rounded up.
     pub(crate) fn undo(self, tokens: Tokens) -> Tokens {
         scaled(tokens, 1_000, self.0)
     }
@@ -59,15 +59,15 @@ fn scaled(tokens: Tokens, by: u64, of: u64) -> Tokens {
 pub(crate) struct Learned(Vec<(Arc<str>, Factor)>);
 
 impl Learned {
-    /// The factor of a model; that of one that was never asked changes nothing. `is_model` says whether
-    /// a name means it.
+    /// Returns the factor of a model. That of one that was never asked changes nothing. `is_model` is whether a name
+    /// means it.
     pub(crate) fn factor(&self, is_model: impl Fn(&str) -> bool) -> Factor {
         let found = self.0.iter().find(|(name, _)| is_model(name));
         found.map(|(_, factor)| *factor).unwrap_or_default()
     }
 
-    /// Takes in what was reported for a request, input alone. `is_model` says whether a name means the
-    /// model that was asked.
+    /// Learns from what was reported for a request, input alone. `is_model` is whether a name means the model that was
+    /// asked.
     pub(crate) fn learn(
         &mut self,
         model: &Arc<str>,

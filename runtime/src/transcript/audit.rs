@@ -71,7 +71,7 @@ pub fn verify(bytes: &[u8], evidence: &Evidence<'_>) -> Result<Verified, Violati
     verify_lines(&FileLines::read(bytes), evidence)
 }
 
-/// The same, of a file that was read before.
+/// Checks a file that was read before, as [`verify`] does.
 ///
 /// # Errors
 ///

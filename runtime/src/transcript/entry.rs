@@ -179,7 +179,7 @@ pub enum RecordKind {
         first_token_ms: Option<u64>,
         /// Milliseconds from the request to the end of the answer.
         duration_ms: u64,
-        /// Milliseconds that it was parked before it was sent, not in the others; `None`: it was not.
+        /// Milliseconds queued in the rate limiter, not included in `duration_ms`. `None` if it was not queued.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         parked_ms: Option<NonZeroU32>,
         /// The answer, where no line of the conversation holds it.

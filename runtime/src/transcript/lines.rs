@@ -55,25 +55,25 @@ impl<'a> FileLines<'a> {
         Self { lines, bytes, is_orderly }
     }
 
-    /// The lines that are not blank, in the order of the file.
+    /// Returns the lines that are not blank, in the order of the file.
     pub(super) fn iter(&self) -> std::slice::Iter<'_, FileLine<'a>> {
         self.lines.iter()
     }
 
-    /// The whole file.
+    /// Returns the whole file.
     pub(super) fn bytes(&self) -> &'a [u8] {
         self.bytes
     }
 
-    /// Whether every line is UTF-8, every line of ours is as it was written and where it was
-    /// written, and nothing but line feeds ends a line.
+    /// Returns whether every line is UTF-8, every line of ours is as it was written and where it was written, and
+    /// nothing but line feeds ends a line.
     pub(super) fn is_orderly(&self) -> bool {
         self.is_orderly
     }
 }
 
 impl FileLine<'_> {
-    /// As text; empty where that cannot be had.
+    /// Returns the line as text; empty if it is not text.
     pub(super) fn text(&self) -> &str {
         std::str::from_utf8(self.bytes).unwrap_or_default()
     }

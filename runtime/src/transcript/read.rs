@@ -60,7 +60,7 @@ pub enum Entry {
 }
 
 impl Entry {
-    /// The line as it was given to the writer, if it is one.
+    /// Returns the line as it was given to the writer; `None` if it is not one.
     #[cfg(test)]
     pub(crate) fn into_line(self) -> Option<super::entry::Line> {
         use super::entry::Line;

@@ -125,7 +125,7 @@ pub fn replay(bytes: &[u8], stored: StoredTexts<'_>) -> Result<Replayed, ReplayE
     replay_lines(&FileLines::read(bytes), stored)
 }
 
-/// The same, of a file that was read before.
+/// Replays a file that was read before, as [`replay`] does.
 ///
 /// # Errors
 ///

@@ -52,7 +52,7 @@ pub struct Head {
 pub struct SealLink(u32);
 
 impl SealLink {
-    /// What follows a line with this hash names.
+    /// Returns the link that a line after one with this hash names.
     pub fn to_hash(hash: Digest) -> Self {
         let [a, b, c, d, ..] = hash.0;
         Self(u32::from_be_bytes([a, b, c, d]))
@@ -84,7 +84,7 @@ pub struct Seal {
     pub seq: u64,
     /// The line before, as the line says.
     pub prev: SealLink,
-    /// What the next line names.
+    /// The link that the next line carries as `prev`.
     pub link: SealLink,
     /// How it is held in the chain of hashes.
     pub proof: Proof,
@@ -93,7 +93,7 @@ pub struct Seal {
 }
 
 impl Seal {
-    /// The hash that the line bears; `None` where that of a later line covers it.
+    /// Returns the hash that the line bears; `None` where that of a later line covers it.
     pub fn hash(&self) -> Option<Digest> {
         match self.proof {
             Proof::Line { hash, .. } | Proof::Lines { hash } => Some(hash),
@@ -147,7 +147,7 @@ fn bears_hash(line: &Line, n_open: usize) -> bool {
 pub struct OpenLines {
     /// Their bytes, each line with a newline, lines of others left out.
     pub bytes: Vec<u8>,
-    /// What the next line names.
+    /// The link that the next line carries as `prev`.
     pub link: SealLink,
 }
 
@@ -164,8 +164,8 @@ pub struct LineBatch<'a> {
 }
 
 impl<'a> LineBatch<'a> {
-    /// Lines that go on from `head` and, where there are some, from lines without a hash; to be appended
-    /// to `out`.
+    /// Begins lines that go on from `head` and, where there are some, from lines without a hash; they are appended to
+    /// `out`.
     pub fn new(head: Head, open: Option<&'a OpenLines>, out: &'a mut Vec<u8>) -> Self {
         let start = out.len();
         let link = open.map_or(SealLink::to_hash(head.hash), |it| it.link);
@@ -232,7 +232,7 @@ impl<'a> LineBatch<'a> {
         }
     }
 
-    /// The end of the chain, and the lines that no hash covers.
+    /// Returns the end of the chain, and the lines that no hash covers.
     pub fn finish(self) -> (Head, Option<OpenLines>) {
         let bytes = [self.open, &self.out[self.start..]].concat();
         let open = (!bytes.is_empty()).then_some(OpenLines { bytes, link: self.link });
@@ -240,18 +240,18 @@ impl<'a> LineBatch<'a> {
     }
 }
 
-/// The place in the chain that a line names, read off its end. `None` if it does not end like a
-/// line of ours. Does not look at the rest of the line but to check it.
+/// Reads the place in the chain that a line names, from its end. `None` if it does not end like a line of ours. Does
+/// not look at the rest of the line but to check it.
 pub fn seal_of(line: &[u8]) -> Option<Seal> {
     split(line).map(|it| it.1)
 }
 
-/// What was on the line before it was sealed, without the closing brace. `None` for lines of others.
+/// Returns what was on the line before it was sealed, without the closing brace. `None` for lines of others.
 pub fn body_of(line: &[u8]) -> Option<&[u8]> {
     split(line).map(|it| it.0)
 }
 
-/// What the hash of a line covers of it; `None` where it bears none.
+/// Returns what the hash of a line covers of it; `None` where it bears none.
 pub(super) fn hashed_part(line: &[u8]) -> Option<&[u8]> {
     let (rest, _) = split_sum(line.strip_suffix(b"\"}")?)?;
     Some(split_digest(rest.strip_suffix(b"\"")?, HASH)?.0)

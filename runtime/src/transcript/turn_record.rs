@@ -98,7 +98,7 @@ impl TurnReader {
         ended.filter(|it| !it.steps.is_empty() || it.end.is_some())
     }
 
-    /// The turn that the last line was of, if it was of one.
+    /// Returns the record of the last turn; `None` if the last line belonged to none.
     pub fn finish(self) -> Option<TurnRecord> {
         self.open
     }

@@ -81,7 +81,7 @@ impl DenialReason {
         }
     }
 
-    /// Read off the record of it.
+    /// Reads the reason from the record of it.
     pub(crate) fn of(by: Option<AnsweredBy>) -> Self {
         match by {
             Some(AnsweredBy::Nobody) => Self::NobodyLeft,
@@ -113,7 +113,7 @@ pub struct TurnClosing {
     pub answered: Vec<ToolUseId>,
 }
 
-/// The lines that close a turn which ended for this reason.
+/// Returns the lines that close a turn which ended for this reason.
 pub fn close(open: OpenTurn, at: Timestamp, end: RunEnd) -> TurnClosing {
     let OpenTurn { run, number, stream, at_step, history, last_entry, settled, ended, .. } = open;
     let OpenTurn { asked, denial, in_doubt, .. } = open;
@@ -190,9 +190,9 @@ fn lost(error: Option<ToolErrorKind>) -> ToolOutcome {
     ToolOutcome { error, ..ToolOutcome::ok(text) }
 }
 
-/// Results for calls that have none, wherever in the conversation they are; nothing when all have
-/// one. A run that has ended asks for none of them again, but lines of it may be lost, and a stop check
-/// never ends a run while a call is open.
+/// Makes results for calls that have none, wherever in the conversation they are; `None` when all have one. A run that
+/// has ended asks for none of them again, but lines of it may be lost, and a stop check never ends a run while a call
+/// is open.
 pub fn answer_lost_calls<'a>(
     history: impl DoubleEndedIterator<Item = &'a Arc<Message>>,
     last_entry: Option<EntryId>,

@@ -199,6 +199,6 @@ pub struct TurnReport {
     pub memory: crate::run::conversation::TurnMemory,
     /// An error that ended it, in words.
     pub error: Option<String>,
-    /// Whom it had to turn to for its answer.
+    /// The fallback that answered, if the first model did not.
     pub fallback: Option<FallbackUsed>,
 }

@@ -14,33 +14,33 @@ use crate::{
 };
 
 impl Turn {
-    /// Defaults of channels, once the settings are known.
+    /// Returns the defaults of channels, once the settings are known.
     pub fn output(&self) -> Option<&OutputSettings> {
         self.memory.resolved.as_ref().map(|it| &it.settings.output)
     }
 
-    /// Calls that the dispatcher's mailbox lets in.
+    /// Returns how many calls the dispatcher's mailbox lets in.
     pub fn max_tool_calls(&self) -> NonZeroU32 {
         NonZeroU32::new(self.settings().max_tool_calls).unwrap_or(NonZeroU32::MIN)
     }
 
-    /// Variables for child processes. One without a value is taken away, as secrets are.
+    /// Returns the variables for child processes. One without a value is taken away, as secrets are.
     pub fn env(&self) -> Arc<[(String, String)]> {
         self.derived_settings(|it| &it.env)
     }
 
-    /// Patterns of the paths that `Read` deny rules hide.
+    /// Returns patterns of the paths that `Read` deny rules hide.
     pub fn hidden(&self) -> Arc<[String]> {
         let setup = self.state.gate_setup.as_ref();
         setup.map(|it| it.hidden(None)).unwrap_or_default()
     }
 
-    /// Patterns of the instruction files that settings leave out.
+    /// Returns patterns of the instruction files that settings leave out.
     pub fn excludes(&self) -> Arc<[String]> {
         Arc::clone(&self.settings().instructions.excludes)
     }
 
-    /// Directories that count as workspace in addition to the working directory.
+    /// Returns directories that count as workspace in addition to the working directory.
     pub fn additional_directories(&self) -> Arc<[String]> {
         let directories = self.derived_settings(|it| &it.additional_directories);
         if self.memory.overrides.is_empty() {
@@ -51,13 +51,12 @@ impl Turn {
         changed.into()
     }
 
-    /// Where tools keep output that is too long.
+    /// Returns the directory in which tools keep output that is too long.
     pub fn spill_directory(&self) -> Arc<str> {
         self.derived_settings(|it| &it.spill_directory)
     }
 
-    /// The layers that its settings were made of, and what was changed since; its sub-agents have the
-    /// same.
+    /// Returns the layers that its settings were made of, and what was changed since; its sub-agents have the same.
     pub fn layers(&self) -> Arc<[LayerText]> {
         let layers = self.memory.merged.as_ref().map(|it| Arc::clone(&it.layers));
         let layers = layers.unwrap_or_default();
@@ -67,22 +66,22 @@ impl Turn {
         }
     }
 
-    /// Limits on the tree of agents.
+    /// Returns the limits on the tree of agents.
     pub fn agent_limits(&self) -> AgentLimits {
         self.settings().agents
     }
 
-    /// What holds for commands in the background.
+    /// Returns the settings of commands in the background.
     pub fn shell_settings(&self) -> ShellSettings {
         self.settings().shell
     }
 
-    /// What confines shell commands and what a repository starts, if anything does.
+    /// Returns what confines shell commands and what a repository starts; `None` if nothing does.
     pub fn sandbox(&self) -> Option<Arc<Sandbox>> {
         self.memory.derived_settings.as_ref().and_then(|it| it.sandbox.clone())
     }
 
-    /// Where the worktrees of its sub-agents begin.
+    /// Returns where the worktrees of its sub-agents begin.
     pub fn worktree_base(&self) -> WorktreeBase {
         self.settings().worktree_base
     }
@@ -95,7 +94,7 @@ impl Turn {
         self.state.settings.clone().unwrap_or_default()
     }
 
-    /// Something that follows from the settings; nothing before they are known.
+    /// Returns something that follows from the settings; nothing before they are known.
     pub(super) fn derived_settings<T: ?Sized>(
         &self,
         part: fn(&DerivedSettings) -> &Arc<T>,
@@ -110,7 +109,7 @@ impl Turn {
         self.memory.shapers.clone().unwrap_or_default()
     }
 
-    /// The shell's working directory.
+    /// Returns the shell's working directory.
     pub fn cwd(&self) -> &str {
         self.memory.tools.cwd.as_deref().unwrap_or(&self.facts.workspace)
     }

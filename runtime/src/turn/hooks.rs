@@ -87,7 +87,7 @@ impl Turn {
         true
     }
 
-    /// Whether there are handlers for this subject.
+    /// Returns whether there are handlers for this subject.
     pub(super) fn has_hooks(&self, event: HookEvent, subject: &str) -> bool {
         let settings = self.settings();
         first_revision(event) <= self.facts.revision
@@ -159,8 +159,8 @@ impl Turn {
         }
     }
 
-    /// What the answers of one firing mean together, and the texts that are kept in files since they
-    /// are too long to be shown.
+    /// Joins the answers of one firing, and returns the texts that are kept in files since they are too long to be
+    /// shown.
     pub(crate) fn joined(
         &self,
         event: HookEvent,

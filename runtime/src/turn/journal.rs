@@ -45,7 +45,7 @@ impl Journal {
         Self { run, turn, stream, last_entry, n_entries: 0, ticket: 1, pending }
     }
 
-    /// The run that the lines are of.
+    /// Returns the run that the lines are of.
     pub(super) fn run(&self) -> &RunId {
         &self.run
     }
@@ -56,7 +56,7 @@ impl Journal {
         self.line(Line::Harness(Box::new(record)));
     }
 
-    /// A name for a line to come.
+    /// Makes a name for a line to come.
     pub(super) fn next_id(&mut self, at: Timestamp) -> EntryId {
         self.n_entries += 1;
         self.stream.entry_id(at, "entry", u64::from(self.turn) << 32 | self.n_entries)
@@ -155,17 +155,17 @@ impl Journal {
         lines.push(line);
     }
 
-    /// A text for a record: as it is when short, by digest when long.
+    /// Returns a text for a record: as it is when short, by digest when long.
     pub(super) fn stored(&mut self, text: &str) -> Stored {
         Stored::new(text, &mut self.pending.stored)
     }
 
-    /// A text for a record that has no room for it.
+    /// Stores a text for a record that has no room for it.
     pub(super) fn stored_externally(&mut self, text: &str) -> Stored {
         Stored::stored_externally(text, &mut self.pending.stored)
     }
 
-    /// A text that another file is to hold: what budget reduction took out.
+    /// Keeps a text that another file is to hold: what budget reduction took out.
     pub(super) fn keep(&mut self, text: StoredText) {
         self.pending.stored.push(text);
     }
@@ -181,12 +181,12 @@ impl Journal {
         self.ticket
     }
 
-    /// The ticket of the last append that was taken.
+    /// Returns the ticket of the last append that was taken.
     pub(super) fn handed_out(&self) -> u64 {
         self.ticket - 1
     }
 
-    /// Everything since the last call, as one append.
+    /// Takes everything since the last call, as one append.
     pub(super) fn take(&mut self) -> Option<Box<Append>> {
         let Append { lines, stored, is_awaited, .. } = &self.pending;
         if lines.is_empty() && stored.is_empty() && !is_awaited {

@@ -42,8 +42,8 @@ pub struct TurnSetup {
 }
 
 impl Conversation {
-    /// What the next turn of a run starts from. What is counted over the turns of a run is handed
-    /// over and not copied: a turn that does not hand it on ends its run.
+    /// Returns what the next turn of a run starts from. What is counted over the turns of a run is handed over and not
+    /// copied: a turn that does not hand it on ends its run.
     pub fn turn(&mut self, run: &Run, budget: RunBudget) -> TurnSetup {
         let progress = std::mem::take(&mut self.memory.progress);
         TurnSetup {

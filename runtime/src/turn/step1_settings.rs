@@ -42,7 +42,7 @@ impl Turn {
         }
     }
 
-    /// What was ordered of long settings has come.
+    /// Takes the long settings that were ordered and have come.
     pub(super) fn settings_merged(
         &mut self,
         CompiledSettings { merged, derived }: CompiledSettings,

@@ -72,7 +72,7 @@ impl Turn {
         }
     }
 
-    /// What hooks want the model to read, after the last message; returns the message that holds it.
+    /// Adds what hooks want the model to read, after the last message; returns the message that holds it.
     pub(super) fn add_context(
         &mut self,
         event: HookEvent,

@@ -22,7 +22,7 @@ impl Turn {
         self.submit_prompt();
     }
 
-    /// The prompt may be answered.
+    /// Continues with the context: the prompt may be answered.
     pub(super) fn initialized(&mut self) {
         self.record_state();
         self.next(Step::ContextAssembly);

@@ -27,7 +27,7 @@ use crate::{
 const RESTORED_SHARE: u64 = 8;
 
 impl Turn {
-    /// Whether what becomes due is appended.
+    /// Returns whether what becomes due is appended.
     pub(super) fn appends(&self) -> bool {
         APPENDS <= self.facts.revision
     }
@@ -90,7 +90,7 @@ impl Turn {
         work
     }
 
-    /// Takes in what the first reading shows in front of the conversation.
+    /// Notes what the first reading shows in front of the conversation.
     pub(super) fn begin_parts(&mut self, texts: &SourceTexts) {
         if !self.appends() {
             return;
@@ -157,7 +157,7 @@ impl Turn {
         }
     }
 
-    /// A call has loaded a skill, which the model knows as long as it sees the call's result, this message.
+    /// Notes that a call has loaded a skill, which the model knows as long as it sees the call's result, this message.
     pub(super) fn loaded_skill(&mut self, call: &ToolCall, text: &str, result: &EntryId) {
         let shows =
             SHOWS_SKILLS <= self.facts.revision && call.name.as_str() == loaded_skills::TOOL;
@@ -179,15 +179,15 @@ impl Turn {
         self.memory.shown.show(part);
     }
 
-    /// A call has replaced the list of tasks, which the model sees in its own call as long as it sees
-    /// the call's result, this message.
+    /// Notes that a call has replaced the list of tasks, which the model sees in its own call as long as it sees the
+    /// call's result, this message.
     pub(super) fn wrote_tasks(&mut self, result: &EntryId) {
         if let Some(part) = self.tasks(&self.now.day()) {
             self.shown_by(part, result);
         }
     }
 
-    /// The instruction files, those that settings of the organisation hold before them.
+    /// Returns the instruction files, those that settings of the organisation hold before them.
     pub(super) fn with_managed(&self, files: &[InstructionFile]) -> Vec<InstructionFile> {
         let managed = self.settings().instructions.managed.clone().filter(|_| self.appends());
         let managed = managed.map(|text| InstructionFile {
@@ -234,8 +234,7 @@ impl Turn {
         self.memory.shown.keep(|it| kept.contains(it));
     }
 
-    /// After a compaction: asks for what the model needs to go on. Gives whether the chain of shapers
-    /// waits for it.
+    /// Asks for what the model needs to continue after a compaction. Returns whether the chain of shapers waits for it.
     pub(super) fn begin_restoration(&mut self) -> bool {
         if !self.appends() {
             return false;

@@ -23,7 +23,7 @@ impl Turn {
         }
     }
 
-    /// Why the conversation is summed up, for hooks.
+    /// Returns why the conversation is summed up, for hooks.
     pub(super) fn compaction_trigger(&self) -> &'static str {
         if self.compacts.is_some() { "manual" } else { "auto" }
     }
@@ -93,7 +93,7 @@ impl Turn {
         self.after_stage(Stage::AutoCompact, false);
     }
 
-    /// The summary represents what lies before it from now on, in the transcript as well.
+    /// Replaces what is before the summary by it from now on, in the transcript as well.
     pub(super) fn compacted(&mut self, context: &ShapedContext, pre_tokens: Tokens) {
         let found = context.messages.iter().position(|it| it.kind == MessageKind::CompactSummary);
         let Some(at) = found else { return };
@@ -118,8 +118,8 @@ impl Turn {
         self.memory.spent = Money::default();
     }
 
-    /// The summary took the place of the harness's own context as well, in turns whose stages were given
-    /// it; the model still needs it.
+    /// Shows the harness's own context again where the summary took its place, in turns whose stages were given it; the
+    /// model still needs it.
     pub(super) fn show_context_again(&mut self, context: &mut ShapedContext) {
         let Some(assembled) = self.state.assembled.as_ref().filter(|_| !self.shapes_conversation())
         else {

@@ -70,12 +70,12 @@ impl Turn {
         self.counting().tokens(self.state.model.fixed_estimate + estimate_of(&assembled.messages))
     }
 
-    /// Whether the stages are given the conversation alone.
+    /// Returns whether the stages are given the conversation alone.
     pub(super) fn shapes_conversation(&self) -> bool {
         SHAPES_CONVERSATION <= self.facts.revision
     }
 
-    /// What is sent: the harness's own messages and what the stages left of the conversation.
+    /// Returns what is sent: the harness's own messages and what the stages left of the conversation.
     pub(super) fn with_context<'m>(&self, conversation: &'m Messages) -> Cow<'m, Messages> {
         match self.state.assembled.as_ref().filter(|_| self.shapes_conversation()) {
             Some(it) => Cow::Owned(it.messages.iter().chain(conversation).cloned().collect()),
@@ -83,7 +83,7 @@ impl Turn {
         }
     }
 
-    /// The limits of the model have become known.
+    /// Sets the limits of the model, which have become known.
     pub(super) fn set_context_budget(&mut self) {
         let budget = self.context_budget();
         if let Some(setup) = &mut self.state.shaper_setup {
@@ -279,7 +279,7 @@ impl Turn {
         }
     }
 
-    /// A remedy of step 5: one stage, whatever its trigger says.
+    /// Runs a remedy of step 5: one stage, whatever its trigger returns.
     pub(super) fn shape_again(&mut self, stage: Stage, failure: ModelFailure) {
         let is_halving = stage == Stage::OverflowReduction;
         if is_halving && let Some(shaped) = &self.state.shaped {
@@ -303,7 +303,7 @@ impl Turn {
         self.order_stage(stage, None);
     }
 
-    /// Whether the provider's refusal of the context can be met by cutting what no stage touches.
+    /// Returns whether the provider's refusal of the context can be met by cutting what no stage touches.
     pub(super) fn can_reduce(&self) -> bool {
         let context = self.state.shaped.as_ref().zip(self.state.shaper_setup.as_ref());
         let may = 1 <= self.facts.revision && !self.state.shaping.is_spent;

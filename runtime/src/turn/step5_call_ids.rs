@@ -10,8 +10,8 @@ use super::Turn;
 use crate::{block::Block, event::Event, ids::ToolUseId, step5_model_call::ModelAnswer};
 
 impl Turn {
-    /// Of several calls with one id in an answer the first counts; a call whose id an earlier answer
-    /// has used gets an id of its own, before it is published or decided about.
+    /// Gives calls their own ids. Of several calls with one id in an answer the first counts; a call whose id an
+    /// earlier answer has used gets an id of its own, before it is published or decided about.
     pub(super) fn give_calls_own_ids(&mut self, answer: &mut ModelAnswer) {
         self.drop_second_uses(answer);
         self.rename_used(answer);

@@ -17,7 +17,7 @@ use crate::{
 const CARRIED: &str = "the calls of an earlier answer are open";
 
 impl Turn {
-    /// The answer whose calls are open. Only a conversation that a killed process left ends in one.
+    /// Returns the answer whose calls are open. Only a conversation that a killed process left ends in one.
     pub(super) fn carried_answer(&self) -> Option<&Arc<Message>> {
         let last = self.history.iter().next_back()?;
         let is_open = last.kind == MessageKind::Answer && last.tool_uses().next().is_some();
@@ -30,7 +30,7 @@ impl Turn {
         self.next(Step::ModelCall);
     }
 
-    /// Takes up the answer in step 5.
+    /// Continues with the answer in step 5.
     pub(super) fn carry_answer(&mut self, answer: &Message) {
         self.state.model.answer_entry = Some(answer.id.clone());
         self.state.model.answer = Some(ModelAnswer {

@@ -45,7 +45,7 @@ impl Turn {
         are_there
     }
 
-    /// The messages as the provider takes them, as far as it has refused some before.
+    /// Returns the messages as the provider takes them, as far as it has refused some before.
     pub(super) fn accepted<'m>(&self, messages: &'m Messages) -> Cow<'m, Messages> {
         if self.memory.refused_media.is_empty() {
             Cow::Borrowed(messages)

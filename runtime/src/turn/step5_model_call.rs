@@ -154,7 +154,7 @@ impl Turn {
         self.effects.push(Effect::CallModel(Box::new(order)));
     }
 
-    /// How a provider is spoken to.
+    /// Returns how a provider is spoken to.
     pub(super) fn format(&self, link: &ChainModel) -> WireFormat {
         let provider = self.facts.providers.get(link.provider);
         provider.map_or_else(WireFormat::default, |it| it.format)
@@ -348,7 +348,7 @@ impl Turn {
     }
 }
 
-/// The blocks as a JSON list.
+/// Returns the blocks as a JSON list.
 pub(super) fn wire_of(blocks: &[Block]) -> String {
     let mut wire = vec![b'['];
     for (i, block) in blocks.iter().enumerate() {

@@ -27,19 +27,19 @@ use crate::{
 };
 
 impl Turn {
-    /// Whether the first model of the chain is in use.
+    /// Returns whether the first model of the chain is in use.
     pub(super) fn is_primary(&self) -> bool {
         self.state.model.ledger.model() == 0
     }
 
-    /// The model in use.
+    /// Returns the model in use.
     pub(super) fn link(&self) -> ChainModel {
         let at = self.state.model.ledger.model();
         let first = || ChainModel { provider: 0, model: self.settings().model.as_str().into() };
         self.state.model.chain.get(at).cloned().unwrap_or_else(first)
     }
 
-    /// The model in use, if it is not the first of the chain.
+    /// Returns the model in use; `None` if it is the first of the chain.
     pub(super) fn fallback_used(&self) -> Option<FallbackUsed> {
         if self.is_primary() {
             return None;
@@ -49,7 +49,7 @@ impl Turn {
         Some(FallbackUsed { provider: provider.unwrap_or_default(), model: link.model })
     }
 
-    /// The model in use is asked as the settings say.
+    /// Begins to ask the model in use as the settings demand.
     pub(super) fn begin_asking(&mut self) {
         let settings = self.settings();
         let most = if self.is_primary() {
@@ -69,7 +69,7 @@ impl Turn {
         self.state.model.chain.iter().map(|it| it.provider).collect()
     }
 
-    /// Whether another provider is asked when the one in use is away.
+    /// Returns whether another provider is asked when the one in use is away.
     pub(super) fn has_other_provider(&self) -> bool {
         self.state.model.ledger.has_other_provider(&self.providers())
     }
@@ -233,13 +233,14 @@ impl Turn {
         }
     }
 
-    /// A remedy changed nothing: the same failure again, for the next remedy.
+    /// Notes that a remedy changed nothing: the same failure again, for the next remedy.
     pub(super) fn remedy_was_fruitless(&mut self, failure: ModelFailure) {
         let remedy = self.decide(Purpose::Turn, &failure, 0, false);
         self.apply(Purpose::Turn, remedy, failure);
     }
 
-    /// No remedy is left. Steps 6 to 8 have nothing to do, and step 9 reads the recorded error.
+    /// Fails the model call of the turn, since no remedy is left. Steps 6 to 8 have nothing to do, and step 9 reads the
+    /// recorded error.
     pub(super) fn fail(&mut self, failure: &ModelFailure) {
         let id = self.journal.next_id(self.now);
         let text = format!("{}: {}", failure.class.code(), failure.message);

@@ -16,10 +16,10 @@ use crate::{
 };
 
 impl Turn {
-    /// The most that the model call can use that was ordered last: by the model that is asked, up to
-    /// the output ceiling of this very call. The input is at most what the same model has counted
-    /// before, and a token for each character that came since; but no more than the model's window,
-    /// if that is known, since a provider refuses what is longer.
+    /// Computes the most that the model call can use that was ordered last: by the model that is asked, up to the
+    /// output ceiling of this very call. The input is at most what the same model has counted before, and a token for
+    /// each character that came since; but no more than the model's window, if that is known, since a provider refuses
+    /// what is longer.
     pub fn worst_case(&self) -> MaxCost {
         let (model, link) = (&self.state.model, self.link());
         if model.purpose == Some(Purpose::Classification) {
@@ -47,7 +47,7 @@ impl Turn {
         MaxCost::of_call(&settings.models, &link.model, input, max_tokens)
     }
 
-    /// How tokens are estimated for the model that is asked.
+    /// Returns how tokens are estimated for the model that is asked.
     pub(super) fn counting(&self) -> Counting {
         self.memory.counting(self.facts.revision, &self.link().model)
     }
@@ -64,7 +64,7 @@ impl Turn {
         Some(estimated)
     }
 
-    /// Characters of this text that are so many tokens, where the whole is more. Before estimates went by
+    /// Counts the characters of this text that make this many tokens, where the whole is more. Before estimates went by
     /// the kinds of characters, no text of as many characters was.
     pub(super) fn chars_within(&self, text: &str, tokens: u64) -> Option<usize> {
         let (size, counting) = (Size::of(text), self.counting());
@@ -74,8 +74,8 @@ impl Turn {
         fewer.and_then(|it| usize::try_from(it).ok())
     }
 
-    /// Whether the call read less from the provider's cache than lay there. Calls for a summary are
-    /// not looked at: the next one for an answer goes on from the last one for an answer.
+    /// Returns a drop where the call read less from the provider's cache than was in it. Calls for a summary are not
+    /// looked at: the next one for an answer goes on from the last one for an answer.
     pub(super) fn cache_drop(
         &mut self,
         purpose: Purpose,
@@ -92,7 +92,7 @@ impl Turn {
         Some(event)
     }
 
-    /// What a call cost, if its price is known.
+    /// Returns what a call cost, if its price is known.
     pub(super) fn cost_of(&mut self, model: Option<&ModelFacts>, usage: &Usage) -> Option<Money> {
         let cost = model.and_then(|it| it.prices).and_then(|it| it.cost(usage));
         self.memory.spent = self.memory.spent + cost.unwrap_or_default();

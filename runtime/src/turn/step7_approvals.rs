@@ -143,14 +143,14 @@ impl Turn {
         }
     }
 
-    /// The Notification hooks have ended. What they answer decides nothing.
+    /// Handles the end of the Notification hooks. What they answer decides nothing.
     pub(super) fn notified(&mut self, verdict: &HookVerdict) {
         let added = verdict.additional_context.iter().cloned();
         self.state.reminders.extend(added.map(|it| (Some(HookEvent::Notification), it)));
         self.consult();
     }
 
-    /// The PermissionRequest hooks have ended.
+    /// Handles the end of the PermissionRequest hooks.
     pub(super) fn permission_request_answered(&mut self, verdict: HookVerdict) {
         if let Some(reason) = verdict.stop {
             self.end_with(RunEnd::HookStopped, Some(reason));
@@ -169,7 +169,7 @@ impl Turn {
         self.settle(GivenAnswer { answer, by: AnsweredBy::Hook, surface: None });
     }
 
-    /// The policy of the embedder has answered.
+    /// Handles the answer of the embedder's policy.
     pub(super) fn policy_answered(
         &mut self,
         call: &ToolUseId,
@@ -193,7 +193,7 @@ impl Turn {
         self.settle(GivenAnswer { answer, by, surface: None });
     }
 
-    /// A handler leaves the call to the next one.
+    /// Passes the call on from a handler to the next one.
     pub(super) fn pass(&mut self, by: AnsweredBy, reason: &str) {
         let Some(open) = &self.state.question else { return };
         let (call, reason) = (open.question.call.id.clone(), reason.to_owned());
@@ -201,7 +201,7 @@ impl Turn {
         self.consult();
     }
 
-    /// A surface has answered, or none will.
+    /// Handles the answer of a surface, or that none will come.
     pub(super) fn permission_answered(&mut self, call: &ToolUseId, given: GivenAnswer) {
         if self.is_at_gate(call) && self.was_awaited(Awaits::Permission) {
             self.settle(given);
@@ -262,8 +262,7 @@ impl Turn {
         self.gate_step(step);
     }
 
-    /// Somebody has put the session into another mode: it holds from the next call on, and an open
-    /// question is judged anew.
+    /// Puts the session into another mode: it applies from the next call on, and an open question is judged anew.
     pub(super) fn mode_changed(&mut self, mode: PermissionMode) {
         self.journal.record(self.now, RecordKind::Mode { mode });
         self.memory.overrides.mode = Some(mode);
@@ -275,7 +274,7 @@ impl Turn {
         }
     }
 
-    /// Whether the open question was raised under rules or a mode that no longer hold.
+    /// Returns whether the open question was raised under rules or a mode that no longer apply.
     pub(super) fn is_outdated(&self) -> bool {
         let open = self.state.question.as_ref().zip(self.state.gate_setup.as_ref());
         open.is_some_and(|(open, setup)| setup.epoch() != open.question.epoch)
@@ -288,7 +287,7 @@ impl Turn {
         self.gate_next();
     }
 
-    /// Puts the rules and the mode in force that hold now.
+    /// Applies the rules and the mode that are now in force to the gate.
     pub(super) fn update_gate(&mut self) {
         let Some(derived_settings) = &self.memory.derived_settings else { return };
         if self.state.settings.is_none() {
@@ -302,13 +301,13 @@ impl Turn {
         });
     }
 
-    /// The question that a surface may answer now.
+    /// Returns the question that a surface may answer now.
     pub fn open_question(&self) -> Option<&Arc<Question>> {
         let is_asked = self.awaits == Some(Awaits::Permission);
         self.state.question.as_ref().filter(|_| is_asked).map(|it| &it.question)
     }
 
-    /// Whether this question is open, at whichever handler.
+    /// Returns whether this question is open, at whichever handler.
     pub(crate) fn is_open(&self, question: &Question) -> bool {
         let open = self.state.question.as_ref();
         open.is_some_and(|it| it.question.key() == question.key())
@@ -343,7 +342,7 @@ impl Turn {
         }
     }
 
-    /// Calls that were allowed before the run was ended do not run.
+    /// Withdraws the permits of calls that were allowed before the run was ended: they do not run.
     pub(super) fn withdraw_permits(&mut self) {
         let allowed =
             self.state.calls.iter_mut().filter(|it| matches!(it.stage, CallStage::Allowed(_)));

@@ -112,7 +112,7 @@ impl Turn {
         ChainModel { provider: 0, model: model.into() }
     }
 
-    /// The most that asking it can use.
+    /// Returns the most that asking it can use.
     pub(super) fn worst_classification(&self) -> MaxCost {
         let settings = self.settings();
         let classifying = self.state.model.classifying.as_ref();
@@ -123,7 +123,7 @@ impl Turn {
         MaxCost::of_call(&settings.models, model, estimate.at_most(), MAX_TOKENS)
     }
 
-    /// The model has answered, or not in time.
+    /// Handles the model's answer, or that none came in time.
     pub(super) fn classified(&mut self, mut answered: Answered) {
         let Some(Classifying { link, token, .. }) = self.state.model.classifying.clone() else {
             return;

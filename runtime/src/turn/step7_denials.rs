@@ -32,7 +32,7 @@ impl Turn {
         self.fire(firing, Some(call), FiringReason::PermissionDenied)
     }
 
-    /// The PermissionDenied hooks have ended. None of them can allow the call.
+    /// Handles the end of the PermissionDenied hooks. None of them can allow the call.
     pub(super) fn denial_answered(&mut self, verdict: HookVerdict) {
         if let Some(reason) = verdict.stop {
             self.end_with(RunEnd::HookStopped, Some(reason));

@@ -19,7 +19,7 @@ use crate::{
 const MAX_PATH_BYTES: usize = 3072;
 
 impl Turn {
-    /// The tools that the model is offered: stage 1 of the gate, before there is any call.
+    /// Returns the tools that the model is offered: stage 1 of the gate, before there is any call.
     pub(super) fn offered_tools(&self) -> Vec<Arc<ToolSpec>> {
         let Some(setup) = &self.state.gate_setup else { return Vec::new() };
         let offered = offered(&self.facts.tools, setup);

@@ -139,7 +139,7 @@ impl Turn {
         self.fire(firing, None, FiringReason::CwdChanged)
     }
 
-    /// The CwdChanged hooks have ended.
+    /// Handles the end of the CwdChanged hooks.
     pub(super) fn cwd_answered(&mut self, verdict: HookVerdict) {
         if let Some(reason) = verdict.stop {
             self.end_with(RunEnd::HookStopped, Some(reason));
@@ -176,7 +176,7 @@ impl Turn {
         }
     }
 
-    /// The hooks after a call have ended.
+    /// Handles the end of the hooks after a call.
     pub(super) fn after_call_answered(&mut self, index: usize, verdict: HookVerdict) {
         let Some(state) = self.state.calls.get_mut(index) else { return };
         let CallStage::Ended(outcome) = std::mem::replace(&mut state.stage, CallStage::Answered)

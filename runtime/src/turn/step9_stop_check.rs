@@ -49,7 +49,7 @@ impl Turn {
         self.fire(firing, None, FiringReason::StopFailure)
     }
 
-    /// The StopFailure hooks have ended; the run has failed whatever they answer.
+    /// Handles the end of the StopFailure hooks; the run has failed whatever they answer.
     pub(super) fn failure_answered(&mut self) {
         // Asked for while they ran.
         self.mark_stop();
@@ -71,7 +71,7 @@ impl Turn {
         }
     }
 
-    /// The Stop hooks have ended.
+    /// Handles the end of the Stop hooks.
     pub(super) fn stop_answered(&mut self, verdict: HookVerdict) {
         // Asked for while they ran.
         self.mark_stop();

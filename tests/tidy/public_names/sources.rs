@@ -67,7 +67,7 @@ pub(super) fn conditions(attributes: &[Attribute]) -> Vec<String> {
 }
 
 /// Whether code is there for tests alone.
-fn is_for_tests(attributes: &[Attribute]) -> bool {
+pub(in super::super) fn is_for_tests(attributes: &[Attribute]) -> bool {
     let is = |it: &String| {
         ["cfg(test)", "cfg(doctest)"].contains(&it.as_str()) || it.starts_with("cfg(all(test,")
     };
@@ -80,7 +80,7 @@ pub(super) fn is_hidden(attributes: &[Attribute]) -> bool {
 }
 
 /// What is documented of an item, line by line.
-pub(super) fn docs(attributes: &[Attribute]) -> String {
+pub(in super::super) fn docs(attributes: &[Attribute]) -> String {
     let lines = attributes.iter().filter_map(|it| match &it.meta {
         syn::Meta::NameValue(meta) if meta.path.is_ident("doc") => match &meta.value {
             syn::Expr::Lit(syn::ExprLit { lit: syn::Lit::Str(line), .. }) => Some(line.value()),

@@ -22,6 +22,8 @@ pub(in super::super) struct PublicItem {
     pub(in super::super) fields: Vec<String>,
     /// Public methods, and those of a trait.
     pub(in super::super) methods: BTreeSet<String>,
+    /// What is documented of these, by their names.
+    pub(in super::super) method_docs: BTreeMap<String, String>,
     /// The lines of the listing.
     pub(super) lines: Vec<String>,
     /// Methods that are not documented.

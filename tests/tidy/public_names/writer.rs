@@ -205,6 +205,7 @@ impl<'a> Writer<'a> {
             self.item.hidden.push(signature);
         } else {
             self.item.methods.insert(it.ident.to_string());
+            self.item.method_docs.insert(it.ident.to_string(), docs(attributes));
             self.line(attributes, signature);
         }
     }

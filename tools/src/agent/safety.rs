@@ -26,7 +26,7 @@ const SPEAKERS: [&str; 4] = ["human:", "assistant:", "user:", "system:"];
 /// Permission modes by names that mean nothing else.
 const MODES: [&str; 3] = ["bypasspermissions", "acceptedits", "dontask"];
 
-/// The text with its imitations disarmed.
+/// Returns the text with its imitations disarmed.
 pub(super) fn made_safe(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut imitates = false;

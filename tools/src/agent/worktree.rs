@@ -247,7 +247,7 @@ impl HeldWorktree {
         Ok(Self { worktree, context: context.clone() })
     }
 
-    /// Where the sub-agent is to work.
+    /// Returns the directory in which the sub-agent works.
     pub(crate) fn workspace(&self) -> String {
         self.worktree.workspace.display().to_string()
     }
@@ -257,8 +257,8 @@ impl HeldWorktree {
         WorkGuard::new(self.worktree.claim.clone())
     }
 
-    /// The sub-agent has ended, for sure if `is_over`; otherwise it may still work, and the
-    /// worktree stays locked until somebody finds that nobody does.
+    /// Ends the use of the worktree. The sub-agent has ended for sure if `is_over`; otherwise it may still work, and
+    /// the worktree stays locked until it is found that nobody works in it.
     pub(crate) async fn end(self, is_over: bool) -> Option<Changed> {
         let Self { worktree, context } = self;
         let stays = worktree.stays();

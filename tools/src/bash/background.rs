@@ -81,7 +81,7 @@ pub(super) struct KeptShell {
     pub(super) going_on: BoxFuture<'static, ()>,
 }
 
-/// Gives a running command a place among those in the background.
+/// Registers a running command among those in the background.
 pub(super) async fn keep(
     mut running: Running,
     command: &str,

@@ -155,7 +155,7 @@ impl Capture {
         self.n_bytes
     }
 
-    /// All of it, if it has no more than this many characters and was kept whole.
+    /// Returns all of it; `None` if it has more than this many characters or was not kept whole.
     pub(super) fn whole(&self, max_chars: u64) -> Option<String> {
         let kept = self.head.len() as u64 == self.n_bytes;
         (kept && self.n_chars <= max_chars)
@@ -175,7 +175,7 @@ impl Capture {
         String::from_utf8_lossy(&bytes[start..]).into_owned()
     }
 
-    /// Characters that are shown whole.
+    /// Returns the number of characters that are shown whole.
     pub(super) fn max_chars(&self) -> u64 {
         (self.head_cap / 4) as u64
     }
@@ -185,7 +185,7 @@ impl Capture {
         self.n_chars
     }
 
-    /// Puts all of it in the file and says where and how many bytes are there.
+    /// Writes all of it to the file and returns its path and the number of its bytes.
     ///
     /// # Errors
     ///
@@ -205,8 +205,8 @@ impl Capture {
         }
     }
 
-    /// Puts all of it in the file, from now on at once, and gives the file to be read. What is counted
-    /// after that are bytes.
+    /// Writes all of it to the file, from now on at once, and returns the file to be read. What is counted after that
+    /// are bytes.
     ///
     /// # Errors
     ///
@@ -219,12 +219,12 @@ impl Capture {
         Ok((path, reading.into_std().await))
     }
 
-    /// Bytes in the file so far.
+    /// Counts the bytes in the file so far.
     pub(super) fn n_written(&self) -> u64 {
         self.n_written
     }
 
-    /// The last bytes, at least those that a tail shows.
+    /// Returns the last bytes, at least those that a tail shows.
     pub(super) fn last_bytes(&self) -> Vec<u8> {
         self.tail.iter().copied().collect()
     }

@@ -9,8 +9,8 @@ use ennead_runtime::{ports::ToolContext, tool::ToolNote};
 
 use super::Start;
 
-/// Where the next command starts: the kept directory, or the workspace if that is gone, or what is
-/// left above it.
+/// Returns where the next command starts: the kept directory, or the workspace if that is gone, or what is left above
+/// it.
 pub(super) fn start(context: &ToolContext) -> Start {
     let workspace = Path::new(&*context.workspace);
     let kept = context.memory.cwd.as_deref().map(Path::new);

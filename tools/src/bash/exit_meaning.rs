@@ -2,7 +2,7 @@
 
 use ennead_runtime::step7_permission_gate::shell::outline;
 
-/// Whether exit code 1 of this command is an answer and not a failure.
+/// Returns whether exit code 1 of this command is an answer and not a failure.
 pub(super) fn one_is_valid(command: &str) -> bool {
     let Some(all) = outline(command) else { return false };
     let Some(last) = all.last() else { return false };
@@ -16,8 +16,8 @@ pub(super) fn one_is_valid(command: &str) -> bool {
     }
 }
 
-/// Whether a command that has reached its time limit may go on. One that only sleeps does nothing, one
-/// of git holds locks that others wait for, and what one does that cannot be read is not known.
+/// Returns whether a command that has reached its time limit may go on. One that only sleeps does nothing, one of git
+/// holds locks that others wait for, and what one does that cannot be read is not known.
 pub(super) fn is_worth_waiting_for(command: &str) -> bool {
     let Some(all) = outline(command) else { return false };
     let program = |words: &[String]| {

@@ -22,7 +22,7 @@ const MAX_FAILED_CHARS: usize = 10_000;
 /// Characters shown of an output that was put in a file.
 const PREVIEW_CHARS: usize = 2000;
 
-/// Puts the answer together.
+/// Assembles the answer.
 pub(super) async fn of_command(
     command: String,
     start: Start,
@@ -95,8 +95,7 @@ pub(super) async fn of_command(
     outcome
 }
 
-/// The answer to a call whose command goes on in the background; because of its time limit, if that is
-/// given.
+/// Makes the answer to a call whose command goes on in the background; because of its time limit, if that is given.
 pub(super) fn in_background(shell: &ShellStatus, limit_ms: Option<u64>) -> ToolOutcome {
     let ShellStatus { shell: id, output, .. } = shell;
     let why = match limit_ms {

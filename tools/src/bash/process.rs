@@ -128,9 +128,9 @@ impl Running {
         }
     }
 
-    /// Has something else wait for the end of its processes than what did when it was started.
+    /// Replaces what waits for the end of its processes.
     pub(super) fn hold_by(&mut self, guard: WorkGuard) {
-        self.tree.hold_by(hold);
+        self.tree.hold_by(guard);
     }
 
     /// Ends what is left of it, and reads what is left in the pipe.

@@ -9,8 +9,7 @@ use ennead_runtime::{
 
 use crate::{files::Loaded, paths};
 
-/// The file that a command showed, for a command that did nothing else and whose whole output the
-/// model sees.
+/// Returns the file that a command showed, for a command that did nothing else and whose whole output the model sees.
 pub(super) fn shown(command: &str, cwd: &Path, output: &str) -> Option<ToolNote> {
     let [simple] = <[Outlined; 1]>::try_from(outline(command)?).ok()?;
     if !simple.is_plain {

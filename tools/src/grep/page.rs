@@ -43,7 +43,7 @@ pub(super) struct ResultPage {
 }
 
 impl ResultPage {
-    /// `head_limit` 0 means no limit.
+    /// Makes an empty page. `head_limit` 0 means no limit.
     pub(super) fn new(offset: u64, head_limit: Option<u64>) -> Self {
         let limit = Some(head_limit.unwrap_or(DEFAULT_LIMIT)).filter(|limit| *limit > 0);
         Self { offset, limit, n_entries: 0, shown: Vec::new(), n_chars: 0, full: false }
@@ -70,7 +70,7 @@ impl ResultPage {
         self.shown.push(entry);
     }
 
-    /// The outcome of the search.
+    /// Makes the outcome of the search.
     pub(super) fn finish(self, mode: Mode, totals: Totals) -> ToolOutcome {
         let mut text = self.shown.join("\n");
         let end = self.offset + self.shown.len() as u64;

@@ -73,7 +73,7 @@ pub struct Caller {
 }
 
 impl Caller {
-    /// For the connection of `client`; `health` hears when that takes nothing any more.
+    /// Makes a caller for the connection of `client`. `health` receives when that takes nothing any more.
     pub(super) fn new(
         name: String,
         peer: Peer<RoleClient>,

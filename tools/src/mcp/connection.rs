@@ -127,7 +127,7 @@ pub async fn connect(
 }
 
 impl Connection {
-    /// For calls at the same time.
+    /// Returns a caller for calls at the same time.
     pub fn caller(&self) -> Caller {
         self.caller.clone()
     }

@@ -64,8 +64,8 @@ impl Health {
         self.garbled.borrow().clone()
     }
 
-    /// What the server wrote in place of a message, once it does. To be held by a call from before it
-    /// is sent to its end.
+    /// Subscribes to what the server wrote in place of a message, once it does. To be held by a call from before it is
+    /// sent to its end.
     pub(super) fn garbled(&self) -> watch::Receiver<Option<Arc<str>>> {
         self.garbled.subscribe()
     }
@@ -130,7 +130,7 @@ impl<R: AsyncRead + Unpin> Lines<R> {
         }
     }
 
-    /// The next message; `None` once there is none any more. May be dropped and called again.
+    /// Receives the next message; `None` once there is none any more. May be dropped and called again.
     ///
     /// Decides about one line at a time, and about the next only once this one was taken: what a
     /// server answered before it broke off has come to its call then.

@@ -37,7 +37,7 @@ pub struct McpToolError {
 }
 
 impl McpTool {
-    /// The tool that `spec` declares and that its server knows by the name `remote`.
+    /// Makes the tool that `spec` declares and that its server knows by the name `remote`.
     ///
     /// # Errors
     ///

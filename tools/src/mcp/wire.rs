@@ -9,7 +9,7 @@ use rmcp::{
 
 use super::launch::MAX_TOOLS;
 
-/// All tools, page after page; `None`: there are too many.
+/// Lists all tools, page after page; `None`: there are too many.
 pub(super) async fn list(peer: &Peer<RoleClient>) -> Result<Option<Vec<Listed>>, ServiceError> {
     let (mut tools, mut cursor) = (Vec::new(), None);
     loop {
@@ -70,7 +70,7 @@ fn as_it_came(content: &impl serde::Serialize) -> McpContent {
 /// One end has many ways to be noticed.
 const TOO_EARLY: &str = "it ended before it was ready";
 
-/// Why a server could not be greeted, in words.
+/// Returns why a server could not be greeted, in words.
 pub(super) fn why_not_greeted(error: &ClientInitializeError) -> String {
     match error {
         ClientInitializeError::ConnectionClosed(_)
@@ -79,7 +79,7 @@ pub(super) fn why_not_greeted(error: &ClientInitializeError) -> String {
     }
 }
 
-/// Why its tools could not be listed, in words.
+/// Returns why its tools could not be listed, in words.
 pub(super) fn why_not_listed(error: &ServiceError) -> String {
     match error {
         ServiceError::TransportClosed | ServiceError::TransportSend(_) => TOO_EARLY.to_owned(),

@@ -70,14 +70,14 @@ impl Report {
         link.write_all(&self.encode())
     }
 
-    /// The next one; `None` when there is none.
+    /// Receives the next report; `None` when there is none.
     pub(super) fn receive(mut link: &UnixStream) -> Option<Self> {
         let mut bytes = [0; LENGTH];
         link.read_exact(&mut bytes).ok()?;
         Self::decode(bytes)
     }
 
-    /// The next one, without blocking a thread. Takes no byte of the one after it.
+    /// Waits for the next report, without blocking a thread. Takes no byte of the one after it.
     pub(super) async fn wait(link: &UnixStream) -> io::Result<Option<Self>> {
         use tokio::io::AsyncReadExt as _;
         let mut bytes = [0; LENGTH];
@@ -101,7 +101,7 @@ pub(super) fn begin(link: &UnixStream, input: Option<BorrowedFd<'_>>) -> io::Res
     Ok(())
 }
 
-/// The other side of [`begin`].
+/// Receives what [`begin`] sends on the other side.
 pub(super) fn begun(link: &UnixStream) -> io::Result<Option<OwnedFd>> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
     let mut control = RecvAncillaryBuffer::new(&mut space);

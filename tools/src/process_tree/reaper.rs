@@ -44,8 +44,8 @@ use crate::{
 };
 use ennead_runtime::saturating::Saturating as _;
 
-/// Is the reaper, if this process was started as one, and gives its exit code. To be called before
-/// anything else by the `main` of a program whose commands are to leave nothing behind:
+/// Runs the reaper, if this process was started as one, and returns its exit code. To be called before anything else by
+/// the `main` of a program whose commands are to leave nothing behind:
 ///
 /// ```no_run
 /// # use std::process::ExitCode;

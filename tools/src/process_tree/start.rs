@@ -263,7 +263,7 @@ pub(super) struct Reaper {
 
 #[cfg(target_os = "linux")]
 impl Reaper {
-    /// The status of the program, once the reaper has ended.
+    /// Returns the status of the program, once the reaper has ended.
     pub(super) fn status(&mut self) -> Option<i32> {
         if self.ended.is_none() {
             self.ended = ended(&self.link);
@@ -277,8 +277,8 @@ impl Reaper {
         let _gone = (&self.link).write_all(&[ASK_TO_END]);
     }
 
-    /// Has it end everything and itself; says how many processes outlived the program. `None`: it did
-    /// not say that it is done.
+    /// Makes it end everything and itself, and returns how many processes outlived the program; `None` if it did not
+    /// report that it is done.
     pub(super) fn end(self) -> Option<usize> {
         let ended = self.ended.or_else(|| {
             self.link.shutdown(std::net::Shutdown::Write).ok()?;

@@ -34,7 +34,7 @@ const EMPTY_LOOKS: u32 = 2;
 const UNCLEAR_LOOKS: u32 = 20;
 const PAUSE: Duration = Duration::from_millis(1);
 
-/// When a process was started, in ticks; with its number, its name.
+/// Returns when a process was started, in ticks; its number and this name it.
 pub(super) fn started(pid: i32) -> Option<u64> {
     Stat::read(pid).map(|stat| stat.started)
 }

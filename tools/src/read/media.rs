@@ -15,7 +15,7 @@ use crate::files::Loaded;
 /// above, it is `null`. What the model is shown does not depend on it.
 const MAX_BASE64: usize = 256 << 10;
 
-/// The outcome for a picture or a PDF file, or why it is not shown; `None` for any other file.
+/// Shows a picture or a PDF file, or returns why it is not shown; `None` for any other file.
 pub(super) fn show(path: &str, loaded: &Loaded) -> Option<Result<ToolOutcome, String>> {
     let bytes = &loaded.bytes;
     if picture::is_pdf(bytes) {

@@ -24,7 +24,7 @@ const KEPT: CapabilitySet = CapabilitySet::CHOWN
     .union(CapabilitySet::FOWNER)
     .union(CapabilitySet::FSETID);
 
-/// Does for the whole process what a command is to inherit: to be called by its helper alone.
+/// Sets up for the whole process what a command is to inherit: to be called by its helper alone.
 ///
 /// # Errors
 ///

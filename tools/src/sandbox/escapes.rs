@@ -130,7 +130,7 @@ const KINDS: &[(&str, &str, Needs, &[&str])] = &[
     ),
 ];
 
-/// The table, for a kernel of which this is known.
+/// Returns the table, for a kernel with these abilities.
 pub(super) fn table(confines: bool, own_network: bool, own_processes: bool) -> Vec<SandboxEscape> {
     let row = |&(name, by, needs, ways): &(&'static str, _, _, _)| {
         let has = match needs {

@@ -25,7 +25,7 @@ pub(super) struct Grant {
     pub(super) is_writable: bool,
 }
 
-/// What a policy grants.
+/// Returns what a policy grants.
 ///
 /// # Errors
 ///

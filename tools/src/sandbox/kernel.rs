@@ -12,7 +12,7 @@ use landlock::{
     ABI, Access, AccessFs, LandlockStatus, Ruleset, RulesetAttr, RulesetCreated, RulesetError,
 };
 
-/// What this kernel gives. Found out once.
+/// Returns what this kernel offers. It is asked once.
 pub fn kernel() -> &'static Kernel {
     static FOUND: OnceLock<Kernel> = OnceLock::new();
     FOUND.get_or_init(|| {

@@ -2,7 +2,7 @@
 
 use super::Kernel;
 
-/// Says that nothing can be confined.
+/// Reports that nothing can be confined.
 pub fn kernel() -> &'static Kernel {
     static NONE: std::sync::LazyLock<Kernel> = std::sync::LazyLock::new(|| Kernel {
         landlock: 0,
@@ -16,7 +16,7 @@ pub fn kernel() -> &'static Kernel {
     &NONE
 }
 
-/// Refuses, so that nothing is started.
+/// Refuses always, so that nothing is started.
 #[cfg(target_os = "linux")]
 pub(crate) fn confine(_: &ennead_runtime::sandbox::SandboxPolicy) -> std::io::Result<()> {
     Err(std::io::ErrorKind::Unsupported.into())

@@ -7,7 +7,7 @@ use rustix::{
     thread::UnshareFlags,
 };
 
-/// Puts this process into new namespaces. To be called by the helper alone, while it has one thread.
+/// Moves this process into new namespaces. To be called by the helper alone, while it has one thread.
 ///
 /// # Errors
 ///

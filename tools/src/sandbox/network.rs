@@ -20,8 +20,8 @@ use crate::helper;
 /// Where the proxy is reached from inside. Nothing else listens in a new namespace, so any port is free.
 pub(crate) const PORT: u16 = 3128;
 
-/// Puts this process into a network of its own, and listens there. To be called by the helper alone, while
-/// it has one thread.
+/// Moves this process into a network of its own, and listens there. To be called by the helper alone, while it has one
+/// thread.
 ///
 /// # Errors
 ///
@@ -32,7 +32,7 @@ pub(crate) fn listen() -> io::Result<TcpListener> {
     TcpListener::bind((Ipv4Addr::LOCALHOST, PORT))
 }
 
-/// Whether the kernel lets this program's helper do so.
+/// Returns whether the kernel lets this program's helper do so.
 pub(super) fn is_there() -> bool {
     let mut probe = Command::new("/proc/self/exe");
     probe.arg0(helper::NAME).arg(helper::PROBE);

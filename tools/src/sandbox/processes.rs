@@ -21,8 +21,8 @@ use rustix::{
 use super::namespaces;
 use crate::helper;
 
-/// Has the next process that this one starts be the first of a new namespace, with the right to mount.
-/// To be called by the outer helper alone, while it has one thread.
+/// Makes the next process that this one starts the first of a new namespace, with the right to mount. To be called by
+/// the outer helper alone, while it has one thread.
 ///
 /// # Errors
 ///
@@ -36,8 +36,8 @@ pub(crate) fn separate() -> io::Result<()> {
     Ok(configure_capability_in_ambient_set(right, true)?)
 }
 
-/// Has this process, the first of its namespace, see its own processes, and end with the outer helper. To
-/// be called by the inner helper alone, before all else.
+/// Makes this process, the first of its namespace, see its own processes, and end with the outer helper. To be called
+/// by the inner helper alone, before all else.
 ///
 /// # Errors
 ///
@@ -54,7 +54,7 @@ pub(crate) fn begin() -> io::Result<()> {
     Ok(set_capabilities(None, CapabilitySets { inheritable, ..own })?)
 }
 
-/// Whether the kernel lets this program's helpers do so.
+/// Returns whether the kernel lets this program's helpers do so.
 pub(super) fn is_there() -> bool {
     let mut probe = Command::new("/proc/self/exe");
     probe.arg0(helper::NAME).args([helper::OUTER, helper::PROBE_PROCESSES]);

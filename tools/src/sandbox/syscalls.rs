@@ -147,7 +147,7 @@ pub(super) enum FilterError {
     Apply(#[from] seccompiler::Error),
 }
 
-/// Puts the filters into force for the calling thread and what it starts.
+/// Installs the filters for the calling thread and what it starts.
 pub(super) fn filter(network: SandboxNetwork) -> Result<(), FilterError> {
     let mut refused: BTreeMap<i64, Vec<SeccompRule>> = BTreeMap::new();
     let whole = REFUSED.iter().flat_map(|it| it.1).chain(REFUSED_HERE);

@@ -57,7 +57,7 @@ impl Ignored {
         Self { files, levels: Mutex::default() }
     }
 
-    /// Whether the ignore files of its directory, and of those above, leave a path out.
+    /// Returns whether the ignore files of its directory, and of those above, leave a path out.
     pub(super) fn leaves_out(&self, path: &Path, is_dir: bool) -> bool {
         let Some(parent) = path.parent().filter(|_| self.files != IgnoreFiles::None) else {
             return false;

@@ -74,8 +74,7 @@ fn hand_over(variables: &Variables) -> io::Result<(u64, OwnedFd)> {
     Ok((inode, before))
 }
 
-/// What the program that was here before handed over, if there was one, and puts its standard input
-/// back.
+/// Receives what the program that was here before handed over, if there was one, and puts its standard input back.
 pub(super) fn arrive() -> io::Result<Option<Variables>> {
     let Some(socket) = std::env::var(SOCKET).ok().and_then(|it| it.parse::<u64>().ok()) else {
         return Ok(None);

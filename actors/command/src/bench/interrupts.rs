@@ -59,7 +59,7 @@ pub struct Latency {
 }
 
 impl Latency {
-    /// Whether all were at most [`SERVED_WITHIN`].
+    /// Returns whether all were at most [`SERVED_WITHIN`].
     pub fn is_in_time(&self) -> bool {
         self.max <= SERVED_WITHIN
     }

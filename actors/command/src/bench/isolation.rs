@@ -113,7 +113,7 @@ pub struct Isolated {
 }
 
 impl Isolated {
-    /// The 99th percentile of loud times, in hundredths of that of quiet ones.
+    /// Returns the 99th percentile of loud times, in hundredths of that of quiet ones.
     pub fn percent_p99(&self) -> u64 {
         let quiet = self.quiet.p99.as_micros().max(1);
         u64::saturating(self.loud.p99.as_micros() * 100 / quiet)

@@ -25,12 +25,12 @@ pub struct Memory {
 }
 
 impl Memory {
-    /// Growth for each open session, in bytes.
+    /// Returns the growth for each open session, in bytes.
     pub fn bytes_open(&self) -> u64 {
         self.grown(self.open_kib)
     }
 
-    /// Growth for each session that had answered one prompt, in bytes.
+    /// Returns the growth for each session that had answered one prompt, in bytes.
     pub fn bytes_answered(&self) -> u64 {
         self.grown(self.answered_kib)
     }

@@ -19,7 +19,7 @@ use rustix::time::{ClockId, clock_gettime};
 
 use ennead_runtime::saturating::Saturating as _;
 
-/// Processor time of all threads of this process.
+/// Returns the processor time of all threads of this process.
 pub(super) fn process_cpu() -> Duration {
     cpu(ClockId::ProcessCPUTime)
 }
@@ -37,7 +37,7 @@ pub(super) struct ModelTime {
 }
 
 impl ModelTime {
-    /// Time that passed meanwhile.
+    /// Returns the time that passed meanwhile.
     pub(super) fn wall(&self) -> Duration {
         Duration::from_nanos(self.wall_ns.load(Ordering::Relaxed))
     }

@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use serde::Serializer;
 
-/// The middle one; of an even number, the higher of the two. Zero of nothing.
+/// Returns the middle one; of an even number, the higher of the two; zero if there is none.
 pub(super) fn median(samples: &mut [Duration]) -> Duration {
     samples.sort_unstable();
     samples.get(samples.len() / 2).copied().unwrap_or_default()
 }
 
-/// Microseconds with what is below them.
+/// Writes microseconds with their fractions.
 pub(super) fn as_us<S: Serializer>(duration: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_f64(duration.as_nanos() as f64 / 1e3)
 }

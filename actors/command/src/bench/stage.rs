@@ -86,12 +86,12 @@ pub(super) struct StageMeters {
 }
 
 impl Stage {
-    /// A host whose sessions run there.
+    /// Makes a host whose sessions run there.
     pub(super) async fn new(placement: Placement) -> Result<Self, BenchError> {
         Self::with(placement, |_| None).await
     }
 
-    /// A host whose turns pass these breakpoints.
+    /// Makes a host whose turns pass these breakpoints.
     pub(super) async fn with(
         placement: Placement,
         breakpoints: impl FnOnce(StageMeters) -> Option<Arc<dyn Breakpoints>>,
@@ -119,12 +119,12 @@ impl Stage {
         Ok(Self { dir, ennead, clock, model_time, tools: tools(&begun)?, waiting })
     }
 
-    /// The working directory of its sessions.
+    /// Returns the working directory of its sessions.
     pub(super) fn path(&self) -> &Path {
         self.dir.path()
     }
 
-    /// A session with the built-in tools and ours. Its lines are written and not forced to disk.
+    /// Makes the options of a session with the built-in tools and ours. Its lines are written and not forced to disk.
     pub(super) fn session(&self) -> Result<SessionOptions, BenchError> {
         let options = SessionOptions::new(self.dir.path(), Endpoint::simulated()).isolated();
         let mut options = options.durability(Durability::Process);
@@ -165,7 +165,7 @@ pub(super) async fn close(sessions: &[SessionHandle]) {
     future::join_all(sessions.iter().map(SessionHandle::close)).await;
 }
 
-/// A hook that shows by a file that it runs, and then waits.
+/// Makes a hook that shows by a file that it runs, and then waits.
 pub(super) fn waiting_hook(file: &Path) -> serde_json::Value {
     let command = format!(": > '{}'; exec sleep 60", file.display());
     json!({ "PreToolUse": [{ "hooks": [{ "type": "command", "command": command }] }] })

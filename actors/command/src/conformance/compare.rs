@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::Outcome;
 
-/// Equal to `expected`, or to one of `also_ok`.
+/// Compares with `expected`, or with one of `also_ok`.
 pub(super) fn accepted(case: &Value, got: Value) -> Outcome {
     let also_ok = case["also_ok"].as_array().is_some_and(|it| it.contains(&got));
     let compared = if also_ok || case["expected"] == got {
@@ -52,7 +52,7 @@ pub(super) fn shaping(case: &Value, got: &Value) -> Result<(), String> {
     ensure(list(&got["violated"]).is_empty(), || format!("violated {}", got["violated"]))
 }
 
-/// Section E: messages exactly, the report as a multiset.
+/// Compares as section E demands: messages exactly, the report as a multiset.
 pub(super) fn loading(expected: &Value, got: &Value) -> Result<(), String> {
     let mut left: Vec<&Value> = list(&got["report"]).iter().collect();
     for wanted in list(&expected["report"]) {

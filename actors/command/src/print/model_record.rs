@@ -37,7 +37,7 @@ pub struct CallFailure {
 }
 
 impl CallFailure {
-    /// Whether the server could not be reached, is not believed, or does not accept the caller.
+    /// Returns whether the server could not be reached, is not believed, or does not accept the caller.
     pub fn is_no_service(&self) -> bool {
         let says = |words: &str| self.message.as_ref().is_some_and(|it| it.starts_with(words));
         match self.class.as_str() {

@@ -10,8 +10,8 @@ use axum::http::{
     uri::Authority,
 };
 
-/// Which header names somebody who is not of this machine; `None` when none does. A request without
-/// these headers comes from no browser.
+/// Returns which header names a caller that is not of this machine; `None` when none does. A request without these
+/// headers comes from no browser.
 pub(super) fn foreign(uri: &Uri, headers: &HeaderMap) -> Option<&'static str> {
     let is_near = |name: HeaderName, near: fn(&str) -> bool| {
         headers.get_all(name).iter().all(|it| it.to_str().is_ok_and(near))

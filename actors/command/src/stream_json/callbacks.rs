@@ -38,12 +38,12 @@ impl Default for ShownCalls {
 }
 
 impl ShownCalls {
-    /// A call was shown.
+    /// Adds a call that was shown.
     pub fn add(&self, call: &str) {
         self.0.send_modify(|calls| _ = calls.insert(call.to_owned()));
     }
 
-    /// No call of the run is asked about any more.
+    /// Forgets all calls, since no call of the run is asked about any more.
     pub fn clear(&self) {
         self.0.send_modify(BTreeSet::clear);
     }
@@ -136,7 +136,7 @@ impl ShownInput {
     }
 }
 
-/// What the program answered about a call with this input.
+/// Reads what the program answered about a call with this input.
 pub(super) fn read_answer(answer: &Value, shown: &ShownInput) -> PermissionAnswer {
     match answer["behavior"].as_str() {
         Some("allow") => {
@@ -207,7 +207,7 @@ fn rules_of(updates: &Value) -> Option<Vec<RuleUpdate>> {
     Some(found)
 }
 
-/// The mode that an answer changes to.
+/// Returns the mode that an answer changes to.
 pub(super) fn mode_of(answer: &Value) -> Option<PermissionMode> {
     let updates = answer["updatedPermissions"].as_array()?;
     let update = updates.iter().find(|it| it["type"] == "setMode")?;
@@ -223,7 +223,7 @@ pub struct HostHook {
 }
 
 impl HostHook {
-    /// The callback of this name.
+    /// Makes the hook of the callback of this name.
     pub fn new(host: Host, shown: ShownCalls, callback: &str) -> Self {
         Self { host, shown, callback: callback.into() }
     }

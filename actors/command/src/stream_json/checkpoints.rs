@@ -75,7 +75,7 @@ enum CheckpointState {
     TooLarge,
 }
 
-/// Where files of a session are kept, by its transcript.
+/// Returns where files of a session are kept, by its transcript.
 pub fn directory_of(transcript: &Path) -> PathBuf {
     transcript.with_extension("").join("file-history")
 }
@@ -97,7 +97,7 @@ impl Checkpoints {
         Self(Arc::new(Mutex::new(History { directory, since: None })))
     }
 
-    /// The tools, of which those that change files keep what they find.
+    /// Returns the tools, of which those that change files keep what they find.
     #[must_use]
     pub fn watching(&self, tools: Vec<Arc<dyn Tool>>) -> Vec<Arc<dyn Tool>> {
         let watched = |tool: Arc<dyn Tool>| -> Arc<dyn Tool> {
@@ -118,7 +118,7 @@ impl Checkpoints {
         }
     }
 
-    /// From now on changes belong to this prompt. Writes a line on the thread of the caller.
+    /// Begins a prompt: changes belong to it from now on. Writes a line on the thread of the caller.
     ///
     /// # Errors
     ///
@@ -131,7 +131,7 @@ impl Checkpoints {
         Ok(())
     }
 
-    /// Puts every file that was changed since the prompt into the state that it had then; returns them. Nothing is
+    /// Restores every file that was changed since the prompt to the state that it had then; returns them. Nothing is
     /// changed where one of them was not kept. Reads and writes files on the thread of the caller.
     pub(super) fn rewind(&self, prompt: &str) -> Result<Vec<PathBuf>, RewindError> {
         let mut history = self.lock();

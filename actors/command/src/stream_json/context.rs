@@ -24,18 +24,18 @@ pub struct ContextSize {
 }
 
 impl ContextSize {
-    /// A request was put together.
+    /// Notes that a request was assembled.
     pub fn assembled(&mut self, total: Tokens, sources: [Tokens; 9]) {
         (self.total, self.sources) = (total.0, sources.map(|it| it.0));
     }
 
-    /// A request was answered, and counted by the provider.
+    /// Notes that a request was answered, and counted by the provider.
     pub fn answered(&mut self, total: Tokens) {
         self.total = total.0;
     }
 
-    /// The answer to `get_context_usage`. The parts add up to the total, which they are scaled to where
-    /// the provider counted less than the estimate.
+    /// Answers `get_context_usage`. The parts add up to the total, which they are scaled to where the provider counted
+    /// less than the estimate.
     pub fn usage(&self, facts: &SessionFacts) -> Value {
         let known = Catalogue::built_in();
         let window = known.find(&facts.model).map_or(0, |it| it.window);

@@ -18,12 +18,12 @@ const MAX_ENTRIES: usize = 200;
 /// Characters of a question at most; the rest of its line is what names it.
 const MAX_QUESTION: usize = MAX_LINE - 1_000;
 
-/// The line of a value, with its texts cut where it would be too long. Cost: linear in the value.
+/// Makes the line of a value, with its texts cut where it would be too long. Cost: linear in the value.
 pub fn line_of(mut value: Value) -> String {
     fit(&mut value, MAX_LINE).0
 }
 
-/// A question to the program as its line will have it, and whether something was cut.
+/// Returns a question to the program as its line will have it, and whether something was cut.
 pub fn question_of(mut question: Value) -> (Value, bool) {
     let is_cut = fit(&mut question, MAX_QUESTION).1;
     (question, is_cut)

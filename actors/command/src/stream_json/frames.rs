@@ -17,28 +17,28 @@ pub struct Frame {
 }
 
 impl Frame {
-    /// Frames of this session, with ids drawn from this stream.
+    /// Makes the frames of this session, with ids drawn from this stream.
     pub fn new(session: SessionId, ids: ennead_runtime::entropy::EntropyStream) -> Self {
         Self { session, ids, n_lines: 0 }
     }
 
-    /// Frames of another session, with the names of lines going on.
+    /// Makes the frames of another session, with the names of lines going on.
     pub fn of_session(&self, session: SessionId) -> Self {
         Self { session, ..self.clone() }
     }
 
-    /// The session.
+    /// Returns the session.
     pub fn session(&self) -> &SessionId {
         &self.session
     }
 
-    /// A name for a line that has none of its own.
+    /// Makes a name for a line that has none of its own.
     pub fn uuid(&mut self) -> String {
         self.n_lines += 1;
         self.ids.uuid(SystemClock::default().now(), "frame", self.n_lines)
     }
 
-    /// A line of type `system`.
+    /// Makes a line of type `system`.
     pub fn system(&mut self, subtype: &str, fields: Value) -> Value {
         let mut line = json!({
             "type": "system",
@@ -50,7 +50,7 @@ impl Frame {
         line
     }
 
-    /// A block of an answer; `is_last` says whether the answer ends with it.
+    /// Makes the line of a block of an answer. `is_last` is whether the answer ends with it.
     pub fn assistant(
         &self,
         message: &RecordedMessage,
@@ -79,7 +79,7 @@ impl Frame {
         })
     }
 
-    /// An answer that no model gave: the failure of a model call, for people.
+    /// Makes the line of an answer that no model gave: the failure of a model call, for people.
     pub fn synthetic(&mut self, text: &str, error: &str) -> Value {
         json!({
             "type": "assistant",
@@ -100,7 +100,7 @@ impl Frame {
         })
     }
 
-    /// A message with the role of the user: a result, a text of the harness, or a prompt again.
+    /// Makes the line of a message with the role of the user: a result, a text of the harness, or a prompt again.
     pub fn user(&self, message: &RecordedMessage, content: Value, parent: Option<&str>) -> Value {
         let mut line = json!({
             "type": "user",
@@ -116,7 +116,7 @@ impl Frame {
         line
     }
 
-    /// An event of an answer as it came.
+    /// Makes the line of an event of an answer as it came.
     pub fn stream_event(&mut self, event: Value) -> Value {
         json!({
             "type": "stream_event",
@@ -127,7 +127,7 @@ impl Frame {
         })
     }
 
-    /// The same model is asked again after a wait; `None` for other events.
+    /// Makes the line of a retry, where the same model is asked again after a wait; `None` for other events.
     pub fn retry(&mut self, event: &Event) -> Option<Value> {
         let Event::ModelRetry { attempt, max_retries, delay_ms, status, error, .. } = event else {
             return None;
@@ -143,7 +143,7 @@ impl Frame {
     }
 }
 
-/// A block as SDKs want it: reasoning has a signature, if an empty one.
+/// Writes a block as SDKs want it: reasoning has a signature, if an empty one.
 pub fn content(block: &Block) -> Value {
     let mut wire = Vec::new();
     block.push_wire(&mut wire);
@@ -154,7 +154,7 @@ pub fn content(block: &Block) -> Value {
     value
 }
 
-/// Tokens as the Messages API counts them.
+/// Writes tokens as the Messages API counts them.
 pub fn usage(usage: &Usage) -> Value {
     serde_json::to_value(usage).unwrap_or_default()
 }

@@ -50,7 +50,7 @@ impl Host {
         Self(Arc::new(HostShared { output, state: Mutex::default() }))
     }
 
-    /// Asks, and waits for the answer.
+    /// Asks the program, and waits for the answer.
     ///
     /// # Errors
     ///
@@ -85,14 +85,14 @@ impl Host {
         }
     }
 
-    /// The program will answer no more.
+    /// Closes the host: the program will answer no more.
     pub fn close(&self) {
         let mut state = self.state();
         state.is_closed = true;
         state.open.clear();
     }
 
-    /// Whether a question waits for its answer.
+    /// Returns whether a question waits for its answer.
     pub fn is_asking(&self) -> bool {
         !self.state().open.is_empty()
     }

@@ -49,7 +49,7 @@ pub struct HostServer {
     n_messages: Arc<AtomicU64>,
 }
 
-/// The servers of these names.
+/// Returns the servers of these names.
 pub fn servers(host: &Host, names: &[String]) -> Vec<HostServer> {
     let server = |name: &String| HostServer {
         name: name.as_str().into(),
@@ -59,8 +59,8 @@ pub fn servers(host: &Host, names: &[String]) -> Vec<HostServer> {
     names.iter().map(server).collect()
 }
 
-/// The server that a tool of this name belongs to (`mcp__server__tool`), and what the tool is called there.
-/// Of several the one with the longest name.
+/// Returns the server that a tool of this name belongs to (`mcp__server__tool`), and what the tool is called there. Of
+/// several the one with the longest name.
 pub fn tool_of<'a>(servers: &[HostServer], tool: &'a str) -> Option<(HostServer, &'a str)> {
     let found = servers.iter().filter_map(|server| {
         let rest = tool.strip_prefix(&prefix(&server.name)).filter(|it| !it.is_empty())?;
@@ -69,7 +69,7 @@ pub fn tool_of<'a>(servers: &[HostServer], tool: &'a str) -> Option<(HostServer,
     found.min_by_key(|(_, rest)| rest.len())
 }
 
-/// Gives the session the tools of these servers. Returns what became of each, as `mcp_status` shows it.
+/// Adds the tools of these servers to the session. Returns what became of each, as `mcp_status` shows it.
 pub async fn join(servers: Vec<HostServer>, options: &mut SessionOptions) -> Vec<Value> {
     let asked = servers.into_iter().map(|server| async move {
         let listed = timeout(START_LIMIT, server.listed()).await;

@@ -56,7 +56,7 @@ impl Mirror {
         Self { output, files: Arc::new(Mutex::new(files)) }
     }
 
-    /// Goes on with another session, if it is one, from its first line.
+    /// Continues with another session, if it is one, from its first line.
     pub(super) fn follow(&self, transcript: &Path) {
         let mut files = self.files.locked();
         if files.transcript != transcript {

@@ -96,7 +96,7 @@ impl Output {
         let _unread = self.0.send(Some(line));
     }
 
-    /// Nothing is written any more, by no clone, but what was handed over before.
+    /// Ends the output: nothing is written any more, by no clone, but what was handed over before.
     pub fn end(&self) {
         let _unread = self.0.send(None);
     }
@@ -115,7 +115,7 @@ fn write_all(
     Ok(())
 }
 
-/// The output for tests: what was written, as values.
+/// Reads the output for tests: what was written, as values.
 #[cfg(test)]
 pub(crate) fn written(bytes: &[u8]) -> Vec<Value> {
     let lines = bytes.split(|it| *it == b'\n').filter(|it| !it.is_empty());

@@ -27,7 +27,7 @@ pub struct RunNotes {
 }
 
 impl RunNotes {
-    /// Of a prompt that the program calls this, and of which it says whether a person wrote it.
+    /// Makes the notes of a prompt. `prompt` is its name in the program; `is_human` is whether a person wrote it.
     pub fn of_prompt(prompt: Option<String>, is_human: bool) -> Self {
         Self { prompt, is_human, ..Self::default() }
     }
@@ -61,7 +61,7 @@ impl RunNotes {
     }
 }
 
-/// The lines that end a run: for a failure of the model first a message that says so.
+/// Makes the lines that end a run: for a failure of the model first a message that names it.
 pub fn of_outcome(
     frame: &mut Frame,
     session: &SessionHandle,
@@ -101,7 +101,7 @@ pub fn of_outcome(
     lines
 }
 
-/// The line that ends a command which no model was asked about, and which did what it is for.
+/// Returns the line that ends a command which no model was asked about, and which did what it is for.
 pub fn of_command(frame: &mut Frame, notes: &RunNotes) -> Value {
     let mut result = of_error(frame, "", notes);
     super::frames::merge(
@@ -114,7 +114,7 @@ pub fn of_command(frame: &mut Frame, notes: &RunNotes) -> Value {
     result
 }
 
-/// The line that ends a run which left no outcome, or a session that could not be opened.
+/// Returns the line that ends a run which left no outcome, or a session that could not be opened.
 pub fn of_error(frame: &mut Frame, error: &str, notes: &RunNotes) -> Value {
     let mut result = json!({
         "type": "result",
@@ -195,7 +195,7 @@ pub struct SessionFacts {
 }
 
 impl SessionFacts {
-    /// Names types of sub-agents; those that are known stay as they are.
+    /// Adds types of sub-agents; those that are known stay as they are.
     pub fn add_agents(&mut self, agents: &[AgentType]) {
         for agent in agents {
             let name = agent.name.to_string();
@@ -204,13 +204,13 @@ impl SessionFacts {
         }
     }
 
-    /// The types of sub-agents, each with what it is for.
+    /// Returns the types of sub-agents, each with what it is for.
     pub fn described_agents(&self) -> Vec<Value> {
         let described = |(name, description): &(String, String)| json!({"name": name, "description": description});
         self.agents.iter().map(described).collect()
     }
 
-    /// The first line of a run, with the states of all MCP servers.
+    /// Returns the first line of a run, with the states of all MCP servers.
     pub fn init(&self, frame: &mut Frame, servers: &[Value], skills: &Skills) -> Value {
         let mut fields = json!({
             "cwd": self.cwd,

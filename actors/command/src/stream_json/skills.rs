@@ -33,15 +33,15 @@ impl Skills {
         self.all.iter_mut().for_each(|it| it.is_for_people_only |= !is_named(it));
     }
 
-    /// Gives the session the tool that loads skills, if there are some for its model, and its agents the texts
-    /// of those that they name; what cannot be had, in words.
+    /// Adds the tool that loads skills to the session, if there are some for its model, and to its agents the texts of
+    /// those that they name; returns what cannot be had, in words.
     pub fn offer(&self, options: &mut SessionOptions, place: SkillPlace<'_>) -> Vec<String> {
         let problems = self.preload(&mut options.agent_types, place);
         self.offer_tool(options);
         problems
     }
 
-    /// Puts the texts of the skills that agents name into their system prompts; what cannot be had, in words.
+    /// Adds the texts of the skills that agents name to their system prompts; returns what cannot be had, in words.
     pub fn preload(&self, agents: &mut [AgentType], place: SkillPlace<'_>) -> Vec<String> {
         let mut problems = Vec::new();
         for agent in agents {
@@ -80,19 +80,19 @@ impl Skills {
         }
     }
 
-    /// Names of what people can call, those of the program itself first.
+    /// Returns the names of what people can call, those of the program itself first.
     pub fn commands(&self) -> Vec<&str> {
         let own = BUILT_IN.iter().map(|it| it.0);
         own.chain(self.for_people().map(|it| &*it.name)).collect()
     }
 
-    /// Names of the skills.
+    /// Returns the names of the skills.
     pub fn names(&self) -> Vec<&str> {
         let skills = self.all.iter().filter(|it| it.directory.is_some());
         skills.map(|it| &*it.name).collect()
     }
 
-    /// What people can call, with what it is for.
+    /// Returns what people can call, with what it is for.
     pub fn described(&self) -> Vec<Value> {
         let described = |it: &Skill| {
             json!({
@@ -107,8 +107,8 @@ impl Skills {
         own.chain(self.for_people().map(described)).collect()
     }
 
-    /// Puts the text of a command in the place of a prompt that begins with its name: `/name arguments`.
-    /// Any other prompt stays as it is.
+    /// Replaces a prompt that begins with the name of a command (`/name arguments`) by its text. Any other prompt stays
+    /// as it is.
     ///
     /// # Errors
     ///

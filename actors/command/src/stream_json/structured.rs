@@ -86,7 +86,7 @@ impl Tool for AnswerTool {
 }
 
 impl Structured {
-    /// A session whose answers fit this schema, JSON text.
+    /// Changes the options so that answers of the session fit this schema, JSON text.
     ///
     /// # Errors
     ///
@@ -145,12 +145,12 @@ impl Structured {
             .hook(HookEvent::Stop, "", LIMIT, Arc::new(without))
     }
 
-    /// A run begins; what is known is of the one before.
+    /// Begins a run, and forgets what is known of the one before.
     pub fn begin(&self) {
         *self.state() = Collected::default();
     }
 
-    /// Puts the value into the result of the run, or that there is none.
+    /// Writes the value into the result of the run, or that there is none.
     pub fn finish(&self, end: RunEnd, result: &mut Value) {
         let state = self.state();
         match &state.value {

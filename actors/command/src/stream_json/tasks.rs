@@ -47,12 +47,13 @@ impl Tasks {
         self.0.retain(|_, it| !it.is_ended);
     }
 
-    /// The call that asked for an agent.
+    /// Returns the call that asked for an agent.
     pub(super) fn call_of(&self, agent: &AgentId) -> Option<ToolUseId> {
         self.0.get(agent).map(|it| it.call.clone())
     }
 
-    /// The call whose agent can be ended alone, by the name of the task; the reason in words where there is none.
+    /// Returns the call whose agent can be ended alone, by the name of the task; the reason in words where there is
+    /// none.
     pub(super) fn stoppable(&self, task: &str) -> Result<ToolUseId, String> {
         let found = self.0.iter().find(|(agent, it)| agent.as_str() == task && !it.is_ended);
         match found {
@@ -62,7 +63,7 @@ impl Tasks {
         }
     }
 
-    /// An agent begins.
+    /// Notes that an agent begins, and returns its line.
     pub(super) fn started(
         &mut self,
         frame: &mut Frame,
@@ -90,7 +91,7 @@ impl Tasks {
         frame.system("task_started", fields)
     }
 
-    /// A message of an agent was recorded; a line for an answer that asks for tools.
+    /// Notes that a message of an agent was recorded, and returns a line for an answer that asks for tools.
     pub(super) fn progressed(
         &mut self,
         frame: &mut Frame,
@@ -115,7 +116,7 @@ impl Tasks {
         Some(frame.system("task_progress", fields))
     }
 
-    /// An agent has ended; a line, once.
+    /// Notes that an agent has ended, and returns its line, once.
     pub(super) fn ended(
         &mut self,
         frame: &mut Frame,
@@ -135,7 +136,7 @@ impl Tasks {
         Some(frame.system("task_notification", fields))
     }
 
-    /// Whatever became of the agent of a call, it has ended with the call.
+    /// Notes that the call of an agent has ended, and so has the agent, whatever became of it.
     pub(super) fn call_ended(
         &mut self,
         frame: &mut Frame,
@@ -148,7 +149,7 @@ impl Tasks {
     }
 }
 
-/// What a program calls the end of a sub-agent.
+/// Returns what a program calls the end of a sub-agent.
 pub(super) fn status_of(reason: &str) -> &'static str {
     match reason {
         "no_pending_tools" | "explicit_stop" => "completed",

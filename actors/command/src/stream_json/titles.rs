@@ -22,8 +22,8 @@ const MAX_LINE: usize = 4096;
 /// What lines of each kind begin with.
 const KINDS: [&str; 3] = [r#"{"type":"custom-title""#, r#"{"type":"ai-title""#, r#"{"type":"tag""#];
 
-/// The ids of the sessions of a directory that are known by this title: the last one that a program gave each,
-/// as far as those that list sessions read. What cannot be read is not known by any.
+/// Finds the ids of the sessions of a directory that are known by this title: the last one that a program gave each, as
+/// far as those that list sessions read. What cannot be read is not known by any.
 pub fn sessions_of(root: &Path, title: &str) -> Vec<String> {
     let entries = fs::read_dir(root).into_iter().flatten().flatten();
     let found = entries.filter_map(|entry| {

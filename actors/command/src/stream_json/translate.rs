@@ -52,18 +52,18 @@ pub struct Translator {
 }
 
 impl Translator {
-    /// Nothing was shown yet.
+    /// Makes a translator that has shown nothing yet.
     pub fn new(frame: Frame, shown: EventFilter) -> Self {
         let (tasks, seen, hooks) = (Tasks::default(), BTreeSet::new(), BTreeMap::new());
         Self { frame, shown, tasks, seen, prompt: None, hooks }
     }
 
-    /// The frame, for lines that no event causes.
+    /// Returns the frame, for lines that no event causes.
     pub fn frame(&mut self) -> &mut Frame {
         &mut self.frame
     }
 
-    /// The call whose sub-agent can be ended alone, by the name of its task.
+    /// Returns the call whose sub-agent can be ended alone, by the name of its task.
     ///
     /// # Errors
     ///
@@ -72,12 +72,12 @@ impl Translator {
         self.tasks.stoppable(task)
     }
 
-    /// Goes on with the frames of another session.
+    /// Continues with the frames of another session.
     pub fn begin_session(&mut self, frame: Frame) {
         *self = Self::new(frame, self.shown);
     }
 
-    /// A run begins, for a prompt that the program calls this.
+    /// Begins a run, for a prompt of this name in the program.
     pub fn begin_run(&mut self, prompt: Option<String>) {
         self.prompt = prompt;
     }
@@ -94,7 +94,7 @@ impl Translator {
         self.hooks.clear();
     }
 
-    /// The lines that an event causes.
+    /// Returns the lines that an event causes.
     pub fn event(&mut self, event: &Event) -> Vec<Value> {
         match event {
             Event::ModelStreamed { json, .. } => self.streamed(json).into_iter().collect(),

@@ -5,7 +5,7 @@ use ennead_runtime::approval::{AnswerError, PermissionAnswer, Question, Question
 use super::Ennead;
 
 impl Ennead {
-    /// The questions about calls of all its sessions that wait for an answer, oldest first.
+    /// Returns the questions about calls of all its sessions that wait for an answer, oldest first.
     pub fn approvals(&self) -> Vec<Question> {
         self.approvals.list(None)
     }

@@ -30,7 +30,7 @@ impl Ennead {
         self.looked_at(options).await.map(drop)
     }
 
-    /// Where each value of the settings of such a session comes from.
+    /// Returns where each value of the settings of such a session comes from.
     ///
     /// # Errors
     ///
@@ -49,7 +49,7 @@ impl Ennead {
         Ok(explain(&all))
     }
 
-    /// As [`Ennead::check`]; with what was found on the way.
+    /// Checks as [`Ennead::check`] does, and returns what was found on the way, too.
     pub(super) async fn looked_at(
         &self,
         options: &SessionOptions,

@@ -11,7 +11,7 @@ use crate::{
 };
 
 impl Ennead {
-    /// What takes the secrets out of the session's texts, by its options and the settings files.
+    /// Makes the redaction of the session's texts, by its options and the settings files.
     pub(super) async fn redaction(
         &self,
         options: &SessionOptions,
@@ -26,12 +26,12 @@ impl Ennead {
     }
 }
 
-/// Where a session's models are asked, in order.
+/// Returns where a session's models are asked, in order.
 pub(super) fn endpoints(options: &SessionOptions) -> Arc<[Endpoint]> {
     [&options.endpoint].into_iter().chain(&options.fallbacks).cloned().collect()
 }
 
-/// The settings among its options, as a layer.
+/// Returns the settings among its options, as a layer.
 pub(super) fn layers(options: &SessionOptions) -> Vec<LayerText> {
     let layer = |text| LayerText { scope: Scope::CliArg, source: "options".into(), text };
     options.settings.text().map(layer).into_iter().collect()

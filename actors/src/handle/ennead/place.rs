@@ -13,7 +13,7 @@ use crate::{
     world::{environment::Environment, real_paths::RealPaths, source_files::SessionDirs},
 };
 
-/// The directories that a session works with.
+/// Finds the directories that a session works with.
 pub(super) fn place(
     environment: &Environment,
     options: &SessionOptions,
@@ -43,7 +43,7 @@ pub(super) fn place(
     })
 }
 
-/// Where the transcripts of a session lie.
+/// Returns where the transcripts of a session lie.
 pub(super) fn layout(
     environment: &Environment,
     options: &SessionOptions,

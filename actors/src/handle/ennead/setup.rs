@@ -38,7 +38,7 @@ struct ContextParts {
 }
 
 impl Ennead {
-    /// Everything that a session is opened with.
+    /// Assembles everything that a session is opened with.
     pub(super) fn setup(
         &self,
         mut options: SessionOptions,

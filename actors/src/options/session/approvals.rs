@@ -11,19 +11,19 @@ use crate::ports::{
 };
 
 impl SessionOptions {
-    /// Names who answers questions about permissions.
+    /// Sets the approver, which answers questions about permissions.
     #[must_use]
     pub fn approver(self, approver: Arc<dyn Approver>) -> Self {
         Self { approver: Some(approver), ..self }
     }
 
-    /// Has this policy decide about calls before anybody is asked.
+    /// Sets the policy that decides about calls before a question is asked.
     #[must_use]
     pub fn policy(self, policy: Arc<dyn PermissionPolicy>) -> Self {
         Self { policy: Some(policy), ..self }
     }
 
-    /// The same with a closure, which is called on the thread of the session and must not wait.
+    /// Sets a closure as the policy. It is called on the thread of the session and must not wait.
     #[must_use]
     pub fn policy_fn(
         self,
@@ -32,13 +32,13 @@ impl SessionOptions {
         self.policy(Arc::new(PolicyFn(policy)))
     }
 
-    /// Lets questions be answered through handles, or not.
+    /// Sets whether questions can be answered through handles.
     #[must_use]
     pub fn answers_by_handle(self, answers_by_handle: bool) -> Self {
         Self { answers_by_handle, ..self }
     }
 
-    /// Gives leave to put the session into the mode `bypassPermissions` while it runs, or not.
+    /// Sets whether the session may be put into the mode `bypassPermissions` while it runs.
     #[must_use]
     pub fn may_bypass(self, may_bypass: bool) -> Self {
         Self { may_bypass, ..self }

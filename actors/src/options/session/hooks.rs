@@ -8,10 +8,10 @@ use super::SessionOptions;
 use crate::{options::OptionError, ports::in_process_hook::Hook};
 
 impl SessionOptions {
-    /// Has code of this process run on an event, as a hook of the settings is: after those of files and of
-    /// settings that were given before, with the same outcomes, and in sub-agents, too. `matcher` names
-    /// the tools that it is for, as in settings (`Bash`, `Edit|Write`, a regular expression; empty or `*`
-    /// for all). A hook that takes longer than `limit` is dropped and has failed.
+    /// Adds a hook of this process on an event. It runs as a hook of the settings does: after those of files and of
+    /// settings that were given before, with the same outcomes, and in sub-agents, too. `matcher` names the tools that
+    /// it is for, as in settings (`Bash`, `Edit|Write`, a regular expression; empty or `*` for all). A hook that takes
+    /// longer than `limit` is dropped and has failed.
     ///
     /// # Errors
     ///
@@ -26,7 +26,7 @@ impl SessionOptions {
         self.add_hook(event, matcher, limit, hook, OnFailure::Ignore)
     }
 
-    /// The same, with a hook whose failure, lateness included, blocks what it was asked about.
+    /// Adds a hook as [`SessionOptions::hook`] does. Its failure, lateness included, blocks what it was asked about.
     ///
     /// # Errors
     ///

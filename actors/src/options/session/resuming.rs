@@ -3,7 +3,7 @@
 use super::SessionOptions;
 
 impl SessionOptions {
-    /// Goes on with an earlier session from this message; what came after it stays on disk.
+    /// Continues an earlier session from this message; what came after it stays on disk.
     #[must_use]
     pub fn goes_on_from(self, message: impl Into<String>) -> Self {
         Self { goes_on_from: Some(message.into()), ..self }

@@ -132,7 +132,7 @@ impl Backlog {
         Ok(())
     }
 
-    /// The next event, if one waits.
+    /// Takes the next event, if one waits.
     pub(super) fn pop(&mut self) -> Option<Numbered> {
         let next = self.waiting.pop_front()?;
         self.n_read += 1;
@@ -151,12 +151,12 @@ impl Backlog {
         self.waiting.len()
     }
 
-    /// Bytes of their texts.
+    /// Returns the bytes of their texts.
     pub(super) fn n_bytes(&self) -> usize {
         self.n_bytes
     }
 
-    /// Events that were left out and that nothing will represent any more.
+    /// Takes the events that were left out and that nothing will represent any more.
     pub(super) fn take_left_out(&mut self) -> Option<EventGap> {
         self.left_out.take()
     }

@@ -88,7 +88,7 @@ impl EventsOfAll {
         Self(Arc::new(AllShared { clock, n_readers, state }))
     }
 
-    /// Whether any stream is open.
+    /// Returns whether any stream is open.
     pub(super) fn has_listeners(&self) -> bool {
         0 < self.0.n_readers.load(Ordering::Relaxed)
     }
@@ -105,7 +105,7 @@ impl EventsOfAll {
         }
     }
 
-    /// Reads from now on.
+    /// Subscribes to the events from now on.
     pub(crate) fn subscribe(&self) -> AllEvents {
         let mut state = self.lock();
         state.n_readers += 1;
@@ -115,7 +115,7 @@ impl EventsOfAll {
         AllEvents { key, all: self.clone() }
     }
 
-    /// No session will publish anything any more.
+    /// Closes the hub: no session will publish anything any more.
     pub(crate) fn close(&self) {
         let mut state = self.lock();
         state.is_closed = true;
@@ -200,7 +200,7 @@ pub struct AllEvents {
 }
 
 impl AllEvents {
-    /// The next event, or a hole where events were left out; `None` when the `Ennead` has ended and
+    /// Returns the next event, or [`EventsMissed`] where events were left out; `None` when the `Ennead` has ended and
     /// everything was read. Dropping the future loses nothing.
     pub async fn next(&mut self) -> Option<Result<SessionEvent, EventsMissed>> {
         poll_fn(|context| self.poll(context)).await

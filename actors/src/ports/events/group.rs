@@ -17,7 +17,7 @@ pub(super) enum Key {
 }
 
 impl Key {
-    /// `None` when it joins nothing: what comes from a sub-agent.
+    /// Returns the key of an event; `None` when it joins nothing: what comes from a sub-agent.
     pub(super) fn of(event: &Event) -> Option<Self> {
         Some(match event {
             Event::TextDelta { attempt, .. } => Self::Text(*attempt),
@@ -30,7 +30,7 @@ impl Key {
         })
     }
 
-    /// Whether it is a piece of something, so that none may be missing before it.
+    /// Returns whether it is a piece of something, so that none may be missing before it.
     pub(super) fn is_piece(&self) -> bool {
         matches!(self, Self::Text(_) | Self::Reasoning(_))
     }
@@ -48,7 +48,7 @@ impl Group {
         self.0.clear();
     }
 
-    /// Where the last event of this key waits; `None` if it was read, up to `n_read`.
+    /// Returns where the last event of this key waits; `None` if it was read, up to `n_read`.
     pub(super) fn place(&self, key: &Key, n_read: u64) -> Option<u64> {
         let found = self.0.iter().find(|it| it.0 == *key);
         found.map(|it| it.1).filter(|it| n_read <= *it)

@@ -57,7 +57,7 @@ impl EventHub {
         }
     }
 
-    /// Whether somebody listens to this session or to all sessions.
+    /// Returns whether a listener follows this session or all sessions.
     pub(super) fn is_heard(&self, state: &HubState) -> bool {
         !state.listeners.is_empty() || self.0.all.as_ref().is_some_and(|it| it.0.has_listeners())
     }
@@ -74,7 +74,7 @@ impl EventHub {
         true
     }
 
-    /// Whether somebody asked for the events of answers as they come.
+    /// Returns whether a listener asked for the events of answers as they come.
     pub(crate) fn wants_stream(&self) -> bool {
         lock(&self.0.state).listeners.iter().any(|it| it.wants.stream)
     }

@@ -36,7 +36,7 @@ impl Written {
         }
     }
 
-    /// Takes in an event; returns what goes over the wire for it.
+    /// Writes an event, and returns what goes over the wire for it.
     pub(super) fn event(&mut self, event: &ModelEvent) -> String {
         let mut out = self.begin();
         match event {
@@ -56,7 +56,7 @@ impl Written {
         out
     }
 
-    /// The end of an answer.
+    /// Writes the end of an answer.
     pub(super) fn end(&mut self) -> String {
         let mut out = self.begin();
         self.close(&mut out);
@@ -66,12 +66,12 @@ impl Written {
         out
     }
 
-    /// An answer that breaks off.
+    /// Writes the end of an answer that breaks off.
     pub(super) fn error(&mut self, body: &str) -> String {
         format!("{}event: error\ndata: {body}\n\n", self.begin())
     }
 
-    /// The answer in one piece.
+    /// Writes the answer in one piece.
     pub(super) fn whole(&self) -> String {
         let mut message = self.message();
         message["content"] = Value::Array(self.blocks.clone());

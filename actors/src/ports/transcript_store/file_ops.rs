@@ -9,7 +9,7 @@ use std::{
 
 /// Writes and syncs the bytes of transcripts.
 pub trait FileOps: Send + Sync + Debug {
-    /// One write; may write less than it was given.
+    /// Writes once to the file and returns the number of bytes written, which may be less than was given.
     ///
     /// # Errors
     ///
@@ -23,7 +23,7 @@ pub trait FileOps: Send + Sync + Debug {
     /// Those of the file system.
     fn sync(&self, file: &File) -> io::Result<()>;
 
-    /// What bears this name, and what is open: two system calls.
+    /// Returns the metadata of the file of this name, and those of the open file: two system calls.
     fn look(&self, name: &Path, file: &File) -> (io::Result<Metadata>, io::Result<Metadata>) {
         (fs::metadata(name), file.metadata())
     }

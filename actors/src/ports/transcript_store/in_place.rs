@@ -39,7 +39,7 @@ pub(super) fn restored(
     }
 }
 
-/// Whether an open file is still the file of its name.
+/// Returns whether an open file is still the file of its name.
 pub(super) fn is_in_place(ops: &dyn FileOps, file: &File, path: &Path, n_bytes: u64) -> bool {
     standing(ops, file, path, n_bytes) == Standing::Kept
 }

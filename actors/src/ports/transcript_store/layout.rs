@@ -36,13 +36,13 @@ pub struct Layout {
 }
 
 impl Layout {
-    /// Transcripts lie in `root` itself.
+    /// Lays transcripts out in `root` itself.
     pub fn new(root: impl Into<PathBuf>) -> Self {
         Self { root: root.into() }
     }
 
-    /// The layout that Agent SDKs read: `<config>/projects/<name of the working directory>`.
-    /// `cwd` is absolute and without links.
+    /// Lays transcripts out as Agent SDKs read them: `<config>/projects/<name of the working directory>`. `cwd` is
+    /// absolute and without links.
     pub fn sdk(config: &Path, cwd: &str) -> Self {
         Self::new(config.join("projects").join(project_name(cwd)))
     }
@@ -52,7 +52,7 @@ impl Layout {
         &self.root
     }
 
-    /// The transcript of a session.
+    /// Returns the paths of a session's transcript.
     ///
     /// # Errors
     ///
@@ -65,7 +65,7 @@ impl Layout {
         })
     }
 
-    /// The transcript of a sub-agent; all generations lie side by side.
+    /// Returns the paths of a sub-agent's transcript; all generations are in one directory.
     ///
     /// # Errors
     ///
@@ -82,7 +82,7 @@ impl Layout {
 }
 
 impl TranscriptPaths {
-    /// What is known about a sub-agent: `agent-<id>.meta.json`.
+    /// Returns the path of what is known about a sub-agent: `agent-<id>.meta.json`.
     pub fn meta(&self) -> PathBuf {
         self.file.with_extension("meta.json")
     }
@@ -92,14 +92,14 @@ impl TranscriptPaths {
         self.file.with_extension("lock")
     }
 
-    /// The end of the transcript as of the last orderly close.
+    /// Returns the path of the checkpoint, which holds the end of the transcript as of the last orderly close.
     pub fn checkpoint(&self) -> PathBuf {
         self.file.with_extension("checkpoint")
     }
 }
 
-/// The transcripts of sub-agents in the directory next to that of their session, by id. Where none
-/// can be listed there are none.
+/// Lists the transcripts of sub-agents in the directory next to that of their session, by id. Where none can be listed
+/// there are none.
 pub(crate) fn sidechains(
     store: &dyn TranscriptStore,
     directory: &Path,
@@ -117,8 +117,8 @@ fn checked(id: &str) -> Result<&str, BadName> {
     if !id.is_empty() && id.bytes().all(is_plain) { Ok(id) } else { Err(BadName { id: id.into() }) }
 }
 
-/// The name of a project's directory: every character but ASCII letters and digits becomes `-`;
-/// of a long one the first 200 stay, and a hash of the whole path.
+/// Returns the name of a project's directory: every character but ASCII letters and digits becomes `-`; of a long one
+/// the first 200 stay, and a hash of the whole path.
 pub(crate) fn project_name(cwd: &str) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '-' };
     // Made at each look at the notes of a directory: a byte at a time where that is a character.

@@ -51,7 +51,7 @@ pub struct Holder {
 }
 
 impl Holder {
-    /// This process, at this time. Its epoch is 0: it holds nothing yet.
+    /// Makes the holder that represents this process, at this time. Its epoch is 0: it holds nothing yet.
     pub(crate) fn this_process(now: Timestamp) -> Self {
         Self {
             pid: std::process::id(),

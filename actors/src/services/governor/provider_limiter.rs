@@ -33,7 +33,7 @@ use ennead_tools::locked::Locked as _;
 pub(crate) struct Spawner(Arc<dyn Fn(ProviderLimiter) -> bool + Send + Sync>);
 
 impl Spawner {
-    /// `start` returns `false` when the place has ended.
+    /// Makes a spawner. `start` returns `false` when the place has ended.
     pub(crate) fn new(start: impl Fn(ProviderLimiter) -> bool + Send + Sync + 'static) -> Self {
         Self(Arc::new(start))
     }
@@ -91,7 +91,7 @@ pub(crate) struct Parked {
     pub(crate) for_ms: Option<u64>,
 }
 
-/// Locks, also after a panic: what is locked here is whole after every step.
+/// Locks, even after a panic: what is locked here is whole after every step.
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.locked()
 }
@@ -120,7 +120,7 @@ impl ProviderLimiter {
         let _started = self.0.spawners.iter().any(|spawner| (spawner.0)(self.clone()));
     }
 
-    /// Milliseconds on its clock.
+    /// Returns the milliseconds on its clock.
     pub(super) fn now(&self) -> u64 {
         u64::saturating(self.0.start.elapsed().as_millis())
     }
@@ -192,7 +192,7 @@ impl ProviderLimiter {
         lock(&self.0.state).handle(now, input, None);
     }
 
-    /// The governor's time has come.
+    /// Passes on that the governor's time has come.
     pub(super) fn tick(&self) {
         let now = self.now();
         let mut state = lock(&self.0.state);
@@ -200,7 +200,7 @@ impl ProviderLimiter {
         state.handle(now, GovernorInput::Tick, None);
     }
 
-    /// From now on this actor receives when to look. What waits already is handed to it.
+    /// Sets the actor that receives when to look from now on. What waits already is handed to it.
     pub(super) fn taken_over_by(&self, actor: &ActorRef<GovernorMsg>) -> Succession {
         let now = self.now();
         let mut state = lock(&self.0.state);
@@ -268,12 +268,12 @@ pub(crate) struct CallPermit {
 }
 
 impl CallPermit {
-    /// The head of the answer says this about the provider's limits.
+    /// Passes on what the head of the answer reports of the provider's limits.
     pub(crate) fn on_report(&self, report: RateLimitReport) {
         self.limiter.send(GovernorInput::LimitsReported { ticket: self.ticket, report });
     }
 
-    /// The call has ended. `used` is what it cost: input and output, in tokens.
+    /// Settles the call, which has ended. `used` is what it cost: input and output, in tokens.
     pub(crate) fn settle(mut self, outcome: CallOutcome, used: Option<(u64, u64)>) {
         self.is_over = true;
         self.limiter.send(GovernorInput::Ended { ticket: self.ticket, outcome, used });

@@ -45,7 +45,7 @@ const MANAGED: &str = "managed-mcp.json";
 /// Characters of a notice about one server.
 const MAX_ERROR_CHARS: usize = 1000;
 
-/// Whether a session could have servers.
+/// Returns whether a session could have servers.
 pub(crate) fn wants(options: &SessionOptions) -> bool {
     !options.mcp_servers.is_empty() || options.reads_mcp_json
 }
@@ -61,7 +61,7 @@ pub(crate) struct ServersOfSession {
     pub(crate) starting: Option<Box<StartingServers>>,
 }
 
-/// Gives the session the tools of the servers that answer in time.
+/// Adds the tools of the servers that answer in time to the session.
 pub(crate) async fn join(
     options: &mut SessionOptions,
     layers: Vec<LayerText>,
@@ -217,7 +217,7 @@ fn only_managed(place: &SessionDirs) -> Option<String> {
     })
 }
 
-/// What a server or a repository says is shown on terminals: on one line, without what would control these, and cut.
+/// Puts a text of a server or a repository on one line for terminals: without what would control these, and cut.
 pub(crate) fn one_line(text: &str) -> String {
     let text = clean_line(text);
     let text = text.split_whitespace().collect::<Vec<_>>().join(" ");

@@ -29,7 +29,7 @@ pub(crate) trait ServerHome: Send + Sync {
     /// Asks a server for its tools. Returns false and drops `reply` once the home has ended.
     fn ask(&self, server: Arc<SharedServer>, reply: oneshot::Sender<Tools>) -> bool;
 
-    /// Whether it starts no more actors.
+    /// Returns whether it starts no more actors.
     fn has_ended(&self) -> bool;
 }
 
@@ -53,7 +53,7 @@ struct ServerRecord {
 }
 
 impl SharedServer {
-    /// What it is called.
+    /// Returns the name of the server.
     pub(crate) fn name(&self) -> &str {
         &self.launch.config.name
     }
@@ -70,7 +70,7 @@ impl SharedServer {
         self.start_limit
     }
 
-    /// Its tools, once it answers. Starts it, if that is not done yet.
+    /// Returns its tools, once it answers. Starts it, if that is not done yet.
     pub(super) async fn tools(self: Arc<Self>) -> Tools {
         let (reply, answer) = oneshot::channel();
         let home = Arc::clone(&self.lock().home);
@@ -85,7 +85,7 @@ impl SharedServer {
         self.mailbox.send_replace(Some(Mailbox::new(actor.clone(), WINDOW, McpMsg::Call)));
     }
 
-    /// It was connected to at this time of the clock.
+    /// Notes that it was connected to at this time of the clock.
     pub(super) fn came_up(&self, at: Duration) {
         let mut inner = self.lock();
         inner.has_stood = true;
@@ -96,8 +96,8 @@ impl SharedServer {
         self.lock().restarts.forget();
     }
 
-    /// It has ended at this time, or its actor has. The pause before it is started again; `None`: it
-    /// is given up, until somebody wants it.
+    /// Notes that the server, or its actor, has ended at this time. Returns the pause before it is started again;
+    /// `None`: it is not, until it is wanted again.
     pub(crate) fn ended(&self, at: Duration) -> Option<Duration> {
         let mut inner = self.lock();
         let stood = inner.since.take().map_or(Duration::ZERO, |since| at.saturating_sub(since));
@@ -157,8 +157,7 @@ impl fmt::Debug for SharedServer {
 pub(crate) struct McpServers(Mutex<BTreeMap<ServerLaunch, Arc<SharedServer>>>);
 
 impl McpServers {
-    /// The server of this configuration. One that is new here, or whose shard is gone, will live on
-    /// `home`.
+    /// Returns the server of this configuration. One that is new here, or whose shard is gone, will live on `home`.
     pub(super) fn of(
         &self,
         launch: ServerLaunch,

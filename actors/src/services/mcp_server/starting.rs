@@ -57,7 +57,7 @@ pub(crate) struct StartingServers {
 pub(super) struct KeptNames(Vec<String>);
 
 impl AskedServer {
-    /// A server that will be asked. `is_own`: the caller named it, not only the project.
+    /// Makes a server that will be asked. `is_own`: the caller named it, not only the project.
     pub(super) fn new(server: Arc<SharedServer>, is_own: bool, calls: CallLimits) -> Self {
         let answer = Box::pin(Arc::clone(&server).tools());
         Self { server, is_own, answer, calls }
@@ -67,7 +67,7 @@ impl AskedServer {
         self.server.name().into()
     }
 
-    /// Its answer, or this again when there is none by then.
+    /// Waits for its answer; returns itself when there is none by the deadline.
     pub(super) async fn until(mut self, deadline: Instant) -> Result<Answered, Self> {
         // One whose turn comes later is not asked: its start would not be bounded.
         if deadline <= Instant::now() {
@@ -101,7 +101,7 @@ impl AskedServer {
 }
 
 impl Answered {
-    /// The name of the server.
+    /// Returns the name of the server.
     pub(crate) fn server(&self) -> Arc<str> {
         self.server.name().into()
     }
@@ -115,8 +115,8 @@ impl Answered {
         self
     }
 
-    /// What becomes part of the session whose tools have these names, which take in those of the tools
-    /// that join.
+    /// Returns what becomes part of the session. `names` are those of the session's tools; those of the tools that join
+    /// are added.
     pub(crate) fn joining(self, names: &mut BTreeSet<ToolName>) -> Joining {
         let (made, left_out) = match self.tools {
             Ok(made) => made,
@@ -155,7 +155,7 @@ impl StartingServers {
 }
 
 impl KeptNames {
-    /// The names for the caller's own servers among these.
+    /// Keeps the names for the caller's own servers among these.
     pub(super) fn of(asked: &[AskedServer]) -> Self {
         Self(asked.iter().filter(|it| it.is_own).map(|it| prefix(it.server.name())).collect())
     }

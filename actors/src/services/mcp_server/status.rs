@@ -23,7 +23,7 @@ pub struct McpServerStatus {
 pub(crate) struct SessionServers(Arc<Mutex<Vec<McpServerStatus>>>);
 
 impl SessionServers {
-    /// All of them, in the order in which they were configured.
+    /// Returns the states of all servers, in the order in which they were configured.
     pub(crate) fn all(&self) -> Vec<McpServerStatus> {
         self.lock().clone()
     }
@@ -35,7 +35,7 @@ impl SessionServers {
         pending.map(|it| Arc::clone(&it.name)).collect()
     }
 
-    /// A server is this far now. Its error is not there unless it has failed.
+    /// Sets the state of a server. An error is there only if it has failed.
     pub(crate) fn became(&self, name: &Arc<str>, state: ServerState, error: Option<Arc<str>>) {
         let mut all = self.lock();
         match all.iter_mut().find(|it| it.name == *name) {

@@ -26,7 +26,7 @@ use crate::{
 };
 
 impl SessionState {
-    /// What closes the transcripts of sub-agents that cannot do it themselves.
+    /// Makes the closer of transcripts whose sub-agents cannot close them themselves.
     pub(in crate::session) fn closer(&self) -> orphans::Closer {
         orphans::Closer {
             archive: self.archive.clone(),
@@ -39,7 +39,7 @@ impl SessionState {
         }
     }
 
-    /// Has a leaf read what a crashed sub-agent used, and those below it.
+    /// Starts a leaf that reads what a crashed sub-agent used, and those below it.
     pub(in crate::session) async fn read_crashed(
         &mut self,
         myself: &ActorRef<SessionMsg>,
@@ -85,7 +85,7 @@ impl SessionState {
     }
 }
 
-/// The input for a crashed sub-agent of which nothing can be read.
+/// Makes the input for a crashed sub-agent of which nothing can be read.
 pub(super) fn unread(agent: AgentId) -> SessionInput {
     SessionInput::AgentCrashed { agent, used: Vec::new() }
 }

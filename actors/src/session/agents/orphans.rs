@@ -139,8 +139,8 @@ impl FoundAgent {
     }
 }
 
-/// What became of the calls of an agent (`None`: the top session) that were not answered, by the
-/// agents that they started.
+/// Returns what became of the calls of an agent (`None`: the top session) that were not answered, by the agents that
+/// they started.
 pub(in crate::session) fn outcomes(
     found: &[FoundAgent],
     caller: Option<&AgentId>,

@@ -30,7 +30,7 @@ pub(super) fn refuse(reply: oneshot::Sender<AgentReport>, why: String) {
     });
 }
 
-/// What a parent hears of its sub-agent: its answer as a channel delivers it, without reasoning and
+/// Makes the report that a parent gets of its sub-agent: its answer as a channel delivers it, without reasoning and
 /// heartbeats (OUT-1, OUT-2).
 pub(super) fn report(
     agent: &AgentId,

@@ -48,8 +48,8 @@ impl Redaction {
         }
     }
 
-    /// A text that lines name by its digest. Without its secrets it is another text with another digest,
-    /// and lines will name that one. A result whose path the model has read keeps its name.
+    /// Redacts a text that lines name by its digest. Without its secrets it is another text with another digest, and
+    /// lines will name that one. A result whose path the model has read keeps its name.
     pub(crate) fn stored<'a>(&self, stored: &'a StoredText) -> Cow<'a, StoredText> {
         // Records are JSON or words; both stay what they are.
         let Cow::Owned(redacted) = self.redactor.json(&stored.text) else {

@@ -42,9 +42,9 @@ struct Last {
 }
 
 impl PatternsInUse {
-    /// What takes secrets out of the texts of a session: by the settings that were merged of the
-    /// embedder's `layers`, and those of the layers that were `read` of files. Fixed when it is opened.
-    /// Long layers are merged on the blocking pool; where that breaks off, those of the embedder hold.
+    /// Makes the redaction of a session's texts: by the settings that were merged of the embedder's `layers`, and those
+    /// of the layers that were `read` of files. It is fixed when the session is opened. Long layers are merged on the
+    /// blocking pool; where that breaks off, those of the embedder apply.
     pub(crate) async fn redaction(
         &self,
         merged: Arc<Merged>,

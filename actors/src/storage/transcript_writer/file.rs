@@ -112,12 +112,12 @@ impl TranscriptFile {
         Ok(transcript)
     }
 
-    /// The end of what is written.
+    /// Returns the end of what is written.
     pub(crate) fn end(&self) -> &Checkpoint {
         &self.end
     }
 
-    /// What brings all that was written so far to disk; the lines last.
+    /// Returns the work that brings all that was written so far to disk; the lines last.
     pub(crate) fn sync(&mut self) -> SyncWork {
         let (results, rest) = (std::mem::take(&mut self.unsynced), self.log.sync());
         if results.is_empty() {
@@ -147,22 +147,23 @@ impl TranscriptFile {
         }
     }
 
-    /// Whether readers find what was written under its name.
+    /// Returns whether readers find what was written under its name.
     pub(crate) fn is_in_place(&self) -> bool {
         self.log.is_in_place(self.end.offset)
     }
 
-    /// After a failed sync the kernel may have dropped what was written: look before going on.
+    /// Notes a failed sync: the kernel may have dropped what was written, so the file is checked before more is
+    /// written.
     pub(crate) fn doubt(&mut self) {
         self.doubtful = true;
     }
 
-    /// Says that everything up to there was acknowledged.
+    /// Notes that everything up to there was acknowledged.
     pub(crate) fn acknowledge(&self, upto: Checkpoint) {
         *self.acknowledged.locked() = Some(upto);
     }
 
-    /// Whether the next writer is to find a checkpoint.
+    /// Returns whether the next writer is to find a checkpoint.
     ///
     /// Opening looks at the last [`WINDOW`] bytes anyway, so a shorter file needs none, nor does one to
     /// which nothing was added.

@@ -112,7 +112,7 @@ impl Approvals {
         }
     }
 
-    /// The questions that are open, of one session with its sub-agents or of all, oldest first.
+    /// Returns the questions that are open, of one session with its sub-agents or of all, oldest first.
     pub(crate) fn list(&self, of: Option<&SessionId>) -> Vec<Question> {
         let book = self.book();
         let mut open: Vec<&PendingEntry> = book.open.values().collect();
@@ -199,12 +199,12 @@ impl Drop for Claim {
 }
 
 impl OpenQuestion {
-    /// What an answer to it names.
+    /// Returns what an answer to the question names.
     pub(crate) fn key(&self) -> QuestionKey {
         self.question.key()
     }
 
-    /// The question.
+    /// Returns the question.
     pub(crate) fn question(&self) -> &Question {
         &self.question
     }

@@ -16,13 +16,13 @@ use ennead_runtime::saturating::Saturating as _;
 /// is read on the blocking pool.
 const IN_PLACE: usize = 128 * 1024;
 
-/// Whether an answer of this many bytes is read where other sessions wait.
+/// Returns whether an answer of this many bytes is read where other sessions wait.
 pub(super) fn is_little(n_bytes: usize) -> bool {
     n_bytes <= IN_PLACE
 }
 
-/// Does work that grows with what a server sent: here while it is little, and else on the blocking pool,
-/// where no other session waits.
+/// Runs work that grows with what a server sent: here while it is little, and else on the blocking pool, where no other
+/// session waits.
 pub(super) async fn in_place_if<T: Send + 'static>(
     is_little: bool,
     work: impl FnOnce() -> T + Send + 'static,
@@ -30,7 +30,7 @@ pub(super) async fn in_place_if<T: Send + 'static>(
     if is_little { work() } else { elsewhere(work).await }
 }
 
-/// Does work on the blocking pool.
+/// Runs work on the blocking pool.
 pub(super) async fn elsewhere<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
     match tokio::task::spawn_blocking(work).await {
         Ok(done) => done,

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-/// The headers of a provider and those of one request. Betas of both are one list, since some
-/// servers read only the first header of a name.
+/// Joins the headers of a provider and those of one request. Betas of both are one list, since some servers read only
+/// the first header of a name.
 pub(super) fn with_headers(
     endpoint: &Arc<[(String, String)]>,
     request: &[(String, String)],

@@ -27,7 +27,7 @@ type KnownLimits = BTreeMap<(Arc<str>, Arc<str>), NamedLimits>;
 pub(crate) struct Learned(Arc<Mutex<KnownLimits>>);
 
 impl Learned {
-    /// Takes in what a failure names.
+    /// Notes what a failure names.
     pub(crate) fn take_in(&self, base: &Arc<str>, model: &Arc<str>, failure: &ModelFailure) {
         if !matches!(failure.class, FailureClass::OutputOverflow | FailureClass::ContextOverflow) {
             return;
@@ -45,7 +45,7 @@ impl Learned {
         lowest.max_output = lowest.max_output.into_iter().chain(named.max_output).min();
     }
 
-    /// A catalogue with what is known of the models at these addresses laid over it.
+    /// Applies what is known of the models at these addresses to a catalogue.
     pub(crate) fn over(
         &self,
         catalogue: &Arc<Catalogue>,

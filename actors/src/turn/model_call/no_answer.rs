@@ -10,8 +10,8 @@ use ennead_runtime::{
 
 use super::SentMark;
 
-/// The answer in place of that of a call that crashed. Asking again, in one piece, avoids whatever
-/// a stream could have done to it.
+/// Makes the answer in place of that of a call that crashed. Asking again, in one piece, avoids whatever a stream could
+/// have done to it.
 pub(crate) fn crashed() -> ModelFailure {
     ModelFailure {
         class: FailureClass::StreamBroken,
@@ -22,13 +22,13 @@ pub(crate) fn crashed() -> ModelFailure {
     }
 }
 
-/// The turn and the session do not agree about the providers: a bug of ours.
+/// Makes the failure of a turn and a session that do not agree about the providers: a bug of ours.
 pub(super) fn no_provider() -> ModelFailure {
     let message = "the session has no such provider".into();
     ModelFailure { class: FailureClass::Internal, message, ..crashed() }
 }
 
-/// The work of a call, raced with a wait of `limit_ms`.
+/// Runs the work of a call, raced with a wait of `limit_ms`.
 pub(crate) fn within(
     limit_ms: u64,
     waiting: BoxFuture<'static, ()>,

@@ -9,7 +9,7 @@ pub(super) struct Pace {
 }
 
 impl Pace {
-    /// A part that can be shown has come.
+    /// Notes that a part has come that can be shown.
     pub(super) fn part(&mut self, at_ms: u64) {
         match self.first {
             None => self.first = Some(at_ms),
@@ -20,12 +20,12 @@ impl Pace {
         self.last = at_ms;
     }
 
-    /// Until the first part came.
+    /// Returns the milliseconds until the first part came.
     pub(super) fn first_ms(self) -> Option<u64> {
         self.first
     }
 
-    /// The longest time between two parts; `None` where fewer than two came.
+    /// Returns the longest time between two parts, in milliseconds; `None` where fewer than two came.
     pub(super) fn longest_gap_ms(self) -> Option<u64> {
         self.longest_gap
     }

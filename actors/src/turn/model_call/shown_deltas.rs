@@ -81,7 +81,7 @@ impl ShownDeltas {
         self.n_held = self.held.iter().map(n_bytes).sum();
     }
 
-    /// What can be shown of these deltas and those before.
+    /// Returns what can be shown of these deltas and those before.
     pub(super) fn take(&mut self, deltas: &mut Vec<StreamDelta>) -> Vec<StreamDelta> {
         let mut held = std::mem::take(&mut self.held);
         self.n_held = 0;
@@ -115,7 +115,7 @@ impl ShownDeltas {
         out
     }
 
-    /// The answer is whole: what is left of it.
+    /// Ends the answer, which is whole, and returns what is left of it.
     pub(super) fn end(&mut self) -> Vec<StreamDelta> {
         let mut out = Vec::new();
         self.end_reasoning(&mut out);

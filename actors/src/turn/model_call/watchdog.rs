@@ -43,7 +43,7 @@ pub(super) struct Watchdog {
 }
 
 impl Watchdog {
-    /// From now on. No silence is longer than `patience`.
+    /// Starts a watchdog. No silence is longer than `patience`.
     pub(super) fn new(limits: HttpLimits, streamed: bool, patience: Option<Duration>) -> Self {
         let first_byte = if streamed { limits.first_byte } else { limits.first_byte.max(WHOLE) };
         let first_byte = patience.map_or(first_byte, |it| first_byte.min(it));
@@ -83,8 +83,8 @@ impl Watchdog {
         Ok(chunk)
     }
 
-    /// A piece of this many bytes was read, after which the reader is so far. A long event that is
-    /// still coming counts by its bytes, as nothing of it can be read before its end.
+    /// Notes that a piece of this many bytes was read, after which the reader has come to `progress`. A long event that
+    /// is still arriving counts by its bytes, as nothing of it can be read before its end.
     pub(super) fn on_progress(&mut self, progress: usize, n_bytes: usize) {
         self.n_bytes += n_bytes;
         if self.progress < progress || MANY_BYTES <= self.n_bytes {
@@ -93,7 +93,7 @@ impl Watchdog {
         }
     }
 
-    /// The piece that came last says something.
+    /// Notes that the last piece held something.
     pub(super) fn heard_something(&mut self) {
         self.n_bytes = 0;
         self.last_event = self.last_byte.unwrap_or_else(Instant::now);

@@ -24,7 +24,7 @@ use crate::{
 };
 
 impl ActiveTurn {
-    /// The question that this input answers is closed.
+    /// Closes the question that this input answers.
     pub(super) fn answered(&mut self, input: &TurnInput) {
         let is_answered = |pending: &Pending| match (pending, input) {
             (Pending::Settings, TurnInput::SettingsRead(_) | TurnInput::SettingsMerged(_)) => true,
@@ -51,7 +51,7 @@ impl ActiveTurn {
         }
     }
 
-    /// A child is gone. If it still owed an answer, this is the answer.
+    /// Handles the end of a child. If it still owed an answer, this is the answer.
     pub(super) fn child_gone(
         &mut self,
         myself: &ActorRef<TurnMsg>,
@@ -117,8 +117,8 @@ impl ActiveTurn {
         Ok(())
     }
 
-    /// Handlers that are awaited will not answer: they count as not run. `firing` says which;
-    /// `None` means whichever is awaited.
+    /// Gives up awaited handlers, which will not answer: they count as not run. `firing` names theirs; `None` means
+    /// whichever is awaited.
     pub(super) fn hooks_lost(&mut self, firing: Option<u32>, why: &str) -> Option<TurnInput> {
         let is_meant = |(awaited, _): &mut (u32, usize)| firing.is_none_or(|it| it == *awaited);
         let (firing, n_handlers) = self.firing.take_if(is_meant)?;
@@ -127,7 +127,7 @@ impl ActiveTurn {
     }
 }
 
-/// The end of a call whose executor is gone.
+/// Makes the end of a call whose executor is gone.
 pub(super) fn crashed(call: ToolUseId) -> TurnInput {
     TurnInput::ToolFinished { call, outcome: Box::new(ToolOutcome::crashed()) }
 }

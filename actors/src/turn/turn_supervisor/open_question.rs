@@ -68,14 +68,14 @@ impl ActiveTurn {
         Some(TurnInput::PermissionAnswered { call: call?, given: Box::new(given) })
     }
 
-    /// The time of a question is over.
+    /// Ends a question whose time is over.
     pub(super) fn expired(&self, number: u64) -> Option<TurnInput> {
         let open = self.question.as_ref().filter(|it| it.number == number)?;
         let call = open.question().call.id.clone();
         Some(approval::unanswered(call, AnsweredBy::Expiry))
     }
 
-    /// The leaf that asked the approver is gone. Where no other handler can answer, the question is denied.
+    /// Notes that the leaf which asked the approver is gone. Where no other handler can answer, the question is denied.
     pub(super) fn approver_gone(&self, number: u64) -> Option<TurnInput> {
         let open = self.question.as_ref().filter(|it| it.number == number)?;
         let call = open.question().call.id.clone();

@@ -92,8 +92,7 @@ impl ActiveTurn {
         Ok(self.leaf(myself, ActorKind::SourceReader, pending, Box::pin(reading)))
     }
 
-    /// The settings files were looked at. Without settings a turn must not run: the session ends the
-    /// run.
+    /// Handles what was found of the settings files. Without settings a turn must not run: the session ends the run.
     pub(super) fn settings_found(
         &mut self,
         found: Look,

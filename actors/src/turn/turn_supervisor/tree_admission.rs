@@ -24,8 +24,8 @@ pub(super) struct Admission {
     pub(super) sent: SentMark,
 }
 
-/// The work of a call, begun when it is let go. A call that is not let go waits until it falls with
-/// its turn.
+/// Wraps the work of a call, so that it begins when it is admitted. A call that is not admitted waits until it ends
+/// with its turn.
 pub(super) fn when_admitted(
     tree_admission: Option<Admission>,
     work: BoxFuture<'static, TurnInput>,

@@ -183,7 +183,7 @@ impl ActiveTurn {
         }
     }
 
-    /// A leaf that owes an answer and sends it as an input of the turn.
+    /// Makes a leaf that owes an answer and sends it as an input of the turn.
     pub(super) fn leaf(
         &self,
         myself: &ActorRef<TurnMsg>,
@@ -199,7 +199,7 @@ impl ActiveTurn {
         self.child(kind, pending, work)
     }
 
-    /// A leaf that owes an answer and sends it by itself.
+    /// Makes a leaf that owes an answer and sends it by itself.
     pub(super) fn child(
         &self,
         kind: ActorKind,
@@ -210,7 +210,7 @@ impl ActiveTurn {
         Outcome::Spawn(ChildToStart::Leaf(job, pending))
     }
 
-    /// The turn waits: its output so far is sent, and what the turn before it left.
+    /// Sends the output of the turn so far, since it waits, and what the turn before it left.
     pub(super) fn flush(&mut self, myself: &ActorRef<TurnMsg>) -> HandlerResult {
         for effect in self.turn.flush() {
             let left = execute(effect, myself, self)?;
@@ -237,7 +237,7 @@ impl ActiveTurn {
         Ok(input.map_or(Outcome::Done, Outcome::Reply))
     }
 
-    /// A step is reached: at a breakpoint the turn waits until it is let go on.
+    /// Enters a step: at a breakpoint the turn waits until it is released.
     pub(super) fn enter_step(
         &mut self,
         myself: &ActorRef<TurnMsg>,

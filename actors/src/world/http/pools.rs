@@ -95,7 +95,7 @@ pub enum HttpSetupError {
 }
 
 impl Pools {
-    /// With a client for this machine.
+    /// Makes pools with a client for this machine.
     pub(super) fn with_near(
         connect: Duration,
         environment: &Environment,
@@ -109,7 +109,7 @@ impl Pools {
         Ok(pools)
     }
 
-    /// The one that a request goes through. Made when first needed, since loading certificates takes
+    /// Returns the pool that a request goes through. It is made when first needed, since loading certificates takes
     /// milliseconds.
     pub(super) fn get(
         &self,
@@ -150,7 +150,7 @@ impl Pools {
         }
     }
 
-    /// Who asks from now on connects anew, unless that is so already.
+    /// Gives up a pool, so that later requests connect anew, unless that is so already.
     pub(super) fn give_up(&self, pool: &Pool) {
         self.lock().pools.retain(|it| it.number != pool.number);
     }
@@ -189,7 +189,7 @@ impl KeptPools {
 }
 
 impl Pool {
-    /// Whether HTTP/2 may be spoken, which is agreed on by TLS.
+    /// Returns whether HTTP/2 may be spoken, which is agreed on by TLS.
     pub(super) fn may_share_connections(&self) -> bool {
         self.kind.trust.is_some()
     }

@@ -57,14 +57,14 @@ pub(super) enum TrustError {
     System(#[source] rustls::Error),
 }
 
-/// The files that an environment names.
+/// Returns the files that an environment names.
 pub(super) fn named(environment: &Environment) -> Certificates {
     let file = |variable| environment.variable(variable).map(Into::into);
     Certificates { extra: file(EXTRA), file: file(FILE) }
 }
 
-/// What a session says, or else the environment. Without empty names, so that equal values mean the
-/// same files.
+/// Merges what a session sets, or else the environment. Empty names are left out, so that equal values mean the same
+/// files.
 pub(super) fn resolved(settings: &Certificates, environment: &Certificates) -> Certificates {
     let either = |settings: &Option<Arc<str>>, environment: &Option<Arc<str>>| {
         settings.clone().or_else(|| environment.clone()).filter(|it| !it.is_empty())
@@ -101,7 +101,7 @@ fn read(variable: &'static str, path: PathBuf) -> Result<Vec<CertificateDer<'sta
     if found.is_empty() { Err(TrustError::NoCertificate { variable, path }) } else { Ok(found) }
 }
 
-/// The error of the TLS library behind a failed connection.
+/// Returns the error of the TLS library behind a failed connection.
 pub(super) fn refusal<'a>(
     error: &'a (dyn std::error::Error + 'static),
 ) -> Option<&'a rustls::Error> {
@@ -121,7 +121,7 @@ pub(super) fn refusal<'a>(
     None
 }
 
-/// What a person can do about it.
+/// Returns what a person can do about it.
 pub(super) fn advice(refusal: &rustls::Error) -> Option<String> {
     match refusal {
         rustls::Error::InvalidCertificate(CertificateError::UnknownIssuer) => {

@@ -36,7 +36,7 @@ pub(super) struct FileLayers {
 }
 
 impl LastGood {
-    /// What a file with this text says. `is_known`: a session that looked at the files before asks.
+    /// Returns the layers of a file with this text. `is_known` is whether the session looked at the files before.
     pub(super) fn layers_of(
         &self,
         scope: Scope,

@@ -11,7 +11,7 @@ use granit_parser::{Event, Parser, ScalarStyle};
 /// file; aliases can repeat a text, and 64 KiB are a thousand long paths.
 const MAX_BYTES: usize = 64 << 10;
 
-/// The globs that `paths` names: a list, or one text with commas.
+/// Returns the globs that `paths` names: a list, or one text with commas.
 ///
 /// `None`: there is no `paths`, it is neither of the two, or the header is not YAML.
 pub(super) fn globs(header: &str) -> Option<Vec<String>> {
@@ -24,7 +24,7 @@ pub(super) fn globs(header: &str) -> Option<Vec<String>> {
     Some(globs.collect())
 }
 
-/// The values of a header by their keys.
+/// Reads the values of a header by their keys.
 ///
 /// `None`: it is no YAML, or has a key twice.
 pub(in crate::world) fn fields(header: &str) -> Option<BTreeMap<String, Node>> {

@@ -5,7 +5,7 @@ use crate::{
     wire::{AnswerParts, Bytes, quoted},
 };
 
-/// The body of an answer that was not asked for as a stream.
+/// Writes the body of an answer that was not asked for as a stream.
 pub(super) fn whole(answer: &AnswerParts<'_>) -> Bytes {
     let (mut text, mut reasoning, mut calls) = (String::new(), String::new(), Vec::new());
     for block in answer.blocks {
@@ -37,7 +37,7 @@ pub(super) fn whole(answer: &AnswerParts<'_>) -> Bytes {
     Bytes { bytes: body.into_bytes(), event_ends: Vec::new() }
 }
 
-/// The body as chunks.
+/// Writes the body as chunks.
 pub(super) fn stream(answer: &AnswerParts<'_>, with_usage: bool) -> Bytes {
     let mut out = Bytes::default();
     let head = head(answer, "chat.completion.chunk");

@@ -63,7 +63,7 @@ impl Messages {
     }
 }
 
-/// A request of Chat Completions.
+/// Reads a request of Chat Completions.
 pub(super) fn chat(body: &Json) -> Result<Json, String> {
     if body["max_tokens"].is_u64() && body["max_completion_tokens"].is_u64() {
         return Err("setting `max_tokens` and `max_completion_tokens` at the same time".to_owned());
@@ -104,7 +104,7 @@ pub(super) fn chat(body: &Json) -> Result<Json, String> {
     Ok(read.body(body, ceiling, tools, choice))
 }
 
-/// A request of the Responses API.
+/// Reads a request of the Responses API.
 pub(super) fn responses(body: &Json) -> Result<Json, String> {
     let mut read = Messages::default();
     read.system.extend(body["instructions"].as_str().map(str::to_owned));

@@ -5,7 +5,7 @@ use crate::{
     wire::{AnswerParts, Bytes, quoted},
 };
 
-/// The body of an answer that was not asked for as a stream.
+/// Writes the body of an answer that was not asked for as a stream.
 pub(super) fn whole(answer: &AnswerParts<'_>) -> Bytes {
     Bytes { bytes: response(answer, status(answer)).into_bytes(), event_ends: Vec::new() }
 }
@@ -25,7 +25,7 @@ impl Events {
     }
 }
 
-/// The body as events.
+/// Writes the body as events.
 pub(super) fn stream(answer: &AnswerParts<'_>) -> Bytes {
     let mut events = Events::default();
     let begun = response(answer, "in_progress");

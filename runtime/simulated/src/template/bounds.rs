@@ -19,7 +19,7 @@ const MAX_WIDTH: u64 = 100_000;
 /// Bytes that an item of a list counts.
 const ITEM: usize = 32;
 
-/// Bytes of a value; `None`: more than [`MAX_MEMORY`].
+/// Counts the bytes of a value; `None`: more than [`MAX_MEMORY`].
 pub(super) fn size(value: &Value) -> Option<usize> {
     size_of(value, MAX_MEMORY)
 }
@@ -95,7 +95,7 @@ pub(super) fn charge(state: &mut State<'_, '_>, made: &Value) -> Result<(), Erro
     take(state, size)
 }
 
-/// Bytes of a text with every match of a pattern replaced, at most; counted before it is made.
+/// Replaces every match of a pattern in a text. Fails as soon as the text takes more bytes than values may.
 pub(super) fn sub(
     state: &mut State<'_, '_>,
     text: &str,

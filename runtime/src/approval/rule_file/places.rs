@@ -2,14 +2,14 @@
 
 use std::ops::Range;
 
-/// Where the object is that the text holds, brackets included.
+/// Returns where the object is that the text holds, brackets included.
 pub(super) fn whole(text: &str) -> Range<usize> {
     let start = text.find('{').unwrap_or(0);
     start..value_end(text.as_bytes(), start)
 }
 
-/// Where the value of a member of an object is. Of several members of one name the last one counts, as
-/// for readers.
+/// Returns where the value of a member of an object is. Of several members of one name the last one counts, as for
+/// readers.
 pub(super) fn member(text: &str, object: Range<usize>, name: &str) -> Option<Range<usize>> {
     let bytes = text.as_bytes();
     let mut at = object.start + 1;
@@ -29,7 +29,7 @@ pub(super) fn member(text: &str, object: Range<usize>, name: &str) -> Option<Ran
     }
 }
 
-/// The place after the value that begins at `start`, in text that is JSON.
+/// Returns the place after the value that begins at `start`, in text that is JSON.
 pub(super) fn value_end(bytes: &[u8], start: usize) -> usize {
     match bytes.get(start) {
         Some(b'"') => string_end(bytes, start),
@@ -73,7 +73,7 @@ fn string_end(bytes: &[u8], start: usize) -> usize {
     at.min(bytes.len())
 }
 
-/// The place after the bytes from here on that are to be skipped.
+/// Returns the place after the bytes from here on that are to be skipped.
 pub(super) fn skip(bytes: &[u8], from: usize, is_skipped: impl Fn(u8) -> bool) -> usize {
     let rest = bytes.get(from..).unwrap_or_default();
     from + rest.iter().take_while(|it| is_skipped(**it)).count()

@@ -81,25 +81,25 @@ impl Breaks {
         kind.map(|it| (it, place))
     }
 
-    /// The latest break of the preferred kind or a better one, else of the next kind, with at
-    /// least this many characters of the message before it.
+    /// Returns the latest break of the preferred kind or a better one, else of the next kind, with at least this many
+    /// characters of the message before it.
     pub(super) fn best(&self, prefer: Break, min_chars: usize) -> Option<TextPosition> {
         let queues = self.queues[index(prefer)..].iter();
         queues.filter_map(|it| it.back()).find(|it| min_chars <= it.chars).copied()
     }
 
-    /// The latest break of any kind.
+    /// Returns the latest break of any kind.
     pub(super) fn last(&self) -> Option<TextPosition> {
         self.queues[N_KINDS - 1].back().copied()
     }
 
-    /// The latest start of a line of code with at most this many characters of the message before
-    /// it. Only lines that are where the fence could have been closed are beyond that.
+    /// Returns the latest start of a line of code with at most this many characters of the message before it. Only
+    /// lines that are where the fence could have been closed are beyond that.
     pub(super) fn last_line_of_code(&self, max_chars: usize) -> Option<TextPosition> {
         self.lines_of_code.iter().rev().find(|it| it.chars <= max_chars).copied()
     }
 
-    /// Whether the text ends with the end of a sentence.
+    /// Returns whether the text ends with the end of a sentence.
     pub(super) fn ends_sentence(&self) -> bool {
         self.ends_sentence
     }

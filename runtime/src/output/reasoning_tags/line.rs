@@ -44,7 +44,7 @@ impl HeldLine {
         at
     }
 
-    /// Whether it opens a fenced block, if it ends here.
+    /// Returns whether it opens a fenced block, if it ends here.
     pub(super) fn is_fence(&self) -> bool {
         self.at_start && matches!(self.runs[..], [(_, length)] if 3 <= length)
     }
@@ -57,7 +57,7 @@ impl HeldLine {
         }
     }
 
-    /// The line in pieces, and whether each is a code span. A run that is closed by none is text.
+    /// Returns the line in pieces, and whether each is a code span. A run that is closed by none is text.
     pub(super) fn parts(&self) -> Vec<(&str, bool)> {
         let mut next = vec![None; self.runs.len()];
         let mut later = BTreeMap::new();

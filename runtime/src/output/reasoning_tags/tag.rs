@@ -61,7 +61,7 @@ impl TagCandidate {
         !self.text.is_empty()
     }
 
-    /// The text so far; empty again.
+    /// Takes the text so far; empty again.
     pub(super) fn take(&mut self) -> String {
         std::mem::take(self).text
     }

@@ -52,7 +52,7 @@ impl ImageType {
 }
 
 impl PromptBlock {
-    /// The block that it is, to be replaced.
+    /// Returns the block that it is, to be replaced.
     pub(crate) fn block_mut(&mut self) -> &mut Block {
         &mut self.0
     }
@@ -76,7 +76,7 @@ impl PromptBlock {
         Ok(Self::media("image", &in_request(kind.media_type(), data), None))
     }
 
-    /// An image that the provider fetches.
+    /// Makes an image that the provider fetches.
     ///
     /// # Errors
     ///
@@ -85,7 +85,7 @@ impl PromptBlock {
         Ok(Self::media("image", &at("image", url)?, None))
     }
 
-    /// A PDF, as base64 of its file. A title is cut at 200 characters.
+    /// Makes a PDF of its file as base64. A title is cut at 200 characters.
     ///
     /// # Errors
     ///
@@ -95,7 +95,7 @@ impl PromptBlock {
         Ok(Self::media("document", &in_request("application/pdf", data), title))
     }
 
-    /// A PDF that the provider fetches. Where a provider does not, the model reads the address.
+    /// Makes a PDF that the provider fetches. Where a provider does not fetch it, the model reads the address.
     ///
     /// # Errors
     ///
@@ -104,7 +104,7 @@ impl PromptBlock {
         Ok(Self::media("document", &at("document", url)?, title))
     }
 
-    /// A document of plain text.
+    /// Makes a document of plain text.
     ///
     /// # Errors
     ///
@@ -118,7 +118,7 @@ impl PromptBlock {
         Ok(Self::media("document", &source, title))
     }
 
-    /// A block of a prompt that was accepted earlier.
+    /// Makes a block of a prompt that was accepted earlier.
     pub(crate) fn recorded(block: Block) -> Self {
         Self(block)
     }

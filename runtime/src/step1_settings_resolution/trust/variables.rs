@@ -17,9 +17,9 @@ const HARMLESS: &str = "\
 /// Bytes of a value; longer ones do not name a colour, a level or a language.
 const MAX_VALUE: usize = 128;
 
-/// Whether a repository may set a variable to this value without being trusted. Names are compared as
-/// they are. A value is of letters, digits and a few signs, at most 128 of them, so that it is not a path:
-/// the slash of a time zone such as `Europe/Berlin` alone is allowed.
+/// Returns whether a repository may set a variable to this value without being trusted. Names are compared as they are.
+/// A value is of letters, digits and a few signs, at most 128 of them, so that it is not a path: the slash of a time
+/// zone such as `Europe/Berlin` alone is allowed.
 pub fn is_harmless(name: &str, value: &str) -> bool {
     let is_zone = name == "TZ" && !value.starts_with('/') && !value.contains("..");
     let is_plain =

@@ -17,7 +17,7 @@ use crate::{
     },
 };
 
-/// The names of the invariants that do not hold, in the order of the cases' documentation.
+/// Returns the names of the invariants that are violated, in the order of the cases' documentation.
 pub(crate) fn violated(case: &ShaperCase, shaped: &Shaped) -> Vec<&'static str> {
     let again = |context: ShapedContext| {
         shape(context, &case.setup, &EntryId::from("summary"), |it| case.summariser.answer(it))

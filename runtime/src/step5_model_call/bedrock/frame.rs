@@ -31,7 +31,7 @@ pub(crate) struct EventFrame<'a> {
 }
 
 impl EventFrame<'_> {
-    /// The text of a header.
+    /// Returns the text of a header.
     pub(crate) fn header(&self, wanted: &str) -> Option<&str> {
         self.headers.iter().find(|(name, _)| *name == wanted).map(|(_, value)| *value)
     }

@@ -38,7 +38,7 @@ struct ErrorResponse<'a> {
 }
 
 impl ProviderError {
-    /// Of an answer that is an error.
+    /// Reads an answer that is an error.
     pub(super) fn read(headers: &HeaderMap, body: &str) -> Self {
         let header = |name: &str| header(headers, name);
         // Vertex puts the error of a stream into a list.
@@ -72,7 +72,7 @@ impl ProviderError {
     }
 }
 
-/// A body that is not an error object, as far as it helps a person: the title of a page, or its begin.
+/// Returns a body that is not an error object, as far as it helps a person: the title of a page, or its begin.
 pub(in crate::step5_model_call) fn shown(body: &str) -> String {
     let body = body.trim();
     if body.is_empty() {

@@ -10,8 +10,8 @@ const EPOCH_S: u64 = 1_000_000_000;
 /// The same in milliseconds.
 const EPOCH_MS: u64 = EPOCH_S * 1_000;
 
-/// How long until a moment (RFC 3339, or a number since 1970), or a length of time (`6m0s`,
-/// `12ms`, `1.5s`, `30`); in milliseconds.
+/// Returns how long it is until a moment (RFC 3339, or a number since 1970), or a length of time (`6m0s`, `12ms`,
+/// `1.5s`, `30`); in milliseconds.
 pub(crate) fn reset_ms(value: &str, now: Timestamp) -> Option<u64> {
     match value.parse::<u64>() {
         Ok(ms) if EPOCH_MS <= ms => Some(Timestamp(ms).millis_since(now)),
@@ -20,7 +20,7 @@ pub(crate) fn reset_ms(value: &str, now: Timestamp) -> Option<u64> {
     }
 }
 
-/// A length of time, rounded up to milliseconds. A number without a unit is seconds.
+/// Reads a length of time, rounded up to milliseconds. A number without a unit is seconds.
 pub(crate) fn length_ms(mut text: &str) -> Option<u64> {
     let mut micros: u64 = 0;
     if text.is_empty() {

@@ -22,9 +22,8 @@ const MARK: Digest = Digest(*b"ennead chat form");
 /// Characters of an id that the API takes.
 const MAX_ID_CHARS: usize = 40;
 
-/// The request for the messages of a view, those that are settled and the rest, given the chain of the
-/// request before; the chain is brought up to this request. Bytes and digest do not depend on what the
-/// chain held.
+/// Encodes the request for the messages of a view, those that are settled and the rest, given the chain of the request
+/// before; the chain is brought up to this request. Bytes and digest do not depend on what the chain held.
 ///
 /// The system prompt is one system message. Results of tools are one `tool` message each, right
 /// after the calls; images among them follow in a message of the user. Reasoning and what a

@@ -54,7 +54,7 @@ struct CallSlot {
 }
 
 impl Chat {
-    /// At the start of the answer to this request; ids that a server leaves out are made from it.
+    /// Makes a reader at the start of the answer to this request. Ids that a server leaves out are made from it.
     pub(crate) fn new(request: Digest) -> Self {
         Self {
             id: Arc::default(),

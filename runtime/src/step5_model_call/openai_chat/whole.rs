@@ -11,7 +11,7 @@ use crate::{
     },
 };
 
-/// The answer in the body of a response with status 200, to this request.
+/// Reads the answer in the body of a response with status 200, to this request.
 ///
 /// # Errors
 ///

@@ -97,7 +97,7 @@ struct PromptDetails {
 }
 
 impl<'a> ChatChunk<'a> {
-    /// The error object, if this is one: under `error`, or the chunk itself.
+    /// Returns the error object, if this is one: under `error`, or the chunk itself.
     pub(super) fn error(&self, whole: &'a str) -> Option<&'a str> {
         match self.error {
             Some(error) => Some(error.get()),
@@ -105,8 +105,8 @@ impl<'a> ChatChunk<'a> {
         }
     }
 
-    /// The amounts so far. What was read from a cache is counted in `prompt_tokens`, and is not
-    /// input that must be paid for in full.
+    /// Returns the amounts so far. What was read from a cache is counted in `prompt_tokens`, and is not input that must
+    /// be paid for in full.
     pub(super) fn usage(&self) -> Option<ReportedUsage> {
         let usage: ChatUsage = lenient(self.usage)?;
         let details = usage.prompt_tokens_details.and_then(|it| it.cached_tokens);
@@ -123,7 +123,7 @@ impl<'a> ChatChunk<'a> {
 }
 
 impl<'a> ChatChoice<'a> {
-    /// What is added; some servers send a whole message in a stream.
+    /// Takes what is added; some servers send a whole message in a stream.
     pub(super) fn delta(&mut self) -> ChatDelta<'a> {
         self.delta.take().or(self.message.take()).unwrap_or_default()
     }
@@ -140,7 +140,7 @@ impl<'a> ChatDelta<'a> {
 }
 
 impl<'a> Function<'a> {
-    /// The text of the arguments. Some servers send them as an object and not as a text.
+    /// Returns the text of the arguments. Some servers send them as an object and not as a text.
     pub(super) fn arguments(&self) -> Cow<'a, str> {
         let raw = self.arguments.filter(|it| it.get() != "null");
         let as_text = lenient(raw).map(|WireText(text)| text);

@@ -24,9 +24,8 @@ use crate::{
 
 const MARK: Digest = Digest(*b"ennead resp form");
 
-/// The request for the messages of a view, those that are settled and the rest, given the chain of the
-/// request before; the chain is brought up to this request. Bytes and digest do not depend on what the
-/// chain held.
+/// Encodes the request for the messages of a view, those that are settled and the rest, given the chain of the request
+/// before; the chain is brought up to this request. Bytes and digest do not depend on what the chain held.
 ///
 /// Nothing is kept at the server, so reasoning is asked for in encrypted form and goes back in
 /// front of the calls it led to. Results of tools are `function_call_output` items; images among

@@ -51,7 +51,7 @@ pub(crate) struct Responses {
 }
 
 impl Responses {
-    /// At the start of the answer to this request; ids that a server leaves out are made from it.
+    /// Makes a reader at the start of the answer to this request. Ids that a server leaves out are made from it.
     pub(crate) fn new(request: Digest) -> Self {
         Self {
             id: Arc::default(),

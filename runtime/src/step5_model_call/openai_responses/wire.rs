@@ -32,7 +32,7 @@ pub(super) struct ResponsesEvent<'a> {
 }
 
 impl<'a> ResponsesEvent<'a> {
-    /// Its number, if the server counts.
+    /// Returns its number; `None` if the server does not count.
     pub(super) fn number(&self) -> Option<u64> {
         lenient(self.sequence_number)
     }
@@ -96,18 +96,18 @@ struct InputDetails {
 }
 
 impl<'a> Response<'a> {
-    /// Whether it says nothing that a response must say.
+    /// Returns whether it lacks all that a response must have.
     pub(super) fn is_nothing(&self) -> bool {
         self.status.is_none() && self.output.is_none() && self.error.is_none()
     }
 
-    /// Why it is incomplete.
+    /// Returns why it is incomplete.
     pub(super) fn reason(&self) -> Option<WireText<'a>> {
         lenient::<Details<'_>>(self.incomplete_details)?.reason
     }
 
-    /// The amounts. What was read from a cache is counted in `input_tokens`, and is not input that
-    /// must be paid for in full.
+    /// Returns the amounts. What was read from a cache is counted in `input_tokens`, and is not input that must be paid
+    /// for in full.
     pub(super) fn usage(&self) -> Option<ReportedUsage> {
         let usage: ResponseUsage = lenient(self.usage)?;
         let cached = usage.input_tokens_details.and_then(|it| it.cached_tokens);
@@ -162,8 +162,8 @@ impl<'a> OutputItem<'a> {
         lenient(self.content).unwrap_or_default()
     }
 
-    /// Whether reasoning holds something that a server can go on with; a summary alone it would
-    /// look up by an id that it does not know.
+    /// Returns whether reasoning holds something that a server can continue from; a summary alone it would look up by
+    /// an id that it does not know.
     pub(super) fn can_go_back(&self) -> bool {
         lenient::<WireText<'_>>(self.encrypted_content).is_some_and(|it| !it.0.is_empty())
             || !self.parts().is_empty()

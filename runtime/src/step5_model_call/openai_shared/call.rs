@@ -98,12 +98,12 @@ impl PartialCall {
         }
     }
 
-    /// Whether the arguments are a whole object already.
+    /// Returns whether the arguments are a whole object already.
     pub(crate) fn is_whole(&mut self) -> bool {
         self.end.is_whole(&self.arguments)
     }
 
-    /// The block; arguments that cannot be used are noted and replaced by an empty object.
+    /// Ends the call and returns its block. Arguments that cannot be used are noted and replaced by an empty object.
     pub(crate) fn finish(self, invalid: &mut Vec<(ToolUseId, InvalidInput)>) -> Block {
         let name = ToolName::from(self.name);
         let arguments = match self.arguments.trim() {

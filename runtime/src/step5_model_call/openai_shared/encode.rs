@@ -60,7 +60,7 @@ pub(crate) fn join(
     EncodedRequest { body: body.into(), n_bytes, digest, headers: Arc::default() }
 }
 
-/// The system prompt as one text; `None` when there is none.
+/// Returns the system prompt as one text; `None` when there is none.
 pub(crate) fn system_text(segments: &[String]) -> Option<String> {
     let segments: Vec<&str> =
         segments.iter().map(String::as_str).filter(|it| !it.trim().is_empty()).collect();
@@ -139,7 +139,7 @@ impl<'a> UserMessage<'a> {
         }
     }
 
-    /// All parts as one text, if they are texts.
+    /// Joins all parts to one text; `None` unless they are texts.
     pub(crate) fn only_text(&self) -> Option<String> {
         let text = |it: &UserPart<'a>| match it {
             UserPart::Text(text) => Some(text.to_string()),
@@ -176,7 +176,7 @@ fn media(block: &Value) -> Option<UserPart<'static>> {
     }
 }
 
-/// The id of a call as it is sent: a longer one than the format takes is replaced by its digest.
+/// Returns the id of a call as it is sent: a longer one than the format takes is replaced by its digest.
 pub(crate) fn sent_id(id: &str, max_chars: usize) -> String {
     if id.len() <= max_chars {
         quote(id)
@@ -185,7 +185,7 @@ pub(crate) fn sent_id(id: &str, max_chars: usize) -> String {
     }
 }
 
-/// The texts of a list joined by commas.
+/// Joins the texts of a list by commas.
 pub(crate) fn joined(items: impl IntoIterator<Item = String>) -> String {
     items.into_iter().collect::<Vec<_>>().join(",")
 }

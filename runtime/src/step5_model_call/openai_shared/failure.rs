@@ -143,8 +143,7 @@ impl ErrorFields {
     }
 }
 
-/// The failure that an answer with this HTTP status means. `now` turns moments in headers into waiting
-/// times.
+/// Returns the failure that an answer with this HTTP status means. `now` turns moments in headers into waiting times.
 pub(crate) fn from_response(
     status: u16,
     headers: &HeaderMap,
@@ -164,7 +163,7 @@ pub(crate) fn from_response(
     ModelFailure { class, status: Some(status), message, retry_after_ms, partial_text }
 }
 
-/// What an error object inside a stream or inside an answer with status 200 means.
+/// Returns what an error object inside a stream or inside an answer with status 200 means.
 pub(crate) fn from_object(error: &Value, phase: StreamPhase) -> Broken {
     let fields = ErrorFields::read(error).unwrap_or_default();
     // Some servers write a status where the code belongs.

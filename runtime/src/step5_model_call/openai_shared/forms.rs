@@ -57,7 +57,7 @@ impl KeyedText {
 }
 
 impl Forms {
-    /// Takes up the messages of a request. Makes texts of those alone that it has none of.
+    /// Follows the messages of a request. Makes texts of those alone that it has none of.
     pub(super) fn follow(
         &mut self,
         form: &RequestForm,
@@ -99,13 +99,13 @@ impl Forms {
         settled.get(at).is_some_and(|it| it.up_to == self.up_to) && is_of_form()
     }
 
-    /// The texts in order, without those that are empty.
+    /// Returns the texts in order, without those that are empty.
     pub(super) fn texts(&self) -> impl Iterator<Item = &str> {
         let settled = self.settled.iter().map(|it| &it.text);
         settled.chain(&self.rest).map(|it| &*it.text).filter(|it| !it.is_empty())
     }
 
-    /// Bytes of all texts, each with a comma after it.
+    /// Counts the bytes of all texts, each with a comma after it.
     pub(super) fn n_bytes(&self) -> usize {
         self.n_settled() + self.rest.iter().map(KeyedText::n_bytes).sum::<usize>()
     }

@@ -32,17 +32,17 @@ pub(crate) struct Broken {
 }
 
 impl Broken {
-    /// An event came that may not come there.
+    /// Makes the failure of an event that came where it may not come.
     pub(crate) fn protocol(message: &str) -> Self {
         Self::ours("protocol_error", message)
     }
 
-    /// An event lacks what its kind demands.
+    /// Makes the failure of an event that lacks what its kind demands.
     pub(crate) fn malformed(message: &str) -> Self {
         Self::ours("malformed_event", message)
     }
 
-    /// More came than an answer can hold.
+    /// Makes the failure of more than an answer can hold.
     pub(crate) fn too_large(message: &str) -> Self {
         Self::ours(TOO_LARGE, message)
     }
@@ -58,8 +58,8 @@ impl Broken {
         Self { class, ..self }.into()
     }
 
-    /// The failure of a body that was read whole. One that does not end in the middle is what the
-    /// server means to answer, and no wait mends that.
+    /// Returns the failure of a body that was read whole. One that does not end in the middle is what the server means
+    /// to answer, and no wait mends that.
     pub(crate) fn of_whole(self, body: &str) -> StreamOutcome {
         let read = serde_json::from_str::<IgnoredAny>(body);
         let is_cut = !body.is_empty() && read.is_err_and(|it| it.is_eof());
@@ -92,7 +92,7 @@ pub(crate) struct ReadProgress {
 }
 
 impl ReadProgress {
-    /// Text to be shown.
+    /// Adds text to be shown.
     pub(crate) fn text(&mut self, text: &str, out: &mut DeltaBatch<'_>) -> Result<(), Broken> {
         self.phase = StreamPhase::Content;
         self.partial_text.push_str(text);
@@ -100,27 +100,27 @@ impl ReadProgress {
         self.count(text.len())
     }
 
-    /// Reasoning to be shown.
+    /// Adds reasoning to be shown.
     pub(crate) fn reasoning(&mut self, text: &str, out: &mut DeltaBatch<'_>) -> Result<(), Broken> {
         self.phase = StreamPhase::Content;
         out.reasoning(text);
         self.count(text.len())
     }
 
-    /// Arguments of a call came.
+    /// Counts arguments of a call that came.
     pub(crate) fn arguments(&mut self, n_bytes: usize) -> Result<(), Broken> {
         self.phase = StreamPhase::ToolInput;
         self.count(n_bytes)
     }
 
-    /// The message has begun, if nothing has before.
+    /// Begins the message, if nothing has begun it before.
     pub(crate) fn begin(&mut self) {
         if self.phase == StreamPhase::Idle {
             self.phase = StreamPhase::MessageStart;
         }
     }
 
-    /// Amounts replace those before.
+    /// Replaces the amounts that were reported before.
     pub(crate) fn take_usage(&mut self, usage: ReportedUsage, out: &mut DeltaBatch<'_>) {
         self.usage = usage;
         out.deltas.push(StreamDelta::Usage(usage.usage()));
@@ -148,10 +148,10 @@ pub(crate) trait Format {
     /// Shows the arguments of calls as far as they came; once per read.
     fn show_previews(&mut self, out: &mut DeltaBatch<'_>);
 
-    /// Whether there is a whole message, though the end mark has not come.
+    /// Returns whether there is a whole message, though the end mark has not come.
     fn is_whole(&self) -> bool;
 
-    /// The message, once it is whole.
+    /// Returns the message, once it is whole.
     fn into_answer(self, progress: &ReadProgress) -> ModelAnswer;
 }
 
@@ -165,7 +165,7 @@ pub(crate) struct FormatReader<F> {
 }
 
 impl<F: Format> FormatReader<F> {
-    /// At the start of a stream.
+    /// Makes a reader at the start of a stream.
     pub(crate) fn new(format: F) -> Self {
         Self { sse: SseParser::new(), format, progress: ReadProgress::default(), broken: None }
     }
@@ -195,17 +195,17 @@ impl<F: Format> FormatReader<F> {
         format.show_previews(&mut batch);
     }
 
-    /// A number that grows with everything that belongs to an answer.
+    /// Returns a number that grows with everything that belongs to an answer.
     pub(crate) fn progress(&self) -> usize {
         self.progress.n_bytes + usize::from(self.progress.phase != StreamPhase::Idle)
     }
 
-    /// True once the outcome is settled.
+    /// Returns whether the outcome is settled.
     pub(crate) fn is_complete(&self) -> bool {
         self.broken.is_some() || self.progress.phase == StreamPhase::Complete
     }
 
-    /// The connection has ended, or [`FormatReader::is_complete`].
+    /// Ends the reader, since the connection has ended or [`FormatReader::is_complete`].
     pub(crate) fn finish(self) -> StreamReport {
         let Self { format, mut progress, broken, .. } = self;
         let outcome = match broken {
@@ -221,7 +221,7 @@ impl<F: Format> FormatReader<F> {
     }
 }
 
-/// The value of a member that servers fill in different ways: what has another shape is none.
+/// Reads the value of a member that servers fill in different ways. One of another shape counts as missing.
 pub(crate) fn lenient<'a, T: serde::Deserialize<'a>>(raw: Option<&'a RawValue>) -> Option<T> {
     serde_json::from_str(raw?.get()).ok()
 }

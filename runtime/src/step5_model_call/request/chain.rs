@@ -27,13 +27,14 @@ pub struct PrefixChain {
 }
 
 impl PrefixChain {
-    /// The place of the first item (role or block) of the request before that this one does not
-    /// have there; `None` when it goes on from the one before.
+    /// Returns the place of the first item (role or block) of the request before that this one does not have there;
+    /// `None` when it continues the one before.
     pub(crate) fn first_change(&self) -> Option<usize> {
         self.changed
     }
 
-    /// The digest of head and messages; hashes only after the last item that is as before.
+    /// Extends the chain to head and messages, and returns its digest; hashes only after the last item that is as
+    /// before.
     pub(in crate::step5_model_call) fn follow(
         &mut self,
         head: Digest,

@@ -46,7 +46,7 @@ pub struct CachePlan {
 pub(super) type BlockIndex = (usize, usize);
 
 impl PromptCaching {
-    /// What follows a block and closes it; `None`: nothing is marked.
+    /// Returns what follows a block and closes it; `None`: nothing is marked.
     pub(super) fn mark(self) -> Option<&'static str> {
         match self {
             Self::Off => None,
@@ -55,7 +55,7 @@ impl PromptCaching {
         }
     }
 
-    /// How long it lasts, in milliseconds.
+    /// Returns how long it lasts, in milliseconds.
     pub(crate) fn lasts_ms(self) -> u64 {
         match self {
             Self::Off => 0,
@@ -65,8 +65,8 @@ impl PromptCaching {
     }
 }
 
-/// The blocks of a view to be marked, in order; the same place never twice. They are in the two
-/// newest messages of the user, or before: a paused answer after them goes back as it came.
+/// Returns the blocks of a view to be marked, in order; the same place never twice. They are in the two newest messages
+/// of the user, or before: a paused answer after them goes back as it came.
 pub(super) fn places(messages: &[ViewMessage]) -> [Option<BlockIndex>; 2] {
     let user = |up_to: usize| messages[..up_to].iter().rposition(|it| it.role == Role::User);
     let Some(newest) = user(messages.len()) else { return [None, None] };

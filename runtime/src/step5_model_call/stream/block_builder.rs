@@ -91,7 +91,7 @@ impl BlockBuilder {
         }))
     }
 
-    /// What a block has to show from its start on.
+    /// Returns what a block has to show from its start on.
     pub(super) fn initial(&self) -> AddedPiece<'_> {
         match self {
             Self::Text { text, .. } => AddedPiece::Text(Cow::Borrowed(text)),
@@ -138,7 +138,7 @@ impl BlockBuilder {
         }
     }
 
-    /// The end of the block.
+    /// Ends the block.
     pub(super) fn finish(self) -> Result<Finished, Malformed> {
         let whole = |wire: &str| {
             Block::from_wire(wire).map_err(|_| Malformed("the block lacks what its type demands"))
@@ -193,13 +193,13 @@ impl BlockBuilder {
 }
 
 impl ToolBuilder {
-    /// The next preview of the input, if there is enough more to show.
+    /// Returns the next preview of the input, if there is enough more to show.
     pub(super) fn next_preview(&mut self) -> Option<String> {
         self.preview.advance(&self.joined);
         self.preview.take(&self.joined)
     }
 
-    /// The preview at the end of the input, if there is anything more to show.
+    /// Returns the preview at the end of the input, if there is anything more to show.
     pub(super) fn last_preview(&mut self) -> Option<String> {
         self.preview.advance(&self.joined);
         self.preview.take_last(&self.joined)
@@ -216,7 +216,7 @@ impl ToolBuilder {
     }
 }
 
-/// Whether a text is the JSON text of an object that any reader will accept.
+/// Checks whether a text is the JSON text of an object that any reader will accept.
 pub(crate) fn check_input(text: &str) -> Result<(), InvalidInput> {
     let invalid = |_| InvalidInput::InvalidJson;
     let raw: &RawValue = serde_json::from_str(text).map_err(invalid)?;
@@ -229,8 +229,8 @@ pub(crate) fn check_input(text: &str) -> Result<(), InvalidInput> {
     if raw.get().starts_with('{') { Ok(()) } else { Err(InvalidInput::NotAnObject) }
 }
 
-/// JSON text without line ends, so that it fits on a line of a transcript. In JSON they can only
-/// are between values.
+/// Replaces line ends in a JSON text, so that it fits on a line of a transcript. In JSON they can only be between
+/// values.
 pub(crate) fn single_line(json: &str) -> Cow<'_, str> {
     match memchr2(b'\n', b'\r', json.as_bytes()) {
         None => Cow::Borrowed(json),

@@ -91,7 +91,7 @@ impl From<Malformed> for StreamError {
 }
 
 impl StreamMachine {
-    /// Bytes of content so far.
+    /// Counts the bytes of content so far.
     pub(super) fn n_bytes(&self) -> usize {
         self.n_bytes
     }
@@ -285,7 +285,7 @@ impl StreamMachine {
         }
     }
 
-    /// The message, once it is complete.
+    /// Returns the message, once it is complete.
     pub(super) fn into_answer(self) -> ModelAnswer {
         let mut blocks = Vec::with_capacity(self.blocks.len());
         let mut invalid_inputs: Vec<(ToolUseId, InvalidInput)> = Vec::new();

@@ -33,7 +33,7 @@ pub(super) enum Plain<'a> {
     Ping,
 }
 
-/// The event, if it is one of these, and written as expected.
+/// Reads the event, if it is one of these, and written as expected.
 pub(super) fn event(data: &str) -> Option<Plain<'_>> {
     let kind = data.strip_prefix(KIND)?;
     if let Some(rest) = kind.strip_prefix(DELTA) {

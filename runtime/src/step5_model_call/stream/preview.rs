@@ -62,13 +62,13 @@ impl Preview {
         }
     }
 
-    /// The preview, if there is enough more to show than last time.
+    /// Returns the preview; `None` unless there is enough more to show than last time.
     pub(crate) fn take(&mut self, input: &str) -> Option<String> {
         let is_due = self.shown < SHOWN_AT_ONCE || self.shown / 8 <= self.cut - self.shown;
         if is_due { self.take_last(input) } else { None }
     }
 
-    /// The preview, if there is anything more to show than last time.
+    /// Returns the preview; `None` unless there is anything more to show than last time.
     pub(crate) fn take_last(&mut self, input: &str) -> Option<String> {
         if self.given_up || self.cut <= self.shown {
             return None;

@@ -105,7 +105,7 @@ impl<'a> MessagesDelta<'a> {
 }
 
 impl Addition<'_> {
-    /// Bytes that it adds.
+    /// Counts the bytes that it adds.
     pub(super) fn len(&self) -> usize {
         match self {
             Self::Text(it)
@@ -119,7 +119,7 @@ impl Addition<'_> {
     }
 }
 
-/// Why a model refused, in words, if the details say anything that can be read.
+/// Returns why a model refused, in words; `None` unless the details hold anything that can be read.
 pub(crate) fn refusal_of(details: Option<&RawValue>) -> Option<Arc<str>> {
     let details: StopDetails<'_> = serde_json::from_str(details?.get()).ok()?;
     let reasons = [details.category, details.explanation].into_iter().flatten();
@@ -215,7 +215,7 @@ pub(crate) struct CacheCreation {
 }
 
 impl ReportedUsage {
-    /// Later amounts replace earlier ones; what is not named stays.
+    /// Replaces earlier amounts by later ones. What is not named stays.
     pub(super) fn replace_with(&mut self, later: ReportedUsage) {
         self.input_tokens = later.input_tokens.or(self.input_tokens);
         self.cache_creation_input_tokens =

@@ -36,7 +36,7 @@ fn is_in_order(messages: &[ViewMessage]) -> bool {
     open.is_empty() && server_tools_are_paired(messages)
 }
 
-/// Whether this provider would accept the messages of a view, for this model: what
+/// Returns whether this provider would accept the messages of a view, for this model: what
 /// [`compile_for`](super::compile_for) promises.
 pub(crate) fn is_acceptable_for(target: ViewTarget<'_>, messages: &[ViewMessage]) -> bool {
     let features = target.format.features();

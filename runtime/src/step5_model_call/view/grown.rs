@@ -73,7 +73,7 @@ pub(in crate::step5_model_call) struct Extent {
 }
 
 impl CarriedView {
-    /// The view of a conversation for this reader; the next one goes on from it.
+    /// Compiles the view of a conversation for this reader; the next one goes on from it.
     pub fn compile(&mut self, messages: &[Arc<Message>], target: ViewTarget<'_>) -> GrownView {
         let goes_on = self.format == target.format
             && self.model.as_deref() == target.model
@@ -90,7 +90,7 @@ impl CarriedView {
         self.go_on(messages, target).unwrap_or_default()
     }
 
-    /// How many messages of conversations were compiled so far.
+    /// Counts the messages of conversations that were compiled so far.
     pub fn looks(&self) -> u64 {
         self.looks
     }
@@ -144,7 +144,7 @@ impl CarriedView {
 }
 
 impl GrownView {
-    /// In one part.
+    /// Returns the view in one part.
     pub fn whole(&self) -> View {
         let settled = self.settled.iter().map(|it| ViewMessage::clone(&it.message));
         let messages = settled.chain(self.rest.messages.iter().cloned()).collect();
@@ -170,7 +170,7 @@ impl Extent {
 }
 
 impl ViewMessage {
-    /// What a request of the Messages API holds in front of the blocks.
+    /// Returns what a request of the Messages API holds in front of the blocks.
     pub(in crate::step5_model_call) fn opening(&self) -> &'static str {
         match self.role {
             Role::User | Role::System => r#"{"role":"user","content":["#,
@@ -178,14 +178,14 @@ impl ViewMessage {
         }
     }
 
-    /// Bytes in such a request, without marks for the cache.
+    /// Counts the bytes in such a request, without marks for the cache.
     pub(in crate::step5_model_call) fn wire_len(&self) -> usize {
         let blocks: usize = self.blocks.iter().map(|it| it.wire_len() + 1).sum();
         // After each block but the last there is a comma.
         self.opening().len() + blocks.saturating_sub(1) + "]}".len()
     }
 
-    /// Role and blocks, as digests.
+    /// Returns role and blocks, as digests.
     pub(in crate::step5_model_call) fn items(&self) -> impl Iterator<Item = Digest> {
         let role = match self.role {
             Role::User | Role::System => USER,

@@ -8,13 +8,12 @@ use crate::{
     message::{Message, Messages},
 };
 
-/// Whether a message has a picture or a document, in a result too.
+/// Returns whether a message has a picture or a document, in a result too.
 pub(crate) fn has_media(message: &Message) -> bool {
     message.blocks.iter().any(|it| is_media(it) || !it.media_in_result().is_empty())
 }
 
-/// The messages with a text in the place of each picture and document of those that are named; the others are
-/// shared.
+/// Replaces each picture and document of the named messages by a text; the others are shared.
 pub(crate) fn without_media(messages: &[Arc<Message>], refused: &BTreeSet<EntryId>) -> Messages {
     let without = |message: &Arc<Message>| {
         if !refused.contains(&message.id) {

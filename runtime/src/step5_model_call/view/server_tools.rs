@@ -58,7 +58,7 @@ impl ServerBlock {
     }
 }
 
-/// Whether a block is a call or a result of a server tool.
+/// Returns whether a block is a call or a result of a server tool.
 pub(super) fn is_of_one(block: &Block) -> bool {
     ServerBlock::of(block) != ServerBlock::None
 }
@@ -134,7 +134,7 @@ fn standing(
     stand
 }
 
-/// What a reader who does not know such blocks can know of one.
+/// Returns the text that a reader gets of such a block if it does not know them.
 pub(super) fn as_text(block: &Block) -> Block {
     let mut wire = Vec::new();
     block.push_wire(&mut wire);

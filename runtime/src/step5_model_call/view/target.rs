@@ -21,8 +21,8 @@ pub struct ViewTarget<'a> {
 }
 
 impl ViewTarget<'_> {
-    /// Whether reasoning that this model has signed goes back. Of an answer that does not say who
-    /// gave it, it does.
+    /// Returns whether reasoning that this model has signed goes back. That of an answer that does not name its model
+    /// does.
     pub(super) fn reads_reasoning_of(self, model: Option<&str>) -> bool {
         self.format.features().signed_thinking && self.is_model(model)
     }
@@ -34,7 +34,7 @@ impl ViewTarget<'_> {
         }
     }
 
-    /// A text as the provider takes it: citations point at what only another one has found.
+    /// Returns a text as the provider takes it: citations point at what only another one has found.
     pub(super) fn text(self, block: &Block) -> Block {
         match block.as_text() {
             Some(text)
@@ -47,8 +47,8 @@ impl ViewTarget<'_> {
         }
     }
 
-    /// A block of another kind as the provider takes it: itself, a text, or nothing. Calls and
-    /// results of server tools are looked at later, in pairs.
+    /// Returns a block of another kind as the provider takes it: itself, a text, or nothing. Calls and results of
+    /// server tools are looked at later, in pairs.
     pub(super) fn opaque(self, model: Option<&str>, block: &Block, kind: &str) -> Option<Block> {
         let features = self.format.features();
         match kind {
@@ -94,7 +94,7 @@ fn plain_id(id: &ToolUseId) -> ToolUseId {
     ToolUseId::new(format!("{plain}_{digest}"))
 }
 
-/// Gives a call or a result the id that [`plain_id`] makes.
+/// Sets the id of a call or a result to the one that [`plain_id`] makes.
 pub(super) fn give_plain_id(block: &mut Block) {
     let (BlockKind::ToolUse { id, .. } | BlockKind::ToolResult { id, .. }) = block.kind() else {
         return;

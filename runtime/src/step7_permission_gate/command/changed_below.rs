@@ -27,7 +27,7 @@ fn may_change(name: &str, args: &[Word]) -> bool {
     }
 }
 
-/// Whether a search changes what it finds, or runs a program for it that may.
+/// Returns whether a search changes what it finds, or runs a program for it that may.
 pub(super) fn changes_found(args: &[Word]) -> bool {
     args.iter().enumerate().any(|(i, arg)| {
         let text = arg.text.as_str();

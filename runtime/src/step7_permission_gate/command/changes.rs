@@ -38,7 +38,7 @@ pub(crate) struct Changes {
 }
 
 impl Changes {
-    /// Everything that is not as it was afterwards.
+    /// Returns everything that is changed afterwards.
     pub(crate) fn altered(&self) -> impl Iterator<Item = &NamedFile> {
         self.changes.iter().chain(&self.writes).chain(&self.removes)
     }
@@ -63,7 +63,7 @@ impl ChangedBelow {
         Self { directory, chosen: None, only_brings: true }
     }
 
-    /// Whether nothing of this name is changed. In a directory there may be any names.
+    /// Returns whether nothing of this name is changed. In a directory there may be any names.
     pub(crate) fn leaves_out(&self, name: &str, is_directory: bool) -> bool {
         let is_other = |it: &String| !wildcard(it, name);
         !is_directory && self.chosen.as_ref().is_some_and(is_other)

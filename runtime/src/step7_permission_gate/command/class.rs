@@ -64,7 +64,7 @@ use CommandClass::{Dangerous, ReadOnly, WorkspaceWrite};
 /// to hide, and to look into each would take twice the work for each more.
 const MAX_INNER: usize = 8;
 
-/// The class of a command: the highest of its parts.
+/// Returns the class of a command: the highest of its parts.
 pub(crate) fn class(command: &ShellCommand) -> CommandClass {
     if command.fault().is_some() {
         return Dangerous;

@@ -45,7 +45,7 @@ impl Dirs {
         self.0.is_none()
     }
 
-    /// All of them; `None` when they are not known.
+    /// Returns all directories; `None` when they are not known.
     pub(crate) fn all(&self) -> Option<impl Iterator<Item = &str>> {
         self.0.as_ref().map(|it| it.iter().map(String::as_str))
     }
@@ -64,7 +64,7 @@ impl Dirs {
         }
     }
 
-    /// Where a path leads from each.
+    /// Returns where a path leads from each.
     pub(crate) fn join(&self, path: &str, around: &CommandContext) -> Self {
         if let Some(paths) = through_process(path, self) {
             return if paths.is_empty() { Self::unknown() } else { Self::of(paths, around) };
@@ -77,8 +77,8 @@ impl Dirs {
     }
 }
 
-/// Where a path leads that goes through what a process has open: `/proc/self/cwd/x`, `/dev/fd/3/x`. `None`
-/// for every other path; nothing where that is not known.
+/// Returns where a path leads that goes through what a process has open: `/proc/self/cwd/x`, `/dev/fd/3/x`. `None` for
+/// every other path; nothing where that is not known.
 pub(super) fn through_process(text: &str, dirs: &Dirs) -> Option<Vec<String>> {
     if !text.contains("proc") && !text.contains("fd") {
         return None;
@@ -160,7 +160,7 @@ pub(super) struct ProcessWalk {
 }
 
 impl ProcessWalk {
-    /// Whether a path that the walk comes to is not to be looked at.
+    /// Returns whether a path that the walk comes to is not to be looked at.
     pub(super) fn enters(&mut self, at: &str) -> bool {
         let Some(rest) = at.strip_prefix("/proc") else { return false };
         let parts: Vec<&str> = rest.split('/').collect();
@@ -172,7 +172,7 @@ impl ProcessWalk {
         parts[0].is_empty()
     }
 
-    /// Whether a walk with this end leads on from what is known to a process only.
+    /// Returns whether a walk with this end leads on from what is known to a process only.
     pub(super) fn leads_on(&self, end: Option<&str>) -> bool {
         self.is_lost || self.opened.is_some() && self.opened.as_deref() != end
     }
@@ -202,8 +202,8 @@ impl PathTarget {
     }
 }
 
-/// What a word represents as a path. `is_lost` says that the command may change what its home or
-/// its current directory is called.
+/// Returns what a word represents as a path. `is_lost` is whether the command may change what its home or its current
+/// directory is called.
 pub(crate) fn target(word: &Word, home: &str, is_lost: bool) -> PathTarget {
     if word.has_tilde() {
         let end = word.spans.first().map_or(word.text.len(), |it| it.start);

@@ -96,7 +96,7 @@ const OPTIONS: [Table; 7] = [
     },
 ];
 
-/// Whether a part changes known files of the workspace and nothing else.
+/// Returns whether a part changes known files of the workspace and nothing else.
 pub(in super::super) fn is_accepted(part: &CommandPart, around: &CommandContext) -> bool {
     let name = part.name();
     let Some(table) = OPTIONS.iter().find(|it| it.name == name) else { return false };
@@ -140,8 +140,7 @@ fn is_known_option(table: &Table, word: &Word) -> bool {
     true
 }
 
-/// Whether a write is apart from the command and is accepted: of a device that keeps nothing, or
-/// of a file of the workspace in this mode.
+/// Returns whether a file is a device that keeps nothing, so that a write to it is always accepted.
 pub(in super::super) fn is_device(file: &NamedFile) -> bool {
     file.paths.iter().all(|it| matches!(&**it, "/dev/null" | "/dev/stdout" | "/dev/stderr"))
         && !file.paths.is_empty()

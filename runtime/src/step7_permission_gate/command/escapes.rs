@@ -21,7 +21,7 @@ use super::{
 };
 use crate::step7_permission_gate::shell::word::Word;
 
-/// Whether a part has such an argument.
+/// Returns whether a part has an argument with which its program runs others or writes.
 pub(crate) fn escapes(part: &CommandPart) -> bool {
     let name = base(part.name());
     let args = part.args();
@@ -32,7 +32,7 @@ pub(crate) fn escapes(part: &CommandPart) -> bool {
     holds(name, args) || is_escape(name, args)
 }
 
-/// Whether an argument may become such a one: what a pattern meets may be called like an option.
+/// Returns whether an argument may become one that escapes: what a pattern meets may be named like an option.
 pub(super) fn may_escape(part: &CommandPart) -> bool {
     let name = base(part.name());
     let options = || part.args().iter().take_while(|it| it.text != "--");
@@ -53,12 +53,12 @@ const fn in_tables() -> Glance {
     glance
 }
 
-/// Whether one of the arguments is in the table of the program.
+/// Returns whether one of the arguments is in the table of the program.
 pub(super) fn holds(name: &str, args: &[Word]) -> bool {
     IN_TABLES.may_hold(name) && TABLES.iter().any(|it| it.name == name && it.holds(args))
 }
 
-/// Whether an argument is in the table of the program.
+/// Returns whether an argument is in the table of the program.
 pub(super) fn is_one(name: &str, arg: &str) -> bool {
     TABLES.iter().any(|it| it.name == name && it.has(arg))
 }
@@ -67,7 +67,7 @@ pub(super) fn is_one(name: &str, arg: &str) -> bool {
 pub(super) static SPECIAL: Names =
     Names::of(&["find", "git", "sed", "awk", "gawk", "mawk", "nawk", "tar", "uniq"]);
 
-/// Whether it has an argument that a table cannot say.
+/// Returns whether it has an argument that a table cannot hold.
 pub(super) fn is_escape(name: &str, args: &[Word]) -> bool {
     match name {
         // Sources: the manuals of GNU findutils 4.9 and GNU tar 1.34.

@@ -23,7 +23,7 @@ pub(super) struct EvaluatedNames {
     pub(super) is_open: bool,
 }
 
-/// What a part gives the shell to evaluate.
+/// Returns what a part gives the shell to evaluate.
 pub(super) fn evaluated(part: &CommandPart) -> EvaluatedNames {
     let mut found = EvaluatedNames::default();
     let args = part.args();
@@ -44,7 +44,7 @@ pub(super) fn evaluated(part: &CommandPart) -> EvaluatedNames {
     found
 }
 
-/// Whether the shell gives a variable a value that others choose: the last word of a command, a line, a match.
+/// Returns whether the shell gives a variable a value that others choose: the last word of a command, a line, a match.
 pub(super) fn is_set_by_shell(name: &str) -> bool {
     name.starts_with("BASH")
         || name.starts_with("READLINE")
@@ -75,7 +75,7 @@ pub(super) enum Value {
     Open,
 }
 
-/// What the value of a variable may be to arithmetic.
+/// Returns what the value of a variable may be to arithmetic.
 pub(super) fn value(word: &Word) -> Value {
     let is_option = |it: &str| it.starts_with('-') && it.contains(['v', 'R', 'p']);
     if word.is_known() && word.text.split_whitespace().any(is_option) {

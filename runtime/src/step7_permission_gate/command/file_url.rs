@@ -1,6 +1,6 @@
 //! Paths in `file:` addresses, which programs that fetch read from the disk.
 
-/// The path in a `file:` address.
+/// Returns the path in a `file:` address.
 pub(super) fn file_url(text: &str) -> Option<String> {
     let lower = text.to_ascii_lowercase();
     let (at, scheme) = ["file:", "fileb:"].iter().find_map(|it| Some((lower.find(it)?, it)))?;

@@ -19,7 +19,7 @@ use crate::step7_permission_gate::{
     shell::{tree::Redirect, word::Word},
 };
 
-/// What a part does to files.
+/// Returns what a part does to files.
 pub(crate) fn changes(part: &CommandPart, around: &CommandContext) -> Changes {
     let mut found = Changes::default();
     for (kind, word) in &part.redirections {

@@ -75,7 +75,7 @@ pub struct LinksSeen {
 }
 
 impl LinksSeen {
-    /// Whether there is nothing to be kept.
+    /// Returns whether there is nothing to be kept.
     pub fn is_empty(&self) -> bool {
         self.links.is_empty() && !self.is_cut
     }
@@ -115,7 +115,7 @@ impl Follower {
         Self { look: Some(look), seen: Rc::new(RefCell::new(seen)) }
     }
 
-    /// Knows these links and looks at nothing.
+    /// Makes a follower that knows these links and looks at nothing.
     pub(crate) fn remembering(seen: LinksSeen) -> Self {
         let paths =
             seen.links.into_iter().map(|(path, text)| (path, PathEntry::Link(text))).collect();
@@ -123,7 +123,7 @@ impl Follower {
         Self { look: None, seen: Rc::new(RefCell::new(seen)) }
     }
 
-    /// The links on the way.
+    /// Returns the links on the way.
     pub(crate) fn links(&self) -> LinksSeen {
         let seen = self.seen.borrow();
         let link = |(path, found): (&String, &PathEntry)| match found {
@@ -134,13 +134,13 @@ impl Follower {
         LinksSeen { links, is_cut: seen.is_cut }
     }
 
-    /// Whether a path was not looked at, since there were too many.
+    /// Returns whether a path was not looked at, since there were too many.
     pub(crate) fn is_cut(&self) -> bool {
         self.seen.borrow().is_cut
     }
 
-    /// Whether one that knows nothing but these links gives the same answers to all that was asked. Whoever asks
-    /// only for what earlier answers led to then asks it the same, and comes to the same end.
+    /// Returns whether a follower that knows nothing but these links gives the same answers to all that was asked. A
+    /// caller that asks only for what earlier answers led to then asks it the same, and comes to the same end.
     pub(crate) fn is_repeated_by(&self, links: LinksSeen) -> bool {
         let again = Self::remembering(links);
         let seen = self.seen.borrow();
@@ -152,7 +152,7 @@ impl Follower {
             && again.is_cut() == seen.is_cut
     }
 
-    /// Where an absolute path leads besides what its text says. Links that lead to one of `homes`, which are
+    /// Returns where an absolute path leads besides what its text shows. Links that lead to one of `homes`, which are
     /// known as written and as they really are, do not count unless another link lies below.
     pub(crate) fn places(&self, path: &str, homes: &Arc<[String]>) -> Arc<[String]> {
         if path.contains('\0') {
@@ -209,8 +209,8 @@ impl Follower {
 }
 
 impl Follower {
-    /// Where an absolute pattern leads besides what its text says, by the links that it meets and those
-    /// after them. What is left of the pattern after a link stays a pattern.
+    /// Returns where an absolute pattern leads besides what its text shows, by the links that it meets and those after
+    /// them. What is left of the pattern after a link stays a pattern.
     pub(crate) fn places_of_pattern(&self, pattern: &str, homes: &Arc<[String]>) -> Arc<[String]> {
         if let Some(places) = self.seen.borrow().patterns.get(pattern) {
             return Arc::clone(places);
@@ -251,13 +251,13 @@ impl Follower {
         places
     }
 
-    /// Whether a path or pattern that was followed leads through what a process has open, or where it is:
+    /// Returns whether a path or pattern that was followed leads through what a process has open, or where it is:
     /// another process is elsewhere.
     pub(crate) fn is_of_process(&self, path: &str) -> bool {
         self.seen.borrow().of_process.contains(path)
     }
 
-    /// From now on what lies at `from` may lie at `to`, its links unchanged; both absolute.
+    /// Notes that what is at `from` may be at `to` from now on, its links unchanged; both absolute.
     pub(crate) fn moves(&self, from: &str, to: &str) {
         let seen = &mut *self.seen.borrow_mut();
         if seen.n_moves == MAX_MOVES {
@@ -275,7 +275,7 @@ impl Follower {
         }
     }
 
-    /// Links and directories that an absolute pattern meets, as written, patterns in the last name included.
+    /// Returns links and directories that an absolute pattern meets, as written, patterns in the last name included.
     pub(crate) fn met(&self, pattern: &str) -> Vec<String> {
         let mut found = Vec::new();
         let mut open = vec![(String::new(), pattern)];

@@ -139,7 +139,7 @@ pub(super) fn reads(
     found.reads.extend(named);
 }
 
-/// The directories that it works in, `-C` and `--work-tree` followed.
+/// Returns the directories that it works in, `-C` and `--work-tree` followed.
 pub(super) fn directories(call: &GitCall<'_>, part: &CommandPart, around: &CommandContext) -> Dirs {
     let mut dirs = part.dirs.clone();
     let mut options = call.global.iter();

@@ -110,7 +110,7 @@ const fn named() -> Glance {
     glance
 }
 
-/// Whether a program runs a text that cannot be read.
+/// Returns whether a program runs a text that cannot be read.
 pub(super) fn runs_unseen(name: &str, args: &[Word], is_fed: bool) -> bool {
     let Some(row) = of(name) else { return false };
     let asks = |it: &Word| matches!(&*it.text, "--version" | "--help" | "-V" | "-v" | "-version");
@@ -125,7 +125,7 @@ pub(super) fn runs_unseen(name: &str, args: &[Word], is_fed: bool) -> bool {
     }
 }
 
-/// Whether a program runs texts of another language.
+/// Returns whether a program runs texts of another language.
 pub(super) fn is_interpreter(name: &str) -> bool {
     of(name).is_some_and(|it| matches!(it.source, Source::Input | Source::Anything))
 }

@@ -84,7 +84,7 @@ fn above(path: &str, part: &CommandPart, around: &CommandContext) -> Dirs {
     part.dirs.join(&format!("{path}/.."), around)
 }
 
-/// Whether a path climbs: after a link the target is not known.
+/// Returns whether a path climbs: after a link the target is not known.
 pub(super) fn climbs(target: &PathTarget) -> bool {
     target.text().split('/').any(|it| it == "..")
 }

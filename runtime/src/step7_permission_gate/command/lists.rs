@@ -6,7 +6,7 @@
 use super::options::{has_letter, is_cluster, is_long};
 use crate::step7_permission_gate::shell::word::Word;
 
-/// Whether files that a program reads are named in a list.
+/// Returns whether files that a program reads are named in a list.
 pub(super) fn names_files(name: &str, args: &[Word]) -> bool {
     let has =
         |letter: char, valued: &str| args.iter().any(|it| has_letter(&it.text, letter, valued));

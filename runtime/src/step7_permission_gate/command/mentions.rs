@@ -63,7 +63,7 @@ static MESSAGES: Names = Names::of(&[
     "--label",
 ]);
 
-/// The files that the words of parts name, each once.
+/// Returns the files that the words of parts name, each once.
 pub(super) fn mentioned(parts: &[CommandPart], around: &CommandContext) -> Vec<Mention> {
     let mut seen = BTreeSet::new();
     let mut found = Vec::new();

@@ -60,7 +60,7 @@ impl MovedPaths {
         [None].into_iter().chain((0..self.n_choices).map(Some))
     }
 
-    /// Names that things get in a directory.
+    /// Returns the names that things get in a directory.
     pub(super) fn names_in(&self, directory: &str) -> impl Iterator<Item = String> {
         let inside = format!("{directory}/");
         let below = self.sources.range(inside.clone()..).map(|it| it.0.clone());
@@ -68,7 +68,7 @@ impl MovedPaths {
         below.filter(|it| !it.contains('/'))
     }
 
-    /// Old paths of what may lie at this path, the latest first.
+    /// Returns the old paths of what may be at this path, the latest first.
     pub(super) fn sources(&self, path: &str, choice: MoveIndex) -> Vec<String> {
         let mut found: Vec<String> = Vec::new();
         let Some(choice) = choice.filter(|_| !self.is_empty()) else { return found };

@@ -23,7 +23,7 @@ pub(crate) struct NamedFile {
 }
 
 impl NamedFile {
-    /// Whether it is known, and lies in the workspace wherever the shell is.
+    /// Returns whether it is known, and is in the workspace wherever the shell is.
     pub(crate) fn is_inside(&self, dirs: &Dirs, around: &CommandContext) -> bool {
         let is_known = matches!(self.target, PathTarget::Known(_));
         let is_placed = self.target.text().starts_with('/') || !dirs.is_unknown();
@@ -31,12 +31,12 @@ impl NamedFile {
     }
 }
 
-/// Where a word leads from every directory.
+/// Returns where a word leads from every directory.
 pub(super) fn named(word: &Word, part: &CommandPart, around: &CommandContext) -> NamedFile {
     place_in(target(word, &around.home, part.is_lost), &part.dirs, around)
 }
 
-/// Where something leads from these directories.
+/// Returns where something leads from these directories.
 pub(super) fn place_in(target: PathTarget, dirs: &Dirs, around: &CommandContext) -> NamedFile {
     let text = target.text();
     let written = match (through_process(text, dirs), dirs.all()) {
@@ -72,7 +72,7 @@ pub(super) fn place_in(target: PathTarget, dirs: &Dirs, around: &CommandContext)
     NamedFile { target, paths }
 }
 
-/// The places of which the names come that a program in front of this part lists.
+/// Returns the files of which the names come that a program in front of this part lists.
 pub(super) fn listed(
     piped: &Piped,
     part: &CommandPart,
@@ -90,7 +90,7 @@ pub(super) fn listed(
     files.map(move |it| place_in(of(it), &part.dirs, around)).chain(here)
 }
 
-/// Whether the first operand is a pattern or a script.
+/// Returns whether the first operand is a pattern or a script.
 pub(super) fn has_pattern(name: &str, args: &[Word]) -> bool {
     let given = |it: &Word| {
         has_letter(&it.text, 'e', "")
@@ -108,7 +108,7 @@ pub(super) fn has_pattern(name: &str, args: &[Word]) -> bool {
     has.contains(&name) && !args.iter().any(given)
 }
 
-/// A word without what is in front of a value.
+/// Returns a word without what is in front of a value.
 pub(super) fn shortened(word: &Word, value: &str) -> Word {
     if word.is_literal() {
         Word::plain(value)

@@ -25,7 +25,7 @@ impl Glance {
         self
     }
 
-    /// Whether the name may be in one of the lists.
+    /// Returns whether the name may be in one of the lists.
     pub(super) const fn may_hold(&self, name: &str) -> bool {
         let slot = slot(name.as_bytes());
         self.0[slot / 64] & (1 << (slot % 64)) != 0

@@ -3,7 +3,7 @@
 use super::names::Names;
 use crate::step7_permission_gate::shell::word::Word;
 
-/// Whether a long option is this one, or may be an abbreviation of it.
+/// Returns whether a long option is this one, or may be an abbreviation of it.
 pub(crate) fn is_long(arg: &str, option: &str) -> bool {
     // Most words are none, and each is compared with many options.
     if !arg.starts_with("--") {
@@ -13,8 +13,8 @@ pub(crate) fn is_long(arg: &str, option: &str) -> bool {
     name.len() > 2 && option.starts_with(name)
 }
 
-/// Whether a cluster of short options holds this letter. `valued` are letters whose value is the rest
-/// of the cluster.
+/// Returns whether a cluster of short options holds this letter. `valued` are letters whose value is the rest of the
+/// cluster.
 pub(crate) fn has_letter(arg: &str, letter: char, valued: &str) -> bool {
     let Some(cluster) = arg.strip_prefix('-').filter(|it| !it.starts_with('-')) else {
         return false;
@@ -43,19 +43,19 @@ pub(crate) struct Table {
 }
 
 impl Table {
-    /// Whether one of these arguments is one of the options.
+    /// Returns whether one of these arguments is one of the options.
     pub(crate) fn holds(&self, args: &[Word]) -> bool {
         args.iter().take_while(|it| it.text != "--").any(|it| self.has(&it.text))
     }
 
-    /// Whether an argument is one of the options.
+    /// Returns whether an argument is one of the options.
     pub(crate) fn has(&self, arg: &str) -> bool {
         self.long.iter().any(|it| is_long(arg, it))
             || self.short.chars().any(|it| has_letter(arg, it, self.valued))
     }
 }
 
-/// Arguments that are not options.
+/// Returns arguments that are not options.
 pub(crate) fn operands(args: &[Word]) -> impl Iterator<Item = &Word> {
     let end = args.iter().position(|it| it.text == "--").unwrap_or(args.len());
     let (before, after) = args.split_at(end);
@@ -63,7 +63,7 @@ pub(crate) fn operands(args: &[Word]) -> impl Iterator<Item = &Word> {
     before.iter().filter(is_operand).chain(after.iter().skip(1))
 }
 
-/// Whether a text is this word or one with a value.
+/// Returns the value of a word that is this option with one; `None` if it is not.
 pub(crate) fn value_of<'a>(arg: &'a str, option: &str) -> Option<&'a str> {
     arg.strip_prefix(option)?.strip_prefix('=')
 }
@@ -81,7 +81,7 @@ static LEAVE_OUT: Names = Names::of(&[
     "--except",
 ]);
 
-/// Words without the options that leave files out, and without what those name.
+/// Returns the words without the options that leave files out, and without what those name.
 pub(crate) fn included(args: &[Word]) -> impl Iterator<Item = &Word> {
     let mut is_left_out = false;
     args.iter().filter(move |it| {
@@ -99,7 +99,7 @@ fn names_left_out(option: &str) -> bool {
         && ["exclude", "ignore", "skip", "except"].iter().any(|it| name.contains(it))
 }
 
-/// Whether a word without a dash is a cluster of short options with this letter.
+/// Returns whether a word without a dash is a cluster of short options with this letter.
 pub(crate) fn is_cluster(text: &str, letter: char) -> bool {
     let is_plain = !text.is_empty() && text.bytes().all(|it| it.is_ascii_alphabetic());
     is_plain && text.contains(letter)

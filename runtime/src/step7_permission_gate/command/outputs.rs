@@ -73,7 +73,7 @@ fn has_dotted_glob(path: &str) -> bool {
     path.split('/').any(|it| it.starts_with('.') && it.contains(['*', '?', '[']))
 }
 
-/// Words that may name a file which is written.
+/// Returns the words that may name a file which is written.
 pub(super) fn words(name: &str, args: &[Word]) -> Vec<Word> {
     let all = || args.iter().flat_map(values).collect::<Vec<Word>>();
     let has = |letters: &[char]| {
@@ -111,7 +111,7 @@ pub(super) fn words(name: &str, args: &[Word]) -> Vec<Word> {
     }
 }
 
-/// Where `curl` and `wget` put what they fetch, and files that they read: `file:` addresses, and words whose
+/// Finds where `curl` and `wget` put what they fetch, and files that they read: `file:` addresses, and words whose
 /// beginning the shell has yet to work out. Sources: curl 8.5, curl(1); GNU wget 1.21.
 pub(super) fn of_download(
     name: &str,
@@ -149,7 +149,7 @@ fn of_copy(args: &[Word]) -> Vec<Word> {
 /// Letters of a cluster of options after which the value of the last may begin.
 const MAX_LETTERS: usize = 3;
 
-/// A word, and what may be the value in it.
+/// Returns a word, and what may be the value in it.
 pub(super) fn values(word: &Word) -> Vec<Word> {
     let text = word.text.as_str();
     let mut found = vec![word.clone()];
@@ -163,7 +163,7 @@ pub(super) fn values(word: &Word) -> Vec<Word> {
     found
 }
 
-/// All words, and the pieces of scripts that may be names of files.
+/// Returns all words, and the pieces of scripts that may be names of files.
 pub(super) fn of_script(args: &[Word]) -> Vec<Word> {
     let ends = |c: char| c.is_whitespace() || "\"'(){};<>|,".contains(c);
     let pieces = args.iter().flat_map(|it| it.text.split(ends)).filter(|it| !it.is_empty());

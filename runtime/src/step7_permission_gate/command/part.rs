@@ -102,29 +102,29 @@ impl CommandPart {
         }
     }
 
-    /// The words of the inner command.
+    /// Returns the words of the inner command.
     pub(crate) fn inner(&self) -> &[Word] {
         self.words.get(self.start..).unwrap_or_default()
     }
 
-    /// The name of the inner command; empty when it has none or it is not known.
+    /// Returns the name of the inner command; empty when it has none or it is not known.
     pub(crate) fn name(&self) -> &str {
         let name = self.inner().first().filter(|_| self.has_name);
         name.map(|it| it.text.as_str()).unwrap_or_default()
     }
 
-    /// Whether it is known where a path leads from these directories, as far as it is written.
+    /// Returns whether it is known where a path leads from these directories, as far as it is written.
     pub(crate) fn leads(&self, target: &PathTarget, dirs: &Dirs) -> bool {
         !self.is_displaced && (target.text().starts_with('/') || !dirs.is_unknown())
     }
 
-    /// What follows the name.
+    /// Returns the words after the name.
     pub(crate) fn args(&self) -> &[Word] {
         self.inner().get(1..).unwrap_or_default()
     }
 }
 
-/// Where each of the words begins in their [`canonical`] text.
+/// Returns where each of the words begins in their [`canonical`] text.
 pub(crate) fn places(words: &[Word]) -> Vec<usize> {
     let mut text = String::new();
     let mut at = 0;
@@ -138,7 +138,7 @@ pub(crate) fn places(words: &[Word]) -> Vec<usize> {
     words.iter().map(place).collect()
 }
 
-/// Words as one text that the shell would take apart into the same words.
+/// Writes words as one text that the shell would take apart into the same words.
 pub(crate) fn canonical(words: &[Word]) -> String {
     let mut text = String::with_capacity(words.iter().map(|it| it.text.len() + 3).sum());
     for (i, word) in words.iter().enumerate() {
@@ -150,7 +150,7 @@ pub(crate) fn canonical(words: &[Word]) -> String {
     text
 }
 
-/// The last component of a path.
+/// Returns the last component of a path.
 pub(crate) fn base(name: &str) -> &str {
     // Names are short: a search made for long texts costs more than it saves.
     match name.bytes().rposition(|it| it == b'/') {

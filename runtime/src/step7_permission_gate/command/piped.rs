@@ -25,7 +25,7 @@ pub(crate) struct Piped {
 const LISTING: [&str; 8] = ["find", "fd", "fdfind", "ls", "grep", "egrep", "fgrep", "rg"];
 
 impl Piped {
-    /// What the last of these commands hands on to one with these words.
+    /// Returns what the last of these commands hands on to one with these words.
     pub(super) fn from(before: &[Command], to: &Simple) -> Option<Self> {
         let (last, first) = (before.last()?, before.first()?);
         let is_argument = |it: &Word| matches!(base(&it.text), "xargs" | "parallel");
@@ -39,13 +39,13 @@ impl Piped {
         Some(Self { text: printed(last).map(Arc::from), words, is_filtered })
     }
 
-    /// The words that `xargs` makes of it; `None` if they are not known.
+    /// Returns the words that `xargs` makes of it; `None` if they are not known.
     pub(super) fn arguments(&self) -> Option<Vec<Word>> {
         let text = self.text.as_ref().filter(|it| !it.contains(['\'', '"', '\\']))?;
         Some(text.split_whitespace().map(Word::plain).collect())
     }
 
-    /// Whether it consists of names of files that the words in front of it name, or that are below.
+    /// Returns whether it consists of names of files that the words in front of it name, or that are below.
     pub(super) fn lists_files(&self) -> bool {
         let name = self.words.first().map_or("", |it| it.text.as_str());
         let is_listing = LISTING.contains(&name)

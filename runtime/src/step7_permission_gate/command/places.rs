@@ -99,7 +99,7 @@ pub(super) struct PartLocation {
     pub(super) is_displaced: bool,
 }
 
-/// Where a part runs that the shell starts in `from`.
+/// Returns where a part runs that the shell starts in `from`.
 pub(super) fn of(part: &CommandPart, from: &Dirs, around: &CommandContext) -> PartLocation {
     let mut place = PartLocation { dirs: from.clone(), is_displaced: false };
     for start in part.starts.iter().copied() {

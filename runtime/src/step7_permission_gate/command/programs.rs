@@ -161,7 +161,7 @@ pub(crate) static WRITERS: Names = Names::of(&[
     "chgrp", "tee", "dd", "sed", "unlink", "shred",
 ]);
 
-/// Whether a variable may be set without anybody being asked, other than by an assignment.
+/// Returns whether a variable may be set without a question, other than by an assignment.
 pub(crate) fn is_ordinary(name: &str) -> bool {
     name.bytes().any(|it| it.is_ascii_lowercase())
         || name.len() <= 1

@@ -14,7 +14,7 @@ use crate::step7_permission_gate::{
     shell::{tree::Redirect, word::Word},
 };
 
-/// Whether a part only reads, and only in the workspace.
+/// Returns whether a part only reads, and only in the workspace.
 pub(in super::super) fn reads_only(part: &CommandPart, around: &CommandContext) -> bool {
     has_harmless_assignments(part)
         && part.fault.is_none()
@@ -23,7 +23,7 @@ pub(in super::super) fn reads_only(part: &CommandPart, around: &CommandContext) 
         && (part.words.is_empty() || is_in_set(part, around))
 }
 
-/// Whether every variable that is set is harmless, and its value known.
+/// Returns whether every variable that is set is harmless, and its value known.
 pub(super) fn has_harmless_assignments(part: &CommandPart) -> bool {
     part.assignments.iter().all(|it| {
         let is_known = it.value.is_known() && it.value.inner.is_empty();
@@ -71,7 +71,7 @@ fn asks(part: &CommandPart) -> bool {
     part.args().first().is_some_and(|it| matches!(&*it.text, "-v" | "-V" | "-pv" | "-pV"))
 }
 
-/// Whether a `cd` stays in the workspace wherever it starts.
+/// Returns whether a `cd` stays in the workspace wherever it starts.
 pub(super) fn enters_workspace(part: &CommandPart, around: &CommandContext) -> bool {
     let Some(PathTarget::Known(to)) = destination(part, &around.home) else { return false };
     let is_placed = to.starts_with('/') || !part.is_lost;

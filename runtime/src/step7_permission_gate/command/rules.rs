@@ -73,7 +73,7 @@ impl CommandPattern {
         Self { forms: [text].into_iter().chain(words).map(PatternForm::of).collect() }
     }
 
-    /// Whether it names no program.
+    /// Returns whether it names no program.
     pub(in super::super) fn is_open(&self) -> bool {
         self.forms.first().is_some_and(|it| it.text.starts_with('*'))
     }
@@ -88,8 +88,8 @@ impl CommandPattern {
         self.forms.iter().any(|it| it.covers(text))
     }
 
-    /// Whether a deny or ask rule with it is about any part; of a command that cannot be read also
-    /// whether it is about the text as given.
+    /// Returns whether a deny or ask rule with it is about any part; of a command that cannot be read also whether it
+    /// is about the text as given.
     pub(in super::super) fn is_about(&self, command: &ShellCommand) -> bool {
         let is_unread = command.fault().is_some() && self.covers(command.raw().trim());
         is_unread || command.parts().iter().any(|it| self.names(it))
@@ -186,7 +186,7 @@ impl<'a> Ruled<'a> {
         Self { part, around, is_fit, is_confined, git }
     }
 
-    /// Whether an allow rule with this pattern covers the part.
+    /// Returns whether an allow rule with this pattern covers the part.
     pub(in super::super) fn is_covered_by(&self, pattern: &CommandPattern) -> bool {
         let part = self.part;
         let is_equal = pattern.equals(&part.whole) || pattern.equals(&part.text);
@@ -219,7 +219,7 @@ impl<'a> Ruled<'a> {
     }
 }
 
-/// Whether only a rule for the whole tool, or one that is the part word for word, covers it.
+/// Returns whether only a rule for the whole tool, or one that is the part word for word, covers it.
 pub(in super::super) fn is_confined(part: &CommandPart) -> bool {
     let name = base(part.name());
     OPAQUE.contains(name) || is_interpreter(name, part.args()) || escapes(part)
@@ -249,7 +249,7 @@ fn git_in_workspace(part: &CommandPart, around: &CommandContext) -> Option<Strin
     Some(format!("git {}", canonical(&args[call.global.len()..])))
 }
 
-/// Rules that would cover a part, the narrowest first.
+/// Suggests rules that would cover a part, the narrowest first.
 pub(super) fn suggested(part: &CommandPart) -> Vec<String> {
     let words = part.inner();
     let is_nameable = part.fault.is_none() && !part.is_function;

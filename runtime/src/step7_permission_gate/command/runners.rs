@@ -260,7 +260,7 @@ const fn have_subcommand() -> Glance {
     glance
 }
 
-/// Whether one of these words makes a program run another one.
+/// Returns whether one of these words makes a program run another one.
 pub(crate) fn has_runner<'a>(name: &str, words: impl Iterator<Item = &'a str> + Clone) -> bool {
     HAVE_SUBCOMMAND.may_hold(name)
         && WITH_SUBCOMMAND.iter().any(|it| it.0 == name && words.clone().any(|word| word == it.1))

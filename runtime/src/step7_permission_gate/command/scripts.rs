@@ -17,7 +17,7 @@ use crate::step7_permission_gate::shell::word::Word;
 use nested::values;
 pub(super) use nested::{NestedScripts, ScriptText};
 
-/// What a part runs.
+/// Returns what a part runs.
 pub(super) fn runs(part: &CommandPart) -> NestedScripts {
     let mut found = NestedScripts::default();
     of_variables(part, &mut found);
@@ -124,7 +124,7 @@ fn texts_of(
     }
 }
 
-/// Whether a part runs a text, or a program in a way that a rule with a `*` cannot mean.
+/// Returns whether a part runs a text, or a program in a way that a rule with a `*` cannot mean.
 pub(crate) fn is_interpreter(name: &str, args: &[Word]) -> bool {
     if RUNS_TEXT.contains(name) {
         return true;

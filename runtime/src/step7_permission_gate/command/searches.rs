@@ -16,7 +16,7 @@ const RECURSE: [&str; 12] = [
     "grep", "egrep", "fgrep", "zgrep", "cp", "diff", "scp", "git", "rgrep", "7z", "gzip", "gunzip",
 ];
 
-/// Whether a program of a part reads what is in the directories below those that it names.
+/// Returns whether a program of a part reads what is in the directories below those that it names.
 pub(super) fn goes_down(part: &CommandPart) -> bool {
     part.starts.iter().filter_map(|it| part.words.get(*it..)?.split_first()).any(|(name, args)| {
         let name = base(&name.text);
@@ -29,7 +29,7 @@ pub(super) fn goes_down(part: &CommandPart) -> bool {
     })
 }
 
-/// Whether options of `grep` and its like make it go down: `-r`, `-d recurse` in any abbreviation.
+/// Returns whether options of `grep` and its like make it go down: `-r`, `-d recurse` in any abbreviation.
 pub(super) fn recurses(args: &[Word]) -> bool {
     args.iter().enumerate().any(|(i, arg)| {
         let text = arg.text.as_str();
@@ -142,7 +142,7 @@ const OPTIONS: [Options; 3] = [
     },
 ];
 
-/// Whether a search names no place, so that it is of the directory where it runs. In doubt it is.
+/// Returns whether a search names no place, so that it is of the directory where it runs; `true` in doubt.
 pub(super) fn is_here(name: &str, args: &[Word]) -> bool {
     let Some(options) = OPTIONS.iter().find(|it| it.names.contains(&name)) else { return true };
     let (mut n_operands, mut has_pattern) = (0, false);
@@ -172,7 +172,7 @@ pub(super) fn is_here(name: &str, args: &[Word]) -> bool {
     n_operands + usize::from(has_pattern) < 2
 }
 
-/// Whether a program that lists files names no place, so that it lists those where it runs. In doubt it does.
+/// Returns whether a program that lists files names no place, so that it lists those where it runs; `true` in doubt.
 pub(super) fn lists_here(name: &str, args: &[Word]) -> bool {
     match name {
         // Places come first, after the options that say how links are followed.
@@ -195,7 +195,7 @@ pub(super) fn lists_here(name: &str, args: &[Word]) -> bool {
     }
 }
 
-/// What `find` looks at where it runs nothing: the places where it starts, and files that it compares with. Its
+/// Returns what `find` looks at where it runs nothing: the places where it starts, and files that it compares with. Its
 /// other words are patterns of names.
 pub(super) fn opened_by_find(args: &[Word]) -> impl Iterator<Item = &Word> {
     let compares = |it: &str| {
@@ -206,7 +206,7 @@ pub(super) fn opened_by_find(args: &[Word]) -> impl Iterator<Item = &Word> {
     start_of_find(args).chain(compared)
 }
 
-/// The places where `find` starts, and the options in front of them.
+/// Returns the places where `find` starts, and the options in front of them.
 pub(super) fn start_of_find(args: &[Word]) -> impl Iterator<Item = &Word> {
     let is_test = |it: &Word| it.text.starts_with(['-', '(', '!', ')', ',']);
     args.iter().take_while(move |it| !is_test(it) || is_leading(&it.text))
@@ -217,12 +217,12 @@ fn is_leading(word: &str) -> bool {
     matches!(word, "-H" | "-L" | "-P" | "-D") || word.starts_with("-O")
 }
 
-/// Whether a search leaves out anything.
+/// Returns whether a search leaves out anything.
 pub(super) fn leaves_some_out(part: &CommandPart) -> bool {
     part.args().iter().any(|it| it.text.starts_with("--exclude"))
 }
 
-/// Whether a search leaves out files or directories of this name.
+/// Returns whether a search leaves out files or directories of this name.
 pub(super) fn leaves_out(part: &CommandPart, name: &str, is_directory: bool) -> bool {
     let option = if is_directory { "--exclude-dir=" } else { "--exclude=" };
     matches!(base(part.name()), "grep" | "egrep" | "fgrep")

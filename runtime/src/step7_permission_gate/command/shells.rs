@@ -16,7 +16,7 @@ pub(super) enum ShellInput<'a> {
     Nothing,
 }
 
-/// The program of a shell with these arguments.
+/// Returns the program of a shell with these arguments.
 pub(super) fn program(args: &[Word]) -> ShellInput<'_> {
     let (mut has_text, mut has_input) = (false, false);
     let mut at = 0;
@@ -50,12 +50,12 @@ pub(super) fn program(args: &[Word]) -> ShellInput<'_> {
     }
 }
 
-/// Whether a path is the input of the process that opens it.
+/// Returns whether a path is the input of the process that opens it.
 pub(super) fn is_input(path: &str) -> bool {
     matches!(path, "-" | "/dev/stdin" | "/dev/fd/0" | "/proc/self/fd/0")
 }
 
-/// The texts that a part gets as its input, and whether there may be more in it.
+/// Returns the texts that a part gets as its input, and whether there may be more in it.
 pub(super) fn input(part: &CommandPart) -> (Vec<String>, bool) {
     let mut texts = Vec::new();
     let mut is_unseen = false;

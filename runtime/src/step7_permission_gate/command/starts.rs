@@ -13,8 +13,7 @@ use crate::step7_permission_gate::shell::word::{PieceKind, Word};
 /// there; without a limit the work would grow with the square of its length.
 pub(crate) const MAX_STARTS: usize = 100;
 
-/// Where commands may begin in a part: at its start, and where something runs others, at every later
-/// word.
+/// Returns where commands may begin in a part: at its start, and where something runs others, at every later word.
 pub(crate) fn starts(words: &[Word]) -> Vec<usize> {
     let mut starts = Vec::new();
     let stripped = super::wrappers::strip(words);
@@ -41,15 +40,15 @@ pub(crate) fn starts(words: &[Word]) -> Vec<usize> {
     starts
 }
 
-/// Whether a program runs another one. By a path it is not one that is stepped over, and with unknown
-/// options neither.
+/// Returns whether a program runs another one. By a path it is not one that is skipped, and with unknown options
+/// neither.
 pub(super) fn is_wrapper(name: &str) -> bool {
     let same =
         matches!(name, "timeout" | "time" | "nice" | "nohup" | "stdbuf" | "command" | "builtin");
     same || OPAQUE.contains(name) || LOOKED_THROUGH.contains(name)
 }
 
-/// Where the command begins that gets more arguments from the input.
+/// Returns where the command begins that gets more arguments from the input.
 pub(super) fn fed_at(part: &CommandPart) -> Option<usize> {
     if part.is_fed {
         return Some(part.start);
@@ -59,7 +58,7 @@ pub(super) fn fed_at(part: &CommandPart) -> Option<usize> {
     runs.then(|| xargs_command(&part.words[at + 1..]).map(|it| at + 1 + it)).flatten()
 }
 
-/// Where the program begins that does the work, as far as that is plain: after `sudo`, `env` and so on.
+/// Returns where the program begins that does the work, as far as that is plain: after `sudo`, `env` and so on.
 pub(super) fn program_at(part: &CommandPart) -> usize {
     let mut at = part.start;
     for _ in 0..MAX_STARTS {
@@ -100,7 +99,7 @@ static AFTER_OPERAND: Names = Names::of(&[
     "runcon",
 ]);
 
-/// Whether a program runs another one of which the text does not say which: `env $x`, `find -exec "$@"`.
+/// Returns whether a program runs another one that the text does not name: `env $x`, `find -exec "$@"`.
 pub(super) fn starts_unknown(name: &str, args: &[Word]) -> bool {
     let is_open = |it: Option<&Word>| it.is_some_and(|it| !it.is_literal());
     match name {

@@ -147,7 +147,7 @@ fn of_word(word: &Word, add: &mut impl FnMut(&Word)) {
     }
 }
 
-/// The texts in a program of another language that may be names of files.
+/// Finds the texts in a program of another language that may be names of files.
 pub(super) fn of_program(text: &str, add: &mut impl FnMut(&Word)) {
     let ends = |c: char| c.is_whitespace() || "\"'`(){}[];,=|<>".contains(c);
     let mut is_quoted = false;

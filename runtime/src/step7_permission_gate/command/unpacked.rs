@@ -23,7 +23,7 @@ pub(super) struct Unpacked {
 }
 
 impl Unpacked {
-    /// What these parts put somewhere.
+    /// Returns what these parts put somewhere.
     pub(super) fn of(parts: &[CommandPart], around: &CommandContext) -> Self {
         let mut found = Self::default();
         for (i, part) in parts.iter().enumerate() {
@@ -60,12 +60,12 @@ impl Unpacked {
         }
     }
 
-    /// Whether nothing is put anywhere.
+    /// Returns whether nothing is put anywhere.
     pub(super) fn is_empty(&self) -> bool {
         self.into.is_empty() && !self.is_cut
     }
 
-    /// Whether a path of this part may lead through what another part put there before.
+    /// Returns whether a path of this part may lead through what another part put there before.
     pub(super) fn may_hold(&self, path: &str, part: &CommandPart, at: usize) -> bool {
         self.is_cut
             || self.into.iter().any(|(by, is_any_time, directory)| {

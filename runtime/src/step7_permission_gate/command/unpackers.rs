@@ -54,7 +54,7 @@ static CHECK_OUT: Names = Names::of(&[
     "worktree",
 ]);
 
-/// Whether a program puts things somewhere under names that its words do not show.
+/// Returns whether a program puts things somewhere under names that its words do not show.
 pub(super) fn is_unpacker(name: &str, args: &[Word]) -> bool {
     let has_remote = || operands(args).any(|it| it.text.contains(':'));
     match name {

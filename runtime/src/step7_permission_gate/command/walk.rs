@@ -36,7 +36,7 @@ const MAX_TEXTS: usize = 8;
 /// Bytes of all such texts.
 const MAX_TEXT_BYTES: usize = 256 * 1024;
 
-/// The parts of a command, or why the gate cannot read it.
+/// Returns the parts of a command, or why the gate cannot read it.
 pub(super) fn parts(raw: &str, around: &CommandContext) -> (Vec<CommandPart>, Option<Fault>) {
     let script = shell::read(raw);
     let start = Dirs::one(&around.cwd, around);

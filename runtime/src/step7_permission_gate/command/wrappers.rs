@@ -48,7 +48,7 @@ pub(crate) struct Stripped {
     pub(crate) fault: Option<Fault>,
 }
 
-/// Steps over the wrappers in front of a command.
+/// Skips the wrappers in front of a command.
 pub(crate) fn strip(words: &[Word]) -> Stripped {
     let mut found = Stripped::default();
     loop {

@@ -127,7 +127,7 @@ pub(super) fn writer(
     }
 }
 
-/// The directories of `-t` and `--target-directory`.
+/// Returns the directories of `-t` and `--target-directory`.
 pub(super) fn into(args: &[Word]) -> Vec<Word> {
     let mut found = Vec::new();
     for (i, arg) in args.iter().enumerate().take_while(|it| it.1.text != "--") {
@@ -151,8 +151,8 @@ pub(super) fn edits_in_place(option: &str) -> bool {
     has_letter(option, 'i', "efl") || is_long(option, "--in-place")
 }
 
-/// The root, a top directory, home, the workspace or what they lie in; and what an empty variable
-/// makes of a word.
+/// Returns whether a word is the root, a top directory, home, the workspace or what they lie in, or becomes one with an
+/// empty variable.
 pub(super) fn is_critical(
     word: &Word,
     named: &NamedFile,

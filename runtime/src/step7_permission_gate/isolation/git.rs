@@ -63,7 +63,7 @@ pub(super) fn pointed(operands: &[Word]) -> Option<GitLocations<'_>> {
     Some(found)
 }
 
-/// Whether a variable sets git's setting.
+/// Returns whether a variable sets git's setting.
 pub(super) fn configures(name: &str, value: &str, is_open: bool) -> bool {
     let key = name.starts_with("GIT_CONFIG_KEY_");
     let all = name == "GIT_CONFIG_PARAMETERS";
@@ -82,7 +82,7 @@ fn open(text: &str) -> Word {
     word
 }
 
-/// The directories that `env` runs something in.
+/// Returns the directories that `env` runs something in.
 pub(super) fn directories_of_env(operands: &[Word]) -> Vec<Word> {
     let mut found = Vec::new();
     let mut operands = operands.iter();

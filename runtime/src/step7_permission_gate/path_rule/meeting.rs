@@ -20,15 +20,14 @@ impl<'a> Components<'a> {
         Self(pattern.split('/').filter(|it| !it.is_empty()).map(simplified).collect())
     }
 
-    /// The same without the text that it was read from.
+    /// Returns the components without the text that they were read from.
     pub(super) fn into_owned(self) -> Components<'static> {
         Components(self.0.into_iter().map(|it| Cow::Owned(it.into_owned())).collect())
     }
 }
 
-/// Whether some path matches both. In the shell's pattern a component that begins with a wildcard
-/// matches no name with a dot in front; in the rule's, `**` crosses components, and what it covers
-/// covers everything below.
+/// Returns whether some path matches both. In the shell's pattern a component that begins with a wildcard matches no
+/// name with a dot in front; in the rule's, `**` crosses components, and what it covers covers everything below.
 pub(super) fn meet(shell: &Components<'_>, rule: &Components<'_>) -> bool {
     let (shell, rule) = (&shell.0, &rule.0);
     if shell.len() > MAX_PARTS || rule.len() > MAX_PARTS {

@@ -25,7 +25,7 @@ pub(super) fn yes(holds: bool) -> Match {
     if holds { Match::Yes } else { Match::No }
 }
 
-/// Whether a specifier is about a call.
+/// Returns whether a specifier is about a call.
 pub(super) fn specifier(text: &str, kind: RuleKind, call: &CallFields<'_>) -> Match {
     let field = |name: &str| (call.field)(name).and_then(Value::as_str);
     match call.tool {
@@ -50,7 +50,7 @@ pub(super) fn specifier(text: &str, kind: RuleKind, call: &CallFields<'_>) -> Ma
     }
 }
 
-/// `param:value` of deny and ask rules.
+/// Matches `param:value` of deny and ask rules.
 pub(super) fn parameter(text: &str, call: &CallFields<'_>) -> Match {
     let Some((name, value)) = text.split_once(':') else { return Match::Unknown };
     let (name, value) = (name.trim(), value.trim());

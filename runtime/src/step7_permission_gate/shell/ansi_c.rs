@@ -1,6 +1,6 @@
 //! Escapes of `$'…'`, as the manual of bash lists them under "ANSI-C Quoting".
 
-/// The text that is meant; `None` for an escape whose meaning differs between versions of bash.
+/// Decodes the text; `None` for an escape whose meaning differs between versions of bash.
 pub(super) fn decoded(inside: &str) -> Option<String> {
     let mut out = String::new();
     let mut rest = inside.chars().peekable();

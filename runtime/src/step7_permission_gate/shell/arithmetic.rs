@@ -6,7 +6,7 @@
 use super::{Fault, reader::ShellReader, word::Word};
 
 impl ShellReader<'_> {
-    /// Up to the byte that ends it, which is read, too.
+    /// Reads up to the byte that ends it, and that byte.
     pub(super) fn arithmetic(&mut self, word: &mut Word, end: u8) {
         if !self.enter() {
             return;
@@ -73,8 +73,8 @@ impl ShellReader<'_> {
         self.leave();
     }
 
-    /// Whether the two brackets here are those of arithmetic: the inner one ends directly in front of
-    /// another one that ends.
+    /// Returns whether the two brackets here are those of arithmetic: the inner one ends directly in front of another
+    /// one that ends.
     pub(super) fn sum_ends(&mut self) -> bool {
         let before = self.at;
         self.eat("((");
@@ -128,12 +128,12 @@ fn end_of_quotes(bytes: &[u8], mut at: usize, quote: u8) -> usize {
     at
 }
 
-/// Whether an expansion gives a number whatever happens.
+/// Returns whether an expansion gives a number whatever happens.
 pub(crate) fn is_number(expansion: &str) -> bool {
     matches!(expansion, "$#" | "$?" | "$$" | "$!" | "${#}" | "${?}") || expansion.starts_with("${#")
 }
 
-/// Whether a word holds numbers, operators and plain names alone, and which names.
+/// Returns the plain names in a word that holds numbers, operators and plain names alone; `None` for another word.
 pub(crate) fn names(word: &Word) -> Option<Vec<String>> {
     let only = |c: char| c.is_ascii_alphanumeric() || "_ \t+-*/%<>=!&|^~?:,()#".contains(c);
     let is_open = |text: &str| !is_number(text);

@@ -12,7 +12,7 @@ struct Group {
     commas: Vec<usize>,
 }
 
-/// The words that become of one; `None` when there are too many.
+/// Returns the words that result from one; `None` when there are too many.
 pub(crate) fn expanded(word: &Word) -> Option<Vec<Word>> {
     let is_plain = !word.plain_pieces().any(|(_, it)| it.contains('{'));
     if is_plain {

@@ -11,7 +11,7 @@ use super::{
 const COMPARISONS: [&str; 6] = ["-eq", "-ne", "-lt", "-le", "-gt", "-ge"];
 
 impl ShellReader<'_> {
-    /// A compound command; `None` where none begins.
+    /// Reads a compound command; `None` where none begins.
     pub(super) fn compound(&mut self) -> Option<CommandKind> {
         let kind = match self.peek()? {
             b'(' => return Some(self.bracket()),
@@ -49,7 +49,7 @@ impl ShellReader<'_> {
         }
     }
 
-    /// The brackets after the name of a function, and its body.
+    /// Reads the brackets after the name of a function, and its body.
     pub(super) fn function_after_name(&mut self, name: String) -> CommandKind {
         self.eat("(");
         self.close();

@@ -14,8 +14,8 @@ pub struct Outlined {
     pub is_plain: bool,
 }
 
-/// The commands of a text in the order in which they are written, those inside others left out.
-/// `None` for a text that bash would not read.
+/// Returns the commands of a text in the order in which they are written, those inside others left out. `None` for a
+/// text that bash would not read.
 pub fn outline(text: &str) -> Option<Vec<Outlined>> {
     let script = read(text);
     if script.fault.is_some() {

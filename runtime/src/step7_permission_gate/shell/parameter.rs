@@ -3,7 +3,7 @@
 use super::{Fault, reader::ShellReader, word::Word};
 
 impl ShellReader<'_> {
-    /// Up to the brace; `${` is read.
+    /// Reads up to the brace, after `${`.
     pub(super) fn parameter(&mut self, word: &mut Word, quoted: bool) {
         if !self.enter() {
             return;

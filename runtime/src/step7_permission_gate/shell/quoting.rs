@@ -7,14 +7,14 @@ use super::{
 };
 
 impl ShellReader<'_> {
-    /// One word. Empty where none begins.
+    /// Reads one word, which is empty where none begins.
     pub(super) fn word(&mut self) -> Word {
         let mut word = Word::default();
         self.word_on(&mut word);
         word
     }
 
-    /// Goes on with a word up to its end.
+    /// Continues a word up to its end.
     pub(super) fn word_on(&mut self, word: &mut Word) {
         while let Some(byte) = self.peek() {
             if matches!(byte, b'<' | b'>') && self.process(word) {
@@ -27,7 +27,7 @@ impl ShellReader<'_> {
         }
     }
 
-    /// The next piece of a word outside double quotes, whatever it is.
+    /// Reads the next piece of a word outside double quotes, whatever it is.
     pub(super) fn piece(&mut self, word: &mut Word) {
         let Some(byte) = self.peek() else { return };
         let start = word.text.len();
@@ -76,7 +76,7 @@ impl ShellReader<'_> {
         Some(c)
     }
 
-    /// What is in single quotes; the first one is read.
+    /// Reads what is in single quotes, after the first one.
     pub(super) fn single_quoted(&mut self, word: &mut Word) {
         let start = word.text.len();
         let rest = self.rest();
@@ -89,7 +89,7 @@ impl ShellReader<'_> {
         word.mark(start, PieceKind::Quoted);
     }
 
-    /// What is in double quotes, the first of which is read; without an end, up to that of the text.
+    /// Reads what is in double quotes, after the first one; without an end, up to that of the text.
     pub(super) fn double_quoted(&mut self, word: &mut Word, end: Option<u8>) {
         let mut start = word.text.len();
         let opened = start;
@@ -137,7 +137,7 @@ impl ShellReader<'_> {
         }
     }
 
-    /// What begins with `$`.
+    /// Reads what begins with `$`.
     pub(super) fn dollar(&mut self, word: &mut Word, quoted: bool) {
         let (source, start) = (self.at, word.text.len());
         self.at += 1;
@@ -213,7 +213,7 @@ impl ShellReader<'_> {
         self.announced = outer;
     }
 
-    /// `<(` and `>(`, if one is here.
+    /// Reads `<(` and `>(`, if one is here.
     pub(super) fn process(&mut self, word: &mut Word) -> bool {
         let (source, start) = (self.at, word.text.len());
         if !self.eat("<(") && !self.eat(">(") {

@@ -31,7 +31,7 @@ impl<'a> ShellReader<'a> {
         Self::within(text, 0, Vec::new())
     }
 
-    /// For a text that is in another.
+    /// Makes a reader of a text that is in another.
     pub(super) fn within(text: &'a str, depth: usize, documents: Vec<Word>) -> Self {
         Self {
             text,
@@ -66,7 +66,7 @@ impl<'a> ShellReader<'a> {
         self.unknown.extend(inner.unknown);
     }
 
-    /// Goes one level down; false, and at the end of the text, where that is too deep.
+    /// Enters the next level; false, and at the end of the text, where that is too deep.
     pub(super) fn enter(&mut self) -> bool {
         self.depth += 1;
         let fits = self.depth <= MAX_DEPTH;
@@ -85,7 +85,7 @@ impl<'a> ShellReader<'a> {
         &self.text[self.at..]
     }
 
-    /// The next byte, line continuations passed over.
+    /// Returns the next byte, line continuations passed over.
     pub(super) fn peek(&mut self) -> Option<u8> {
         while self.rest().starts_with("\\\n") {
             self.at += 2;
@@ -106,7 +106,7 @@ impl<'a> ShellReader<'a> {
         true
     }
 
-    /// Whether an operator is here.
+    /// Returns whether an operator is here.
     pub(super) fn sees(&mut self, operator: &str) -> bool {
         let before = self.at;
         let sees = self.eat(operator);
@@ -131,7 +131,7 @@ impl<'a> ShellReader<'a> {
         sees
     }
 
-    /// Whether a word that ended here would be whole.
+    /// Returns whether a word that ended here would be whole.
     pub(super) fn ends_word(&mut self) -> bool {
         self.peek().is_none_or(is_meta)
     }
@@ -176,7 +176,7 @@ impl<'a> ShellReader<'a> {
         }
     }
 
-    /// The whole text. What closes nothing is passed over.
+    /// Reads the whole text. What closes nothing is passed over.
     pub(super) fn script(&mut self) -> List {
         let mut list = self.list();
         while self.peek().is_some() {
@@ -200,7 +200,7 @@ impl<'a> ShellReader<'a> {
         }
     }
 
-    /// Commands up to what closes them.
+    /// Reads commands up to what closes them.
     pub(super) fn list(&mut self) -> List {
         let mut list = List::default();
         if !self.enter() {
@@ -311,7 +311,7 @@ impl<'a> ShellReader<'a> {
         !is_program
     }
 
-    /// One command with its redirections; `None` where none begins.
+    /// Reads one command with its redirections; `None` where none begins.
     pub(super) fn command(&mut self) -> Option<Command> {
         if !self.enter() {
             return None;
@@ -343,7 +343,7 @@ impl<'a> ShellReader<'a> {
     }
 }
 
-/// Bytes that end a word.
+/// Returns whether a byte ends a word.
 pub(super) fn is_meta(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\n' | b';' | b'&' | b'|' | b'(' | b')' | b'<' | b'>')
 }

@@ -23,7 +23,7 @@ const OPERATORS: [(&str, Redirect); 11] = [
 ];
 
 impl ShellReader<'_> {
-    /// A simple command, or a function that is defined; `None` where neither begins.
+    /// Reads a simple command, or a function that is defined; `None` where neither begins.
     pub(super) fn simple(&mut self) -> Option<Command> {
         let mut simple = Simple::default();
         loop {
@@ -130,7 +130,7 @@ impl ShellReader<'_> {
         self.leave();
     }
 
-    /// A redirection, if one is here.
+    /// Reads a redirection, if one is here.
     pub(super) fn redirection(&mut self) -> Option<Redirection> {
         if !matches!(self.peek(), Some(b'<' | b'>' | b'&' | b'{' | b'0'..=b'9')) {
             return None;

@@ -32,7 +32,7 @@ pub(crate) enum PieceKind {
 }
 
 impl Word {
-    /// A word that is written plainly.
+    /// Makes a word that is written plainly.
     pub(crate) fn plain(text: &str) -> Self {
         Self { text: text.to_owned(), ..Self::default() }
     }
@@ -50,17 +50,17 @@ impl Word {
         }
     }
 
-    /// Whether the shell has nothing to expand but globs, braces and a tilde.
+    /// Returns whether the shell has nothing to expand but globs, braces and a tilde.
     pub(crate) fn is_known(&self) -> bool {
         self.spans.iter().all(|it| it.piece == PieceKind::Quoted)
     }
 
-    /// Whether no part of it is quoted or expanded.
+    /// Returns whether no part of it is quoted or expanded.
     pub(crate) fn is_bare(&self) -> bool {
         self.spans.is_empty()
     }
 
-    /// The plain text of a word, with its position.
+    /// Returns the plain text of a word, with its position.
     pub(crate) fn plain_pieces(&self) -> impl Iterator<Item = (usize, &str)> {
         let ends = self.spans.iter().map(|it| it.start).chain([self.text.len()]);
         let starts = [0].into_iter().chain(self.spans.iter().map(|it| it.end));
@@ -70,7 +70,7 @@ impl Word {
             .filter(|it| !it.1.is_empty())
     }
 
-    /// Whether the shell looks for files that it names.
+    /// Returns whether the shell looks for files that it names.
     pub(crate) fn has_glob(&self) -> bool {
         if !self.text.bytes().any(|it| matches!(it, b'*' | b'?' | b'[')) {
             return false;
@@ -87,17 +87,17 @@ impl Word {
         })
     }
 
-    /// Whether it begins with a tilde that the shell expands.
+    /// Returns whether it begins with a tilde that the shell expands.
     pub(crate) fn has_tilde(&self) -> bool {
         self.text.starts_with('~') && self.spans.first().is_none_or(|it| it.start > 0)
     }
 
-    /// Whether this and nothing else comes of it.
+    /// Returns whether the word expands to its text and to nothing else.
     pub(crate) fn is_literal(&self) -> bool {
         self.is_known() && !self.has_glob() && !self.has_tilde()
     }
 
-    /// The text, if it is literal.
+    /// Returns the text; `None` unless it is literal.
     pub(crate) fn literal(&self) -> Option<&str> {
         self.is_literal().then_some(self.text.as_str())
     }

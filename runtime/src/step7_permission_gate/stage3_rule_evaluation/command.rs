@@ -27,7 +27,7 @@ const LEAVES: &str = "dangerouslyDisableSandbox";
 /// Why a rule for the whole tool does not cover a part where others deny or ask about commands.
 const UNSEEN: &str = "it runs what cannot be seen, and rules deny or ask about commands";
 
-/// The answer for a command that no rule denies.
+/// Returns the answer for a command that no rule denies.
 pub(super) fn evaluate(
     facts: &CallFacts<'_>,
     coverage: &Coverage<'_>,

@@ -83,7 +83,7 @@ impl<'a> Coverage<'a> {
         Coverage::new(self.tool, self.command, setup)
     }
 
-    /// The first rule that it took, when every part and every write is covered.
+    /// Returns the first rule that it took, when every part and every write is covered.
     pub(super) fn of_all(&self) -> Result<Option<RuleRef>, Uncovered<'a>> {
         let mut first = None;
         for (i, part, changes) in self.visible() {
@@ -101,13 +101,13 @@ impl<'a> Coverage<'a> {
         Ok(first)
     }
 
-    /// Whether a rule for a single part is all that is missing.
+    /// Returns whether a rule for a single part is all that is missing.
     pub(super) fn lacks_one(&self) -> bool {
         let uncovered = self.uncovered().map(drop);
         uncovered.chain(self.refused().map(drop)).take(2).count() == 1
     }
 
-    /// Allow rules that would let the command pass next time.
+    /// Suggests allow rules that would let the command pass next time.
     pub(in super::super) fn suggestions(&self) -> Vec<String> {
         if self.command.fault().is_some() {
             return Vec::new();

@@ -49,7 +49,7 @@ impl Calls {
         }
     }
 
-    /// Whether any of them may have had an effect, or has its result.
+    /// Returns whether any of them may have had an effect, or has its result.
     pub(super) fn has_run(&self) -> bool {
         self.calls.iter().any(|it| it.intended || it.ended.is_some() || it.result.is_some())
     }
@@ -74,12 +74,12 @@ impl Calls {
         self.calls.iter().filter(|call| holds(call)).count() as u64
     }
 
-    /// The first call without a decision.
+    /// Returns the first call without a decision.
     pub(super) fn first_undecided(&self) -> Option<&ToolUseId> {
         self.calls.iter().find(|call| call.decision.is_none()).map(|call| &call.id)
     }
 
-    /// The first call without a result.
+    /// Returns the first call without a result.
     pub(super) fn first_open(&self) -> Option<&ToolUseId> {
         self.calls.get(self.n_done).map(|call| &call.id)
     }
@@ -201,7 +201,7 @@ impl Calls {
     }
 }
 
-/// The text, wherever it is.
+/// Returns the text, wherever it is.
 pub(super) fn text(stored: &Stored, evidence: &Evidence<'_>) -> Result<String, ViolationKind> {
     match stored {
         Stored::Text(text) => Ok(text.clone()),

@@ -84,7 +84,7 @@ impl<'a> Chain<'a> {
     }
 }
 
-/// What is known before the first line of ours, and the lines of ours.
+/// Checks the chain, and returns what is known before the first line of ours, and the lines of ours.
 pub(super) fn check<'a>(
     file: &'a FileLines<'_>,
     checkpoint: Option<Head>,

@@ -33,7 +33,7 @@ pub(super) fn frame() -> LineFrame {
     }
 }
 
-/// The lines as a file.
+/// Writes the lines as a file.
 pub(super) fn seal(lines: &[Line]) -> Vec<u8> {
     let frame = frame();
     let mut bytes = Vec::new();
@@ -180,7 +180,7 @@ fn model(turn: u32, attempts: u32) -> Line {
     step(turn, 5, StepDetail::Model { attempts, outcome: "ok".into(), estimated: None })
 }
 
-/// The lines, in order. Tests name them by what they hold.
+/// Returns the lines, in order. Tests name them by what they hold.
 pub(super) fn good() -> Vec<Line> {
     let tool_use = |id: &str| Block::tool_use(&id.into(), &"Bash".into(), INPUT);
     let setup = Stored::Text("{}".into());

@@ -34,7 +34,7 @@ pub(super) struct Before {
 }
 
 impl Before {
-    /// Calls that have no result in these lines.
+    /// Returns the calls that have no result in these lines.
     pub(super) fn open_calls(&self) -> BTreeSet<ToolUseId> {
         let asked = self.messages.iter().flat_map(|it| it.tool_uses().map(|(id, ..)| id.clone()));
         let mut open: BTreeSet<ToolUseId> = asked.collect();
@@ -63,7 +63,7 @@ struct ForkOrigin {
     _message: String,
 }
 
-/// Takes in a line that has no seal, if it is one of a fork. Returns whether it is.
+/// Reads a line that has no seal, if it is one of a fork. Returns whether it is.
 ///
 /// # Errors
 ///

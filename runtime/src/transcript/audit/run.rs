@@ -68,8 +68,8 @@ impl SeenSources {
 }
 
 impl RunCheck {
-    /// The run goes on in another process: the turn under way is given up at its gate, and the next one
-    /// decides about the calls of its answer, of which none has run.
+    /// Continues the run in another process: the active turn is given up at its gate, and the next one decides about
+    /// the calls of its answer, of which none has run.
     pub(super) fn resumed(&mut self, answer: Option<Arc<Message>>) -> Result<(), ViolationKind> {
         let turn = self.turn.take();
         let is_carrying = self.carried.is_some() && turn.as_ref().is_none_or(|it| it.step < 7);
@@ -176,7 +176,7 @@ impl RunCheck {
         Ok(())
     }
 
-    /// Whether a run may end like this.
+    /// Checks whether a run may end like this.
     pub(super) fn end(&self, reason: &str, turns: u32) -> Result<(), ViolationKind> {
         if self.turn.is_some() {
             return Err(ViolationKind::OutOfPlace);

@@ -29,7 +29,7 @@ pub(super) struct TurnCheck {
 }
 
 impl TurnCheck {
-    /// A turn that goes on with the calls of an earlier answer, if there is one.
+    /// Makes a turn that continues with the calls of an earlier answer, if there is one.
     pub(super) fn carrying(answer: Option<&Message>) -> Self {
         let mut turn = Self::default();
         if let Some(answer) = answer {
@@ -96,7 +96,7 @@ impl TurnCheck {
         Ok(())
     }
 
-    /// Whether the turn may end before its ninth step, at this one.
+    /// Checks whether the turn may end before its ninth step, at this one.
     pub(super) fn end(&self, at_step: Option<Step>) -> Result<(), ViolationKind> {
         self.all_answered()?;
         let at = at_step.map_or(self.step, Step::number);

@@ -25,7 +25,7 @@ macro_rules! wrong {
         }
 
         impl ViolationKind {
-            /// A short name that does not change.
+            /// Returns a short name that does not change.
             pub fn code(&self) -> &'static str {
                 match self {
                     $(Self::$name { .. } => $code,)*

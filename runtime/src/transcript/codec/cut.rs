@@ -9,8 +9,8 @@ use crate::transcript::entry::{Record, RecordKind, StepDetail, Stored};
 /// Marks where a text was cut.
 const MARK: char = '…';
 
-/// The record with its free texts cut so that it takes at most `limit` bytes, if that can be done
-/// by cutting free texts. `len` is what it takes now.
+/// Shortens the free texts of the record so that it takes at most `limit` bytes, if that can be done by cutting free
+/// texts. `len` is what it takes now.
 pub(super) fn shortened(record: &Record, len: usize, limit: usize) -> Record {
     let mut cut = record.clone();
     let mut len = len;

@@ -62,7 +62,7 @@ pub struct AnswerFields {
 }
 
 impl AnswerFields {
-    /// The model that signed the reasoning in it, by the name it was asked under.
+    /// Returns the model that signed the reasoning in it, by the name it was asked under.
     pub fn signed_by(&self) -> Option<&Arc<str>> {
         self.asked.as_ref().or(Some(&self.model)).filter(|it| !it.is_empty())
     }

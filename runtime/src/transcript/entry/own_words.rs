@@ -5,8 +5,8 @@ use std::borrow::Cow;
 use super::{PassedStage, Record, RecordKind, StepDetail, Stored};
 
 impl Record {
-    /// Whether it holds but numbers, digests, ids that the harness made, and words of the program itself, so
-    /// that no secret can be in it. About half of the lines of a turn.
+    /// Returns whether the record holds only numbers, digests and fixed words, so that no secret can be in it. About
+    /// half of the lines of a turn do.
     ///
     /// `false` where a type does not show it.
     pub fn is_in_own_words(&self) -> bool {

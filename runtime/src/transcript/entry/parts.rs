@@ -60,9 +60,9 @@ pub struct SidechainHead {
 pub struct SkippedBytes {
     /// Offset in the file at which they begin.
     pub offset: u64,
-    /// Their number.
+    /// Number of the bytes.
     pub length: u64,
-    /// Digest of them.
+    /// Digest of the bytes.
     pub digest: Digest,
 }
 
@@ -98,7 +98,7 @@ pub struct ShownPart {
 }
 
 impl RecordKind {
-    /// The `kind` on the wire.
+    /// Returns the `kind` on the wire.
     pub fn kind(&self) -> &'static str {
         match self {
             Self::RunStart { .. } => "run_start",

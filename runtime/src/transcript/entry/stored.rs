@@ -43,7 +43,7 @@ impl Repeated {
         self.digest
     }
 
-    /// As it is in a record, given whether an earlier record of the run holds it.
+    /// Returns the text as it is in a record, given whether an earlier record of the run holds it.
     pub(crate) fn to_record(&self, is_known: bool) -> Stored {
         if is_known { Stored::Again(self.digest) } else { self.stored.clone() }
     }
@@ -70,7 +70,7 @@ pub enum TextFolder {
 }
 
 impl StoredText {
-    /// A text under its own digest.
+    /// Makes a text under its own digest.
     pub fn new(text: impl Into<Arc<str>>, place: TextFolder) -> Self {
         let text = text.into();
         Self { digest: Digest::of(text.as_bytes()), text, place }
@@ -78,7 +78,7 @@ impl StoredText {
 }
 
 impl Stored {
-    /// The name of the text, wherever it is.
+    /// Returns the digest, which names the text wherever it is.
     pub fn digest(&self) -> Digest {
         match self {
             Stored::Text(text) => Digest::of(text.as_bytes()),
@@ -86,19 +86,19 @@ impl Stored {
         }
     }
 
-    /// The text itself if it takes at most 1 KiB as JSON string; else its digest, and the text
-    /// joins those to be stored.
+    /// Stores the text itself if it takes at most 1 KiB as JSON string; else its digest, and the text joins those to be
+    /// stored.
     pub fn new(text: &str, stored_externally: &mut Vec<StoredText>) -> Self {
         Self::within(MAX_INLINE, text, stored_externally)
     }
 
-    /// Like [`Stored::new`], for the one text of a record: up to 3 KiB are in the record, which
-    /// spares most sessions a file.
+    /// Stores the one text of a record as [`Stored::new`] does: up to 3 KiB are in the record, which spares most
+    /// sessions a file.
     pub(crate) fn in_record(text: &str, stored_externally: &mut Vec<StoredText>) -> Self {
         Self::within(MAX_ALONE, text, stored_externally)
     }
 
-    /// The digest of the text, which joins those to be stored: for records that have no room.
+    /// Returns the digest of the text, which joins those to be stored: for records that have no room.
     pub(crate) fn stored_externally(text: &str, stored_externally: &mut Vec<StoredText>) -> Self {
         let stored = StoredText::new(text, TextFolder::Records);
         let digest = stored.digest;

@@ -105,7 +105,7 @@ impl Nodes {
         }
     }
 
-    /// A message is not part of the conversation any more; what is linked to it stays linked.
+    /// Withdraws a message from the conversation. What is linked to it stays linked.
     pub(super) fn withdraw(&mut self, id: &EntryId) {
         let Some(at) = self.by_id.get(id).copied() else { return };
         self.nodes[at].what = ChainLink::Other;
@@ -120,13 +120,13 @@ impl Nodes {
         self.nodes.push(node);
     }
 
-    /// The newest line of the conversation, marks and boundaries included.
+    /// Returns the newest line of the conversation, marks and boundaries included.
     pub(super) fn last(&self) -> Option<EntryId> {
         let last = self.nodes.iter().rev().find(|node| !matches!(node.what, ChainLink::Other));
         last.map(|node| node.id.clone())
     }
 
-    /// The messages from the last compaction or the root to the newest one.
+    /// Returns the messages from the last compaction or the root to the newest one.
     pub(super) fn conversation(&self, report: &mut Vec<Report>) -> Messages {
         self.follow(report).0
     }

@@ -14,7 +14,8 @@ pub(super) struct RawLine<'a> {
     pub(super) terminated: bool,
 }
 
-/// Only LF ends a line; a CR before it is dropped. A mark at the start of the file is dropped.
+/// Splits a file into lines. Only LF ends a line; a CR before it is dropped. A mark at the start of the file is
+/// dropped.
 pub(super) fn split<'a>(bytes: &'a [u8], report: &mut Vec<Report>) -> Vec<RawLine<'a>> {
     let unmarked = bytes.strip_prefix(BYTE_ORDER_MARK);
     let bytes = unmarked.unwrap_or(bytes);
@@ -74,7 +75,7 @@ fn pieces(piece: &[u8]) -> impl Iterator<Item = &[u8]> {
     all.filter(|it| *it != b"\n")
 }
 
-/// Whether the first of several lines that end with a carriage return alone is one of this writer.
+/// Returns whether the first of several lines that end with a carriage return alone is one of this writer.
 pub(super) fn is_ended_by_returns(bytes: &[u8]) -> bool {
     memchr::memchr(b'\r', bytes).is_some_and(|at| seal_of(&bytes[..at]).is_some())
 }

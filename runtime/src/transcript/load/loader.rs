@@ -112,7 +112,7 @@ impl Loader {
         }
     }
 
-    /// What was recorded so far, from the last compaction on.
+    /// Returns what was recorded so far, from the last compaction on.
     pub(crate) fn recorded(&mut self) -> History {
         let known = self.base.take().and_then(|base| self.nodes.go_on(base));
         let (recorded, base) = match known {
@@ -129,27 +129,27 @@ impl Loader {
         recorded
     }
 
-    /// The newest conversation line.
+    /// Returns the newest conversation line.
     pub(crate) fn last(&self) -> Option<EntryId> {
         self.nodes.last()
     }
 
-    /// What of the context was appended so far.
+    /// Returns what was appended to the context so far.
     pub(crate) fn appended(&self) -> &[ShownPart] {
         &self.appended
     }
 
-    /// The list of tasks so far.
+    /// Returns the list of tasks so far.
     pub(crate) fn todos(&self) -> &[Todo] {
         self.tasks.todos()
     }
 
-    /// The skills that were loaded so far.
+    /// Returns the skills that were loaded so far.
     pub(crate) fn skills(&self) -> &LoadedSkills {
         &self.skills.loaded
     }
 
-    /// What was used so far.
+    /// Returns what was used so far.
     pub(crate) fn used(&self) -> &UsageTotals {
         &self.used
     }

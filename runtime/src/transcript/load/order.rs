@@ -24,8 +24,8 @@ impl Placed {
     }
 }
 
-/// The lines in the order of their numbers where check sums confirm it, else as they are. What was written
-/// twice is there once. Lines of others stay after the line that they follow.
+/// Puts the lines in the order of their numbers where check sums confirm it; else they stay as they are. What was
+/// written twice is there once. Lines of others stay after the line that they follow.
 pub(super) fn settle(lines: Vec<Placed>, report: &mut Vec<Report>) -> Vec<Placed> {
     let mut seen: BTreeSet<(u64, SealLink, SealLink)> = BTreeSet::new();
     let mut kept: Vec<Placed> = Vec::with_capacity(lines.len());

@@ -29,7 +29,7 @@ pub struct Tail {
 }
 
 impl Tail {
-    /// The same for bytes that follow a known end of the chain, which supplies what they do not hold.
+    /// Completes the end of bytes that follow a known end of the chain, which supplies what they do not hold.
     #[must_use]
     pub fn after(mut self, known: Head, open: Option<&OpenLines>) -> Self {
         let has_hash = self.head.hash != Digest::default();

@@ -31,7 +31,7 @@ struct Came {
 }
 
 impl Tasks {
-    /// The list that the last successful call left.
+    /// Returns the list that the last successful call left.
     pub(crate) fn todos(&self) -> &[Todo] {
         &self.todos
     }

@@ -64,7 +64,7 @@ pub struct UsageTotals {
 }
 
 impl UsageTotals {
-    /// Of a whole file. Lines that cannot be read are passed over.
+    /// Reads the sums of a whole file. Lines that cannot be read are passed over.
     pub fn read(bytes: &[u8]) -> Self {
         let mut used = Self::default();
         for line in lines::split(bytes, &mut Vec::new()) {
@@ -77,20 +77,20 @@ impl UsageTotals {
         used
     }
 
-    /// The same for the sums of a tree. Of a call that was lost only the size of its request is known.
+    /// Returns these sums as part of those of a tree. Of a call that was lost only the size of its request is known.
     pub fn spent(&self) -> Spent {
         let calls = Spent { turns: self.turns, ..self.cost.own().total().into() };
         calls + self.in_doubt + self.begun.map(lost).unwrap_or_default()
     }
 
-    /// Model calls that were under way when their process ended. One that had failed and waited for
-    /// its next attempt counts as well: the record does not distinguish them.
+    /// Counts the model calls that were in flight when their process ended. One that had failed and waited for its next
+    /// attempt counts as well: the record does not distinguish them.
     pub(crate) fn lost_calls(&self) -> u32 {
         self.lost_calls.saturating_add(u32::from(self.begun.is_some()))
     }
 
-    /// What its calls cost, for the ledger of its parent. They are named by the model that answered
-    /// first, where no record names another.
+    /// Returns what its calls cost, for the ledger of its parent. They are named by the model that answered first,
+    /// where no record names another.
     #[must_use]
     pub fn ledger(self) -> CostLedger {
         self.cost.named(self.model.as_deref().unwrap_or("unknown"))

@@ -21,8 +21,8 @@ impl<'a> PrefixLoader<'a> {
         Self { file, loaded: None }
     }
 
-    /// Goes on with what the lines in front of a place say, as the process did that opened the session. Where
-    /// its first prompt follows another line than the last one, the session goes on from that one.
+    /// Resumes what the lines in front of a place hold, as the process did that opened the session. Where its first
+    /// prompt follows another line than the last one, the session continues from that one.
     pub(super) fn resume_after(
         &mut self,
         conversation: &mut Conversation,

@@ -94,23 +94,23 @@ fn member<'a>(body: &'a [u8], key: &[u8], max_at: usize) -> Option<(Cow<'a, str>
 struct LineText<'a>(#[serde(borrow)] Cow<'a, str>);
 
 impl<'a> SealedLine<'a> {
-    /// What it holds; each look is counted.
+    /// Returns what it holds; each look is counted.
     pub(super) fn line(&self) -> LineRef<'a> {
         self.looks.update(|it| it + 1);
         self.line
     }
 
-    /// How often it was looked at.
+    /// Counts how often it was looked at.
     pub(super) fn n_looks(&self) -> u64 {
         self.looks.get()
     }
 
-    /// Whether it was found equal only up to redaction.
+    /// Returns whether it was found equal only up to redaction.
     pub(super) fn is_up_to_redaction(&self) -> bool {
         self.is_up_to_redaction.get()
     }
 
-    /// The clock reading of the input that caused it.
+    /// Returns the clock reading of the input that caused it.
     pub(super) fn at(&self) -> Timestamp {
         match self.line() {
             LineRef::Conversation(line) => line.at,
@@ -182,7 +182,7 @@ impl<'a> SealedLine<'a> {
     }
 }
 
-/// A line that nothing represents, shortened.
+/// Shows a line that nothing represents, shortened.
 pub(super) fn shown(line: &impl std::fmt::Debug) -> String {
     /// Takes the first characters of what is written to it.
     struct FirstChars(String);

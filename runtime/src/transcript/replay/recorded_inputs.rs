@@ -51,29 +51,29 @@ impl<'a> RecordedInputs<'a> {
         Self { lines, next: 0, stored, facts, layers, n_paused: 0, asked: None }
     }
 
-    /// Whether every line was compared.
+    /// Returns whether every line was compared.
     pub(super) fn is_over(&self) -> bool {
         self.lines.len() <= self.next
     }
 
-    /// The clock reading of the input that the next line is of. Inputs that leave no line leave
-    /// nothing that depends on it.
+    /// Returns the clock reading of the input that the next line is of. Inputs that leave no line leave nothing that
+    /// depends on it.
     pub(super) fn at(&self) -> Timestamp {
         let last = self.lines.get(self.next).or(self.lines.last());
         last.map(|it| it.at()).unwrap_or_default()
     }
 
-    /// The line that is this many after the next one.
+    /// Returns the line that is this many after the next one.
     pub(super) fn ahead(&self, n: usize) -> Option<&'a SealedLine<'a>> {
         self.lines.get(self.next + n).copied()
     }
 
-    /// The first line that no turn made.
+    /// Returns the first line that no turn made.
     pub(super) fn rest(&self) -> Option<&'a SealedLine<'a>> {
         self.ahead(0)
     }
 
-    /// Holds a line against the next one of the file; false when there is none.
+    /// Compares a line with the next one of the file; false when there is none.
     pub(super) fn compare(&mut self, made: &Line, step: Step) -> Result<bool, ReplayError> {
         let Some(line) = self.ahead(0) else {
             // Where a turn ends early, the last lines that it made may not have been written.
@@ -88,7 +88,8 @@ impl<'a> RecordedInputs<'a> {
         }
     }
 
-    /// What came of an effect; `None` when nothing did any more.
+    /// Returns the input that answers an effect; `None` for effects without an answer, and for a call that the turn
+    /// ended before.
     pub(super) fn answer(
         &mut self,
         asked: Effect,

@@ -185,7 +185,7 @@ impl<'a> Rerun<'a> {
     }
 }
 
-/// What was known about models when the turn was taken, if that is new.
+/// Returns what was known about models when the turn was taken, if that is new.
 ///
 /// # Errors
 ///
@@ -201,7 +201,7 @@ pub(super) fn catalogue(
     Ok(serde_json::from_str(&models).ok())
 }
 
-/// The tools that joined before the turn.
+/// Returns the tools that joined before the turn.
 ///
 /// # Errors
 ///

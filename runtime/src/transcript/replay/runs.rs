@@ -39,7 +39,7 @@ pub(super) struct Begun<'a> {
 }
 
 impl Begun<'_> {
-    /// The line that its prompt follows.
+    /// Returns the line that its prompt follows.
     pub(super) fn prompt_parent(&self) -> Option<&EntryId> {
         match self.prompt.line() {
             LineRef::Conversation(conversation) => conversation.parent.as_ref(),
@@ -72,18 +72,18 @@ impl<'a> RecordedRuns<'a> {
         Self { all, by_place, waiting: Vec::new(), next_opening: 0 }
     }
 
-    /// The run that begins at this place.
+    /// Returns the run that begins at this place.
     pub(super) fn at(&self, place: usize) -> Option<usize> {
         self.by_place.get(&place).copied()
     }
 
-    /// Whether the session was not opened any more, or anew, after this place.
+    /// Returns whether the session was not opened any more, or anew, after this place.
     pub(super) fn is_last_of_opening(&self, place: usize) -> bool {
         let next = self.by_place.range(place..).next();
         next.is_none_or(|(_, number)| self.all[*number].is_first)
     }
 
-    /// The runs whose prompts had come by the beginning of this one, in the order in which they came.
+    /// Returns the runs whose prompts had come by the beginning of this one, in the order in which they came.
     pub(super) fn due(&mut self, number: usize) -> Vec<usize> {
         if self.next_opening <= number {
             let rest = self.all.iter().enumerate().skip(number);

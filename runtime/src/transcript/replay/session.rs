@@ -71,13 +71,13 @@ struct Decisions {
 }
 
 impl Session {
-    /// How often messages were counted, held against caps and compiled for its requests.
+    /// Counts how often messages were counted, compared with caps and compiled for its requests.
     pub(super) fn n_compiled(&self) -> u64 {
         let memory = &self.machine.conversation().memory;
         memory.counted.looks() + memory.caps.looks() + memory.carried.looks()
     }
 
-    /// A session at the start of its first run; the conversation goes on with what was loaded.
+    /// Makes a session at the start of its first run; the conversation continues what was loaded.
     pub(super) fn new(conversation: Conversation) -> Self {
         let is_recorded = RECORDED_FROM <= conversation.facts.revision;
         // What a tree of agents has left is decided elsewhere, so its answers are inputs.
@@ -92,8 +92,8 @@ impl Session {
         }
     }
 
-    /// A session that goes on with a run of an earlier process. Where that run was is not the machine's
-    /// to say, so it is not followed.
+    /// Makes a session that continues a run of an earlier process. Where that run was is not for the machine to decide,
+    /// so it is not followed.
     pub(super) fn resumed(
         conversation: Conversation,
         line: &SealedLine<'_>,
@@ -114,7 +114,7 @@ impl Session {
         &self.machine.conversation().facts
     }
 
-    /// Takes in a message in front of a turn, at this place.
+    /// Replays a message in front of a turn, at this place.
     pub(super) fn replay_messages(
         &mut self,
         lines: &[SealedLine<'_>],
@@ -149,7 +149,7 @@ impl Session {
         }
     }
 
-    /// Takes in a record of no turn. `is_last` says that no run of this opening follows.
+    /// Replays a record of no turn. `is_last` is whether no run of this opening follows.
     pub(super) fn noted(
         &mut self,
         lines: &[SealedLine<'_>],
@@ -321,7 +321,7 @@ fn wrong_prompt(error: ReplayError) -> ReplayError {
     }
 }
 
-/// What was fixed when a session was opened, and the key of its draws; `None` when that cannot be read.
+/// Reads what was fixed when a session was opened, and the key of its draws; `None` when that cannot be read.
 pub(super) fn opened(
     record: &Record,
     line: u64,

@@ -14,12 +14,12 @@ use crate::{
 /// In front of the file that has all of the output.
 const OUTPUT: &str = " all of its output is in ";
 
-/// The command that a record says goes on.
+/// Returns the command that a record reports as going on.
 pub(super) fn kept_shell(what: &RecordKind) -> Option<ShellStatus> {
     status(what).filter(|it| it.state == ShellState::Running)
 }
 
-/// The commands that were reported as ended in front of a turn, by the lines from a place on.
+/// Returns the commands that were reported as ended in front of a turn, by the lines from a place on.
 pub(super) fn ended_shells(lines: &[SealedLine<'_>], from: usize, run: &RunId) -> Vec<EndedShell> {
     let rest = lines.get(from..).unwrap_or_default();
     let ended = |line: &SealedLine<'_>| {

@@ -30,7 +30,7 @@ pub(super) struct TurnLines<'a> {
 }
 
 impl<'a> TurnLines<'a> {
-    /// The turn that begins with the record at place `first`.
+    /// Returns the turn that begins with the record at place `first`.
     pub(super) fn at(all: &'a [SealedLine<'a>], first: usize, record: &Record) -> Self {
         let mut lines = Vec::new();
         let mut done = None;
@@ -73,8 +73,8 @@ impl<'a> TurnLines<'a> {
         Self { turn: record.turn, first, lines, end }
     }
 
-    /// The lines that the turn itself wrote. A record at their end is left out when what it was
-    /// written together with, and says, is lost.
+    /// Returns the lines that the turn itself wrote. A record at their end is left out when what it was written
+    /// together with, and reports, is lost.
     pub(super) fn recorded(&self, closing: Option<usize>) -> &[&'a SealedLine<'a>] {
         let mut recorded =
             self.lines.get(..closing.unwrap_or(self.lines.len())).unwrap_or_default();
@@ -86,7 +86,7 @@ impl<'a> TurnLines<'a> {
         recorded
     }
 
-    /// When and why the turn was ended from outside.
+    /// Returns when and why the turn was ended from outside.
     pub(super) fn end_reason(&self) -> Option<(Timestamp, RunEnd)> {
         let last = self.lines.last()?;
         match &record(last)?.what {
@@ -95,7 +95,7 @@ impl<'a> TurnLines<'a> {
         }
     }
 
-    /// Where the lines begin that closed the turn from outside.
+    /// Returns where the lines begin that closed the turn from outside.
     pub(super) fn closing(&self, stream: EntropyStream, turn: u32) -> Option<usize> {
         let last = self.lines.last()?;
         let RecordKind::TurnEnd { .. } = record(last)?.what else { return None };
@@ -127,8 +127,7 @@ impl<'a> TurnLines<'a> {
         Some(first - usize::from(has_end))
     }
 
-    /// Holds the lines that closed the turn against what closes such a turn, and takes in what was
-    /// said.
+    /// Compares the lines that closed the turn with what closes such a turn, and applies what they hold.
     pub(super) fn close(
         &self,
         first: usize,
@@ -205,7 +204,7 @@ fn ended(line: &SealedLine<'_>) -> Option<(ToolUseId, Option<ToolErrorKind>)> {
     }
 }
 
-/// The outcomes of calls that a closing recorded.
+/// Returns the outcomes of calls that a closing recorded.
 pub(super) fn settled(lines: &[&SealedLine<'_>]) -> BTreeMap<ToolUseId, ToolOutcome> {
     let outcome = |pair: &[&SealedLine<'_>]| {
         let RecordKind::ToolEnd { call, error, exit_code, duration_ms, .. } =

@@ -23,7 +23,7 @@ impl TraceLines {
         Ok(())
     }
 
-    /// All lines so far.
+    /// Returns all lines so far.
     pub(super) fn all(self) -> String {
         self.all
     }
@@ -36,7 +36,7 @@ impl Write for TraceLines {
     }
 }
 
-/// The first line of a text, cut to what fits on one.
+/// Returns the first line of a text, cut to what fits on one.
 pub(super) fn short(text: &str) -> String {
     let first = text.lines().next().unwrap_or_default();
     match first.char_indices().nth(100) {

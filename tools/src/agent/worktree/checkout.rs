@@ -26,7 +26,7 @@ pub(super) struct Site {
 }
 
 impl Site {
-    /// The place of this name in a directory of worktrees.
+    /// Makes the site of this name in a directory of worktrees.
     pub(super) fn new(repository: &Path, directory: &Path, name: &str) -> Self {
         Self {
             repository: repository.to_owned(),
@@ -39,7 +39,7 @@ impl Site {
         format!("refs/heads/{}", self.branch)
     }
 
-    /// Whether the branch is there.
+    /// Returns whether the branch exists.
     pub(super) async fn has_branch(&self, git: &Git) -> bool {
         let reference = self.reference();
         let look = ["rev-parse", "--verify", "--quiet", &reference];
@@ -54,7 +54,7 @@ impl Site {
         Ok(())
     }
 
-    /// Gives the lock another reason.
+    /// Replaces the reason of the lock.
     pub(super) async fn lock_again(&self, git: &Git, reason: &str) -> Result<(), GitError> {
         self.of_worktree(git, &["unlock"]).await?;
         self.of_worktree(git, &["lock", "--reason", reason]).await
@@ -65,8 +65,8 @@ impl Site {
         let _locked = self.of_worktree(git, &["unlock"]).await;
     }
 
-    /// The commit that it is at, if its files are those of the commit, its branch is there, too,
-    /// and it holds no other repository. What cannot be found out counts as a change.
+    /// Returns the commit that it is at, if its files are those of the commit, its branch exists, too, and it holds no
+    /// other repository. What cannot be found out counts as a change.
     pub(super) async fn clean_at(&self, git: &Git) -> Option<String> {
         // Without its link to the repository, git would speak of the one around it.
         let top = git.run(&self.path, ["rev-parse", "--show-toplevel"]).await.ok()?;
@@ -89,7 +89,7 @@ impl Site {
         git.run(&self.path, status).await.is_ok_and(|it| it.is_empty())
     }
 
-    /// Whether another branch or a tag holds this commit of its branch.
+    /// Returns whether another branch or a tag holds this commit of its branch.
     pub(super) async fn is_held_elsewhere(&self, git: &Git, commit: &str) -> bool {
         let own = format!("--exclude={}", self.branch);
         let list = ["rev-list", "--max-count=1", commit, "--not"].into_iter();

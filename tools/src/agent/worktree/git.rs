@@ -82,14 +82,14 @@ impl Git {
         Self { context, limit: LIMIT }
     }
 
-    /// The same, and `token` is kept while a command runs.
+    /// Returns a git that keeps `token` while a command runs.
     pub(super) fn holding(&self, token: impl Any + Send + Sync) -> Self {
         let mut git = self.clone();
         git.context.guard = WorkGuard::new((git.context.guard, token));
         git
     }
 
-    /// The call that git is run for.
+    /// Returns the context of the call that git is run for.
     pub(super) fn context(&self) -> &ToolContext {
         &self.context
     }
@@ -99,8 +99,8 @@ impl Git {
         Self { limit, ..self }
     }
 
-    /// What git says, without the end of the line. No hook of the repository is run, and nothing
-    /// that the environment says about another repository counts.
+    /// Runs git and returns its output, without the end of the line. No hook of the repository is run, and nothing that
+    /// the environment holds about another repository counts.
     pub(super) async fn run<A: AsRef<OsStr>>(
         &self,
         directory: &Path,
@@ -109,7 +109,7 @@ impl Git {
         self.start(directory, arguments, ProcessInput::Nothing).await
     }
 
-    /// The same for a command that reads `input`.
+    /// Runs a command of git that reads `input`.
     pub(super) async fn run_on<A: AsRef<OsStr>>(
         &self,
         directory: &Path,

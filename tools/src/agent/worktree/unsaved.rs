@@ -19,7 +19,7 @@ const MAX_ENTRIES: usize = 1_000_000;
 /// What makes a directory a repository without a worktree, as far as git itself looks.
 const BARE: [&str; 3] = ["HEAD", "objects", "refs"];
 
-/// Whether something would be lost with the worktree at `path`.
+/// Returns whether something would be lost with the worktree at `path`.
 pub(super) async fn threatens(git: &Git, path: &Path) -> bool {
     let Ok(files) = git.run(path, ["ls-files", "-v", "--stage", "-z"]).await else { return true };
     let Ok(list) = git.run(path, ["worktree", "list", "--porcelain"]).await else { return true };

@@ -156,7 +156,7 @@ impl Hall {
         Ok(self.server.listen(listener, None, self.server.router()).await?)
     }
 
-    /// Makes so many sessions for each tenant; those of one tenant come together.
+    /// Makes this many sessions for each tenant; those of one tenant come together.
     pub(super) async fn guests(&self, per_tenant: u32) -> Result<Vec<Guest>, BenchError> {
         let mut guests = Vec::new();
         for token in &self.tokens {

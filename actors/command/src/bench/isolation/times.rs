@@ -41,7 +41,7 @@ pub(super) struct RunSamples {
 }
 
 impl RunSamples {
-    /// Takes in a run.
+    /// Adds a run.
     pub(super) fn push(&mut self, asked: Asked, took: Duration) {
         match asked {
             Asked::Answered => self.took.push(took),
@@ -50,13 +50,13 @@ impl RunSamples {
         }
     }
 
-    /// Takes in the processor time that was used while so much time passed.
+    /// Adds the processor time that was used, and the time that passed meanwhile.
     pub(super) fn spent(&mut self, cpu: Duration, elapsed: Duration) {
         self.cpu += cpu;
         self.elapsed += elapsed;
     }
 
-    /// Takes in all of `more`.
+    /// Adds all of `more`.
     pub(super) fn add(&mut self, mut more: Self) {
         self.took.append(&mut more.took);
         self.n_refused += more.n_refused;
@@ -64,7 +64,7 @@ impl RunSamples {
         self.spent(more.cpu, more.elapsed);
     }
 
-    /// What they are together.
+    /// Summarises the samples.
     pub(super) fn times(mut self) -> RunTimes {
         self.took.sort_unstable();
         let n = self.took.len();

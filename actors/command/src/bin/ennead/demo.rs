@@ -154,7 +154,8 @@ fn table(load: &HostingCost) -> String {
     )
 }
 
-/// Each agent has a transcript open, and both ends of its connection are in this process.
+/// Raises the limit on open files: each agent has a transcript open, and both ends of its connection are in this
+/// process.
 pub(crate) fn raise_open_files() {
     use rustix::process::{Resource, getrlimit, setrlimit};
     let mut limit = getrlimit(Resource::Nofile);

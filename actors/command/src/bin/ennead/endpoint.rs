@@ -46,7 +46,7 @@ pub(crate) struct ModelServer {
     pub(crate) variables: Variables,
 }
 
-/// The server that the environment names.
+/// Returns the server that the environment names.
 ///
 /// # Errors
 ///

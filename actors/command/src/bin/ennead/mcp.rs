@@ -9,7 +9,7 @@ use ennead_tools::withdrawn_keys;
 
 use crate::show;
 
-/// The servers of all the values, each a file or JSON. Of two of one name the later one holds.
+/// Reads the servers of all the values, each a file or JSON. Of two of one name the later one wins.
 pub(crate) fn servers_of(given: &[String]) -> Result<Vec<ServerConfig>, Failure> {
     let bad = |what: String| Failure::new(Exit::BadInput, what);
     let mut servers: BTreeMap<Arc<str>, ServerConfig> = BTreeMap::new();

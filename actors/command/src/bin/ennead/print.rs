@@ -229,7 +229,7 @@ fn end(
     Err(Failure::new(Exit::NoModel, what))
 }
 
-/// How the command ends when a session cannot be opened.
+/// Returns how the command ends when a session cannot be opened.
 pub(crate) fn exit_of(error: &OpenError) -> Exit {
     match error {
         OpenError::Locked { .. } => Exit::Locked,

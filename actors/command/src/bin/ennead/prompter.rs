@@ -21,7 +21,7 @@ pub(crate) struct Prompter {
     lines: Lines,
 }
 
-/// Whether there is a person who can be asked: what is asked is seen, and what is typed is read.
+/// Returns whether there is a person who can be asked: what is asked is seen, and what is typed is read.
 pub(crate) fn is_somebody_there() -> bool {
     io::stdin().is_terminal() && io::stderr().is_terminal()
 }

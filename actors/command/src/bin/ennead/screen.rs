@@ -41,7 +41,7 @@ pub(crate) struct Screen {
 }
 
 impl Screen {
-    /// For a run whose result is text, or is something else that is printed at its end.
+    /// Makes a screen for a run whose result is text, or is something else that is printed at its end.
     pub(crate) fn new(is_text: bool) -> Self {
         let streams = is_text && io::stdout().is_terminal();
         let can_erase = std::env::var_os("TERM").is_some_and(|it| !it.is_empty() && it != "dumb");
@@ -69,7 +69,7 @@ impl Screen {
         self.draw();
     }
 
-    /// Puts a question on the screen; nothing is drawn below it until it is answered.
+    /// Shows a question on the screen; nothing is drawn below it until it is answered.
     pub(crate) fn ask(&mut self, question: &str) {
         self.erase();
         self.end_line();
@@ -77,7 +77,7 @@ impl Screen {
         self.asks = true;
     }
 
-    /// Whether a question is on the screen.
+    /// Sets whether a question is on the screen.
     pub(crate) fn is_asking(&mut self, asks: bool) {
         self.asks = asks;
     }
@@ -99,7 +99,7 @@ impl Screen {
         show::answer(text)
     }
 
-    /// The last line: what names the session, and where all of it can be read.
+    /// Shows the last line: what names the session, and where all of it can be read.
     pub(crate) fn finish(&mut self, session: &str, transcript: &str) {
         self.erase();
         self.end_line();

@@ -12,24 +12,24 @@ use serde_json::{Value, json};
 
 use crate::args::OutputFormat;
 
-/// A line on standard error that says what went wrong, or what is worth knowing.
+/// Prints a line on standard error about what went wrong, or what is worth knowing.
 pub(crate) fn problem(text: &str) {
     note(&format!("ennead: {}", clean_line(text)));
 }
 
-/// Text on standard error, ended with a newline.
+/// Prints text on standard error, ended with a newline.
 pub(crate) fn note(text: &str) {
     // Without a reader of standard error there is nothing to report to.
     let _unread = writeln!(io::stderr().lock(), "{}", clean(text));
 }
 
-/// Text on standard error as it is, at once. It holds control sequences of ours and clean text.
+/// Prints text on standard error as it is, at once. It holds control sequences of ours and clean text.
 pub(crate) fn draw(text: &str) {
     let mut out = io::stderr().lock();
     let _unread = out.write_all(text.as_bytes()).and_then(|()| out.flush());
 }
 
-/// Text for people on standard output, ended with a newline if it has none.
+/// Prints text for people on standard output, ended with a newline if it has none.
 ///
 /// # Errors
 ///
@@ -38,8 +38,8 @@ pub(crate) fn result(text: &str) -> Result<(), Failure> {
     whole(&clean(text))
 }
 
-/// What a model answered on standard output, ended with a newline if it has none. A terminal gets
-/// it as every other text; a file or a program gets all that it may need, without escape sequences.
+/// Prints what a model answered on standard output, ended with a newline if it has none. A terminal gets it as every
+/// other text; a file or a program gets all that it may need, without escape sequences.
 ///
 /// # Errors
 ///
@@ -50,7 +50,7 @@ pub(crate) fn answer(text: &str) -> Result<(), Failure> {
     whole(&clean_for(place, text))
 }
 
-/// A value on standard output, as one line of JSON in which controls are escapes.
+/// Prints a value on standard output, as one line of JSON in which controls are escapes.
 ///
 /// # Errors
 ///
@@ -59,7 +59,7 @@ pub(crate) fn json(value: &Value) -> Result<(), Failure> {
     whole(&escape_json(&value.to_string()))
 }
 
-/// Puts the reason of a run that could not begin where a program reads its result.
+/// Moves the reason of a run that could not begin to where a program reads its result.
 pub(crate) fn shown(format: OutputFormat, failure: Failure) -> Failure {
     if format == OutputFormat::Json {
         let object = json!({
@@ -75,7 +75,7 @@ pub(crate) fn shown(format: OutputFormat, failure: Failure) -> Failure {
     failure
 }
 
-/// Clean text on standard output as it is, at once.
+/// Prints clean text on standard output as it is, at once.
 ///
 /// # Errors
 ///
@@ -85,7 +85,7 @@ pub(crate) fn piece(text: &str) -> Result<(), Failure> {
     written(out.write_all(text.as_bytes()).and_then(|()| out.flush()))
 }
 
-/// Whether standard output and standard error go to one place, so that a person sees both.
+/// Returns whether standard output and standard error go to one place, so that a person sees both.
 pub(crate) fn is_one_place() -> bool {
     match (fstat(io::stdout()), fstat(io::stderr())) {
         (Ok(out), Ok(err)) => (out.st_dev, out.st_ino) == (err.st_dev, err.st_ino),

@@ -44,7 +44,7 @@ use crate::{
 /// Switches file checkpoints on.
 const CHECKPOINTS: &str = "CLAUDE_CODE_ENABLE_SDK_FILE_CHECKPOINTING";
 
-/// Whether a program is to read what happens.
+/// Returns whether a program is to read what happens.
 pub(crate) fn is_asked_for(args: &Print) -> bool {
     args.protocol.input_format == InputFormat::StreamJson
         || args.output_format == OutputFormat::StreamJson
@@ -228,7 +228,7 @@ fn face_options(protocol: &Protocol) -> FaceOptions {
     }
 }
 
-/// The server, asked with the headers that flags and the program's name give.
+/// Adds the headers that flags and the program's name give.
 pub(crate) fn with_headers(mut endpoint: Endpoint, protocol: &Protocol) -> Endpoint {
     if let Some(betas) = &protocol.betas {
         endpoint = endpoint.header("anthropic-beta", betas);
@@ -242,8 +242,8 @@ pub(crate) fn with_headers(mut endpoint: Endpoint, protocol: &Protocol) -> Endpo
     }
 }
 
-/// What the flags of the protocol say of a session of which no lines are printed. Those that have no
-/// effect then are announced on standard error, and those that would choose another session are refused.
+/// Applies the flags of the protocol to a session of which no lines are printed. Those that have no effect then are
+/// announced on standard error, and those that would choose another session are refused.
 pub(crate) fn without_lines(
     options: SessionOptions,
     protocol: &Protocol,

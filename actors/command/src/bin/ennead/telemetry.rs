@@ -73,7 +73,7 @@ impl Telemetry {
         Ok(Some(Self { provider }))
     }
 
-    /// What a subscriber of `tracing` hands spans to.
+    /// Makes the layer that a subscriber of `tracing` hands spans to.
     pub(crate) fn layer<S>(&self) -> impl Layer<S> + use<S>
     where
         S: Subscriber + for<'a> LookupSpan<'a>,

@@ -11,7 +11,7 @@ use ennead_command::exit::{Exit, Failure};
 
 use crate::{args::Print, show};
 
-/// Says in the options what is read and how far it is trusted.
+/// Sets in the options what is read and how far it is trusted.
 ///
 /// # Errors
 ///
@@ -36,7 +36,7 @@ pub(crate) fn print_waiting(options: &SessionOptions) {
     waiting(options).iter().for_each(|it| show::problem(it));
 }
 
-/// What of the directory waits for trust, a sentence for each thing and one on what can be done.
+/// Returns what of the directory waits for trust, a sentence for each thing and one on what can be done.
 pub(crate) fn waiting(options: &SessionOptions) -> Vec<String> {
     let (workspace, sources) = (&options.workspace, options.setting_sources);
     let (waiting, what_waits) = match options.trust {

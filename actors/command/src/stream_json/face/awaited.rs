@@ -67,7 +67,7 @@ impl Awaited {
         Self { input, modes, unread, is_read: true }
     }
 
-    /// What happens next, here or in the session.
+    /// Waits for what happens next, here or in the session.
     pub(super) async fn next(
         &mut self,
         signals: &mut Signals,

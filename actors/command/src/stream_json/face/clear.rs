@@ -14,7 +14,7 @@ use super::{
     Face, Opening,
 };
 
-/// Whether a prompt asks for another conversation.
+/// Returns whether a prompt asks for another conversation.
 pub(super) fn is_clear(prompt: &Prompt) -> bool {
     let text = match &prompt.content[..] {
         [only] => only.block().as_text(),
@@ -23,7 +23,7 @@ pub(super) fn is_clear(prompt: &Prompt) -> bool {
     !prompt.is_literal && text.is_some_and(|it| it.trim() == "/clear")
 }
 
-/// What the summary that a prompt asks for is to keep in mind, if the prompt does.
+/// Returns what the summary that a prompt asks for is to keep in mind; `None` if it asks for none.
 pub(super) fn compacts(prompt: &Prompt) -> Option<String> {
     let [only] = &prompt.content[..] else { return None };
     let focus = only.block().as_text()?.trim().strip_prefix("/compact")?;
@@ -70,7 +70,7 @@ impl Face {
         }))
     }
 
-    /// The other session is there: the command has its result.
+    /// Ends the command, which has its result: the other session is open.
     pub(super) fn end_clearing(&mut self) {
         let Some(notes) = self.clearing.take() else { return };
         self.output.write(of_command(self.translator.frame(), &notes));

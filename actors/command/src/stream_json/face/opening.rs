@@ -72,7 +72,7 @@ impl Face {
         }
     }
 
-    /// The session cannot be had; those that wait for it get that as their answer.
+    /// Answers all that wait for the session that it cannot be opened.
     pub(super) fn refuse(&mut self, why: &str) {
         let notes = self.clearing.take().unwrap_or_default();
         self.output.write(of_error(self.translator.frame(), why, &notes));

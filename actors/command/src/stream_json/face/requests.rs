@@ -123,7 +123,7 @@ impl Face {
         Ok(json!({}))
     }
 
-    /// The MCP servers, those in the program first, and how far they are.
+    /// Lists the MCP servers, those in the program first, and their states.
     pub(super) fn servers(&self) -> Vec<Value> {
         let own = self.session.iter().flat_map(SessionHandle::mcp_servers).map(|server| {
             let prefix = format!("mcp__{}__", server.name);

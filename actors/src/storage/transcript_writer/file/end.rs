@@ -85,7 +85,7 @@ impl TranscriptFile {
         Ok(seal.is_some_and(|it| is_at(&it, known.head)))
     }
 
-    /// Whether the line that a checkpoint names is on the file.
+    /// Returns whether the line that a checkpoint names is in the file.
     pub(super) fn holds(&mut self, known: &Checkpoint) -> Result<bool, StoreError> {
         if self.agrees(known, self.end.offset)? {
             return Ok(true);

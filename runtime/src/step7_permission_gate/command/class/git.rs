@@ -79,7 +79,7 @@ const LISTING: [&str; 8] = [
     "--show-current",
 ];
 
-/// The class of a call; `args` are the words after `git`.
+/// Returns the class of a call; `args` are the words after `git`.
 pub(super) fn class(args: &[Word]) -> CommandClass {
     let call = call(args);
     let texts: Vec<&str> = call.args.iter().map(|it| it.text.as_str()).collect();

@@ -144,7 +144,7 @@ const OPTIONS: &[(&str, &[&str])] = &[
     ("hyperfine", &["--version", "--help"]),
 ];
 
-/// Whether the call of a program only reads. `args` are the words after its name.
+/// Returns whether the call of a program only reads. `args` are the words after its name.
 pub(super) fn reads(name: &str, args: &[&str]) -> bool {
     if PROGRAMS.contains(&name) || args.is_empty() && ALONE.contains(&name) {
         return true;

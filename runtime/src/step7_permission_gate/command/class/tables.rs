@@ -133,7 +133,7 @@ const TOOLS: &[SubcommandTable] = &[
     },
 ];
 
-/// Whether a variable decides what runs.
+/// Returns whether a variable decides what runs.
 pub(in super::super) fn is_run(name: &str) -> bool {
     let begins = [
         "LD_",
@@ -153,7 +153,7 @@ pub(in super::super) fn is_run(name: &str) -> bool {
             || name.contains('['))
 }
 
-/// Whether a call of a known program asks it about itself alone.
+/// Returns whether a call of a known program asks it about itself alone.
 pub(super) fn only_tells(name: &str, args: &[&str]) -> bool {
     let [arg] = args else { return false };
     let asks = matches!(*arg, "--version" | "--help" | "-V" | "version")
@@ -180,7 +180,7 @@ fn leaves_by_script(name: &str, args: &[&str]) -> bool {
     }
 }
 
-/// The class of a program that nothing else is known of.
+/// Returns the class of a program of which nothing else is known.
 pub(super) fn class(name: &str, first: &str, args: &[&str]) -> CommandClass {
     let leaves = || args.iter().any(|it| LEAVES.contains(it));
     if matches!(

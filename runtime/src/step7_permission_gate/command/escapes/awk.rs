@@ -4,7 +4,7 @@
 
 use crate::step7_permission_gate::{command::options::is_long, shell::word::Word};
 
-/// Whether a call reads, runs nothing and writes no file. What cannot be read does not count as such.
+/// Returns whether a call reads, runs nothing and writes no file. What cannot be read does not count as such.
 pub(super) fn is_harmless(args: &[Word]) -> bool {
     let mut at = 0;
     while let Some(arg) = args.get(at) {

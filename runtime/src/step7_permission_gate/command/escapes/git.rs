@@ -108,7 +108,7 @@ pub(in super::super) fn call(args: &[Word]) -> GitCall<'_> {
     GitCall { global: args, command: "", args: &[] }
 }
 
-/// Whether a call runs another program, or the configuration of another place.
+/// Returns whether a call runs another program, or the configuration of another place.
 pub(in super::super) fn escapes(args: &[Word]) -> bool {
     let call = call(args);
     let mut options = call.global.iter();
@@ -308,7 +308,7 @@ const COMMANDS: &[&str] = &[
     "write-tree",
 ];
 
-/// Whether a call runs code that is not in the text: an alias, or what a value of the configuration names.
+/// Returns whether a call runs code that is not in the text: an alias, or what a value of the configuration names.
 pub(in super::super) fn runs_unseen(args: &[Word]) -> bool {
     let call = call(args);
     let mut options = call.global.iter();
@@ -339,7 +339,7 @@ fn sets_nothing_run(word: &Word) -> bool {
     word.is_known() && (is_seen || !RUN_KEYS.iter().any(|it| key.contains(it)))
 }
 
-/// Whether a `config` only prints.
+/// Returns whether a `config` only prints.
 pub(in super::super) fn reads_config(args: &[Word]) -> bool {
     let gets =
         ["--get", "--get-all", "--get-regexp", "--get-urlmatch", "-l", "--list", "get", "list"];

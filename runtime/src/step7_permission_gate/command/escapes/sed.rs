@@ -7,14 +7,14 @@ use crate::step7_permission_gate::{
     shell::word::Word,
 };
 
-/// Whether a call reads, changes nothing and runs nothing. What cannot be read does not count as such.
+/// Returns whether a call reads, changes nothing and runs nothing. What cannot be read does not count as such.
 pub(in super::super) fn is_harmless(args: &[Word]) -> bool {
     let texts = || args.iter().map(|it| it.text.as_str());
     let edits = texts().any(|it| has_letter(it, 'i', "efl") || is_long(it, "--in-place"));
     !edits && scripts_are_harmless(args)
 }
 
-/// Whether its scripts run nothing and write no file of their own.
+/// Returns whether its scripts run nothing and write no file of their own.
 pub(in super::super) fn scripts_are_harmless(args: &[Word]) -> bool {
     files(args).is_some_and(|it| !it.runs && it.writes.is_empty())
 }
@@ -30,7 +30,7 @@ pub(in super::super) struct Files {
     runs: bool,
 }
 
-/// The files that its scripts name; `None` when they cannot be read.
+/// Returns the files that its scripts name; `None` when they cannot be read.
 pub(in super::super) fn files(args: &[Word]) -> Option<Files> {
     let mut scripts: Vec<&Word> = Vec::new();
     let mut joined = Vec::new();

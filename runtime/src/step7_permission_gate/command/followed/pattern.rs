@@ -3,7 +3,7 @@
 /// Bytes that a pattern of one name has at most once stars in a row are one: names have 255.
 const MAX_NAME_PATTERN: usize = 511;
 
-/// What is in front of the first name of a path that is a pattern, that name, and what follows it.
+/// Splits a path at its first name that is a pattern: what is in front of that, that name, and what follows it.
 pub(super) fn first_pattern(path: &str) -> Option<(&str, &str, &str)> {
     let at = path.find(['*', '?', '[', '('])?;
     let start = path[..at].rfind('/').map_or(0, |it| it + 1);
@@ -12,8 +12,7 @@ pub(super) fn first_pattern(path: &str) -> Option<(&str, &str, &str)> {
     Some((&path[..start], &path[start..end], rest))
 }
 
-/// A pattern with no other sign than stars that matches at least the same names; `None` where it matches
-/// none.
+/// Makes a pattern with no other sign than stars that matches at least the same names; `None` where it matches none.
 pub(super) fn name_pattern(name: &str) -> Option<String> {
     let end = name.find(['?', '[', '(']).unwrap_or(name.len());
     let mut pattern = name[..end].to_owned();

@@ -15,7 +15,7 @@ pub(in super::super) struct ScriptText {
 }
 
 impl ScriptText {
-    /// A text that runs once, where the part runs.
+    /// Makes a text that runs once, where the part runs.
     pub(super) fn here(text: String, is_own: bool) -> Self {
         Self { text, is_own, is_later: false, is_elsewhere: false }
     }
@@ -34,17 +34,17 @@ impl NestedScripts {
         self.texts.push(ScriptText::here(text.to_owned(), false));
     }
 
-    /// What git runs, it runs at the top of a repository.
+    /// Marks the texts from `first` on as run elsewhere: what git runs, it runs at the top of a repository.
     pub(super) fn leave_from(&mut self, first: usize) {
         self.texts.iter_mut().skip(first).for_each(|it| it.is_elsewhere = true);
     }
 
-    /// A text that is a word, or the end of one.
+    /// Adds a text that is a word, or the end of one.
     pub(super) fn word(&mut self, text: &str, word: &Word) {
         self.text(text);
         self.is_unseen |= !word.is_known();
     }
-    /// The values of an option, each a text.
+    /// Adds the values of an option, each a text.
     pub(super) fn add_values(&mut self, args: &[Word], short: char, long: &str) {
         let found = values(args, short, long);
         // A value that is not known is not known to be none either.
@@ -53,13 +53,13 @@ impl NestedScripts {
     }
 }
 
-/// The words as a shell that runs them gets them.
+/// Joins the words as a shell that runs them gets them.
 pub(super) fn joined(words: &[Word]) -> String {
     let all: Vec<&str> = words.iter().map(|it| it.text.as_str()).collect();
     all.join(" ")
 }
 
-/// The values of an option, wherever they are.
+/// Returns the values of an option, wherever they are.
 pub(super) fn values<'a>(args: &'a [Word], short: char, long: &str) -> Vec<&'a str> {
     let mut found = Vec::new();
     for (i, arg) in args.iter().enumerate() {

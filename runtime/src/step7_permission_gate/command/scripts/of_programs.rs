@@ -15,14 +15,14 @@ use crate::step7_permission_gate::{
     shell::word::Word,
 };
 
-/// `capsh` hands what follows `--` to a shell.
+/// Adds what follows `--`, which `capsh` hands to a shell.
 pub(super) fn capsh(args: &[Word], part: &CommandPart, found: &mut NestedScripts) {
     if let Some(at) = args.iter().position(|it| matches!(&*it.text, "--" | "==")) {
         of_shells::shell(&args[at + 1..], part, found);
     }
 }
 
-/// A text that `env` splits is more words of the same call.
+/// Adds a text that `env` splits: it is more words of the same call.
 pub(super) fn env(args: &[Word], found: &mut NestedScripts) {
     for text in values(args, 'S', "--split-string") {
         found.text(&format!("env {text}"));
@@ -30,7 +30,7 @@ pub(super) fn env(args: &[Word], found: &mut NestedScripts) {
     }
 }
 
-/// Programs that run a command as another user or group, with a lock or on a terminal of its own.
+/// Adds what is run by programs that run a command as another user or group, with a lock or on a terminal of its own.
 pub(super) fn as_another(name: &str, args: &[Word], part: &CommandPart, found: &mut NestedScripts) {
     found.add_values(args, 'c', "--command");
     // Without an option what follows the group is the command.
@@ -41,7 +41,7 @@ pub(super) fn as_another(name: &str, args: &[Word], part: &CommandPart, found: &
     found.is_unseen |= matches!(name, "su" | "runuser") && part.piped.is_some();
 }
 
-/// Programs that run a command on another machine: it may begin at any word.
+/// Adds what is run by programs that run a command on another machine: it may begin at any word.
 pub(super) fn elsewhere(args: &[Word], found: &mut NestedScripts) {
     for at in 1..args.len().min(MAX_STARTS) {
         found.text(&joined(&args[at..args.len().min(at + MAX_STARTS)]));
@@ -50,7 +50,7 @@ pub(super) fn elsewhere(args: &[Word], found: &mut NestedScripts) {
     found.is_unseen |= args.len() < 2 || !args.iter().all(Word::is_known);
 }
 
-/// Programs that run any word that looks like a text for a shell.
+/// Adds what is run by programs that run any word that looks like a text for a shell.
 pub(super) fn runner(args: &[Word], found: &mut NestedScripts) {
     for arg in args.iter().take(MAX_STARTS) {
         let value = arg.text.split_once('=').map_or("", |it| it.1);
@@ -62,7 +62,7 @@ pub(super) fn runner(args: &[Word], found: &mut NestedScripts) {
     }
 }
 
-/// Variables of `make` hold programs, and `-f -` is its input.
+/// Adds the programs that variables of `make` hold; `-f -` is its input.
 pub(super) fn make(args: &[Word], found: &mut NestedScripts) {
     for (i, arg) in args.iter().enumerate() {
         if let Some((name, value)) = arg.text.split_once('=').filter(|it| !it.0.starts_with('-')) {
@@ -81,8 +81,8 @@ pub(super) fn make(args: &[Word], found: &mut NestedScripts) {
     }
 }
 
-/// Texts of options and aliases, and commands that follow a word of git. What git runs, it runs at the
-/// top of a repository.
+/// Adds texts of options and aliases, and commands that follow a word of git. What git runs, it runs at the top of a
+/// repository.
 pub(super) fn git(args: &[Word], found: &mut NestedScripts) {
     let first = found.texts.len();
     git_values(args, found);
@@ -125,7 +125,7 @@ fn git_commands(args: &[Word], found: &mut NestedScripts) {
     }
 }
 
-/// Programs with options that run what they are given.
+/// Adds what is run by programs with options that run what they are given.
 pub(super) fn escape(name: &str, args: &[Word], found: &mut NestedScripts) {
     for (i, arg) in args.iter().enumerate().take(MAX_STARTS) {
         let text = arg.text.as_str();

@@ -10,7 +10,7 @@ use crate::step7_permission_gate::{
     shell::word::Word,
 };
 
-/// A shell with these arguments.
+/// Adds what a shell with these arguments runs.
 pub(super) fn shell(args: &[Word], part: &CommandPart, found: &mut NestedScripts) {
     match shells::program(args) {
         ShellInput::Text(script) => found.word(&script.text, script),
@@ -51,7 +51,7 @@ pub(super) fn trap(args: &[Word], found: &mut NestedScripts) {
     found.is_unseen |= !action.is_known();
 }
 
-/// `complete` and `compgen`: commands, and a list of words, which is expanded.
+/// Adds what `complete` and `compgen` run: commands, and a list of words, which is expanded.
 pub(super) fn completion(args: &[Word], found: &mut NestedScripts) {
     found.add_values(args, 'C', "--none");
     for words in values(args, 'W', "--none") {
@@ -59,18 +59,18 @@ pub(super) fn completion(args: &[Word], found: &mut NestedScripts) {
     }
 }
 
-/// What `fc` runs was typed before, here or in another shell.
+/// Notes what `fc` runs: it was typed before, here or in another shell.
 pub(super) fn history(args: &[Word], found: &mut NestedScripts) {
     found.is_unseen |= !args.iter().any(|it| has_letter(&it.text, 'l', "e"));
 }
 
-/// Builtins that bind a name or a key to something that runs later.
+/// Notes builtins that bind a name or a key to something that runs later.
 pub(super) fn binding(args: &[Word], found: &mut NestedScripts) {
     let sets = |it: &Word| it.text.starts_with('-') && it.text.contains(['f', 'p', 'x']);
     found.is_unseen |= args.iter().any(sets);
 }
 
-/// `jobs -x` runs the rest of its words.
+/// Adds the rest of the words of `jobs -x`, which it runs.
 pub(super) fn jobs(args: &[Word], found: &mut NestedScripts) {
     if let Some(at) = args.iter().position(|it| it.text == "-x") {
         found.text(&joined(&args[at + 1..]));

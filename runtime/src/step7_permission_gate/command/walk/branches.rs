@@ -20,7 +20,7 @@ impl ScriptWalk<'_> {
         all.unwrap_or_else(|| Ends::at(from))
     }
 
-    /// Something that runs any number of times.
+    /// Walks something that runs any number of times.
     pub(super) fn repeated(
         &mut self,
         from: &Dirs,

@@ -11,7 +11,7 @@ use crate::step7_permission_gate::command::{
 const PLACES: [&str; 4] = ["HOME", "PWD", "OLDPWD", "CDPATH"];
 
 impl ScriptWalk<'_> {
-    /// Where a part leaves the shell.
+    /// Returns where a part leaves the shell.
     pub(super) fn moved(&mut self, part: &CommandPart, from: &Dirs) -> Ends {
         let moved = match part.name() {
             "cd" | "pushd" => self.entered(part, from),
@@ -34,7 +34,7 @@ impl ScriptWalk<'_> {
     }
 }
 
-/// Whether a part may leave the shell in another directory.
+/// Returns whether a part may leave the shell in another directory.
 pub(super) fn may_move(part: &CommandPart) -> bool {
     matches!(part.name(), "cd" | "pushd" | "popd" | "source" | "." | "eval")
 }
@@ -68,7 +68,7 @@ pub(crate) fn destination(part: &CommandPart, home: &str) -> Option<PathTarget> 
     }
 }
 
-/// Whether a command may give the variables another value that decide where `cd` leads.
+/// Returns whether a command may give the variables another value that decide where `cd` leads.
 pub(super) fn sets_places(raw: &str) -> bool {
     PLACES.iter().any(|name| {
         raw.match_indices(name).any(|(at, _)| {

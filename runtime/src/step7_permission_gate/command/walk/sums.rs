@@ -90,7 +90,7 @@ impl Sums {
         }
     }
 
-    /// Whether what is evaluated may be text with commands in it, and the variables with values that nobody knows.
+    /// Returns whether what is evaluated may be text with commands in it, and the open variables that it reads.
     pub(super) fn end(mut self) -> (bool, BTreeSet<String>) {
         let (mut is_unknown, mut seen) = (false, BTreeSet::new());
         while let Some(name) = self.names.pop() {

@@ -7,7 +7,7 @@ use crate::step7_permission_gate::{
 };
 
 impl ScriptWalk<'_> {
-    /// Variables that a builtin sets.
+    /// Notes the variables that a builtin sets.
     pub(super) fn sets(&mut self, part: &CommandPart, from: &Dirs) {
         let names: Vec<String> = match part.name() {
             "read" | "mapfile" | "readarray" | "getopts" => {
@@ -35,7 +35,7 @@ impl ScriptWalk<'_> {
         }
     }
 
-    /// A text that is run. Where that leaves the shell.
+    /// Walks a text that is run, and returns where that leaves the shell.
     pub(super) fn text(&mut self, text: &ScriptText, from: &Dirs) -> Dirs {
         self.text_bytes += text.text.len() + 100;
         if self.n_texts >= MAX_TEXTS || self.text_bytes > MAX_TEXT_BYTES {

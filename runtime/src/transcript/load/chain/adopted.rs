@@ -16,7 +16,7 @@ pub(super) struct Adopted {
 }
 
 impl Adopted {
-    /// The results in it, without its other blocks.
+    /// Returns the results in it, without its other blocks.
     pub(super) fn results(&self) -> Arc<Message> {
         let is_result = |block: &Block| block.as_tool_result().is_some();
         if self.message.blocks.iter().all(is_result) {

@@ -36,7 +36,8 @@ impl Beside {
 }
 
 impl Nodes {
-    /// The same, with what is needed to go on from it; `None` where lines that come can change it.
+    /// Follows the conversation anew, and returns what is needed to continue from it; `None` where lines that come can
+    /// change it.
     pub(in crate::transcript::load) fn anew(&self) -> (History, Option<Base>) {
         let (messages, taken) = self.follow(&mut Vec::new());
         let recorded: History = messages.into_iter().collect();

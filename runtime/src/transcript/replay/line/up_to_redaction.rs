@@ -26,7 +26,7 @@ const OF_TEXTS: [&str; 11] = [
     "why",
 ];
 
-/// Whether the line that is made and the one that is recorded are such.
+/// Returns whether the line that is made and the one that is recorded differ only by redaction.
 pub(super) fn is_equal(line: &Line, made: &[u8], recorded: &[u8]) -> bool {
     let has_figures = |it: &RecordKind| {
         matches!(

@@ -10,7 +10,7 @@ use crate::{
 };
 
 impl RecordedInputs<'_> {
-    /// The decision of the policy.
+    /// Returns the decision of the policy.
     pub(super) fn policy(&self, asked: &Question, step: Step) -> Result<TurnInput, ReplayError> {
         let verdict = self.recorded("what a policy said", step, |it| match it {
             RecordKind::Passed { by: AnsweredBy::Policy, .. } => Some(PolicyVerdict::Pass),
@@ -28,7 +28,7 @@ impl RecordedInputs<'_> {
         Ok(TurnInput::PolicyAnswered { call, epoch, verdict })
     }
 
-    /// The answer of a surface, or why there is none.
+    /// Returns the answer of a surface, or why there is none.
     pub(super) fn permission(
         &self,
         asked: &Question,
@@ -58,7 +58,7 @@ impl RecordedInputs<'_> {
         Ok(TurnInput::PermissionAnswered { call, given: Box::new(given) })
     }
 
-    /// The mode that the session was put into at this point, if it was.
+    /// Returns the mode that the session was put into at this point, if it was.
     pub(in crate::transcript::replay) fn mode(&self) -> Option<PermissionMode> {
         match self.ahead(0).and_then(record).map(|it| &it.what) {
             Some(RecordKind::Mode { mode }) => Some(*mode),

@@ -22,7 +22,8 @@ use crate::{
 const INVALID: (&str, &str) = ("<tool_use_error>InputValidationError: ", "</tool_use_error>");
 
 impl<'a> RecordedInputs<'a> {
-    /// Calls that were let in left something at the gate; the others have their answers.
+    /// Returns the dispatcher's answers. Calls that were let in left something at the gate; the others have their
+    /// answers.
     pub(super) fn dispatched(&self, calls: &[ToolCall]) -> TurnInput {
         let mut admissions = self.admissions();
         let mut known: Vec<Option<Admission>> =
@@ -89,7 +90,7 @@ impl<'a> RecordedInputs<'a> {
         admissions
     }
 
-    /// Whether the next line is about the end of this call.
+    /// Returns whether the next line is about the end of this call.
     pub(in crate::transcript::replay) fn is_about(&self, of: &ToolUseId) -> bool {
         match self.ahead(0).and_then(record).map(|it| &it.what) {
             Some(RecordKind::ToolEnd { call, .. }) => call == of,
@@ -102,7 +103,7 @@ impl<'a> RecordedInputs<'a> {
         }
     }
 
-    /// How a call ended; `None` when the turn ended before it.
+    /// Returns how a call ended; `None` when the turn ended before it.
     pub(super) fn finished(
         &self,
         asked: &ToolCall,

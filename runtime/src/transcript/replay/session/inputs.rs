@@ -17,7 +17,7 @@ use crate::{
 };
 
 impl Session {
-    /// Gives the machine an input and keeps what it wants.
+    /// Passes an input to the machine and keeps what it wants.
     pub(super) fn feed(&mut self, at: Timestamp, input: SessionInput) {
         let Some(decisions) = &mut self.decisions else { return };
         let n_of_turn = match &input {
@@ -56,8 +56,8 @@ impl Session {
         }
     }
 
-    /// Holds the next line that the machine made against one of the file. What the machine was given
-    /// besides its inputs is taken from the file.
+    /// Compares the next line that the machine made with one of the file. What the machine was given besides its inputs
+    /// is taken from the file.
     pub(super) fn compare(&mut self, line: &SealedLine<'_>) -> Result<(), ReplayError> {
         let Some(decisions) = &mut self.decisions else { return Ok(()) };
         let Some(mut made) = decisions.made.pop_front() else {
@@ -101,7 +101,7 @@ fn given(made: &mut RecordKind, found: &RecordKind) {
     }
 }
 
-/// A line that the machine does not make.
+/// Makes the error of a line that the machine does not make.
 pub(super) fn unmade(line: &SealedLine<'_>) -> ReplayError {
     let (expected, found) = (String::new(), shown(&line.line()));
     ReplayError::Decided { line: line.number, expected, found }

@@ -86,8 +86,8 @@ pub(crate) struct Protocol {
 }
 
 impl Protocol {
-    /// The flags among the given ones that only lines for a program can carry out, since they choose a
-    /// session or the shape of the result.
+    /// Returns the flags among the given ones that only lines for a program can carry out, since they choose a session
+    /// or the shape of the result.
     pub(crate) fn that_need_lines(&self) -> Vec<&'static str> {
         given([
             ("--continue", self.goes_on),
@@ -100,7 +100,7 @@ impl Protocol {
         ])
     }
 
-    /// The flags among the given ones that have no effect where no lines are printed.
+    /// Returns the flags among the given ones that have no effect where no lines are printed.
     pub(crate) fn without_lines(&self) -> Vec<&'static str> {
         let of_lines = given([
             ("--include-partial-messages", self.include_partial_messages),
@@ -125,7 +125,7 @@ pub(crate) struct Ignored {
 }
 
 impl Ignored {
-    /// The flags that were given.
+    /// Returns the flags that were given.
     pub(crate) fn given(&self) -> Vec<&'static str> {
         given([("--debug-to-stderr", self.debug_to_stderr)])
     }

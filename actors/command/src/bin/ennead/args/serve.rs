@@ -65,7 +65,7 @@ pub(crate) struct Limits {
 }
 
 impl Limits {
-    /// The same as the server takes it.
+    /// Returns these limits as the server takes them.
     pub(crate) fn limits(&self) -> TenantLimits {
         let mut limits = TenantLimits::default();
         (limits.all_runs, limits.runs) = (self.max_runs.max(1), self.tenant_runs.max(1));

@@ -12,8 +12,7 @@ use ennead_runtime::entropy::EntropyStream;
 use super::{configuration, now};
 use crate::args::Print;
 
-/// Says in the options which session it is and where its transcript lies; the reason in words when there is
-/// none such.
+/// Sets in the options which session it is and where its transcript lies; the reason in words when there is none such.
 pub(super) fn choose_session(
     options: &mut SessionOptions,
     args: &Print,

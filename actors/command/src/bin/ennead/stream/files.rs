@@ -86,7 +86,7 @@ pub(super) fn with_agents(
     Ok((options, problems))
 }
 
-/// The skills and commands of files; and what cannot be used, in words.
+/// Reads the skills and commands of files; and what cannot be used, in words.
 pub(super) fn skills_of(
     options: &SessionOptions,
     protocol: &Protocol,

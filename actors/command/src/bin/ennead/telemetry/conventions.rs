@@ -88,7 +88,7 @@ fn also(span: &mut SpanData, name: &'static str, second: &'static str) {
     }
 }
 
-/// The headers of a variable: `name=value` with commas between, values percent-encoded.
+/// Reads the headers of a variable: `name=value` with commas between, values percent-encoded.
 pub(super) fn headers(text: &str) -> Vec<(String, String)> {
     let pairs = text.split(',').filter_map(|it| it.split_once('='));
     pairs.map(|(name, value)| (name.trim().to_lowercase(), decoded(value.trim()))).collect()
