@@ -8,7 +8,7 @@
 //!
 //! To start a sub-agent: [`Lease::child`] where it is wanted, then [`Tree::admit`] at the top; when
 //! the second refuses, [`Lease::ended`] takes the first back. Before each model call, where totals
-//! are limited: [`Tree::debit`] or [`Tree::reserve`] for its worst case; after each call:
+//! are limited: `Tree::debit` or [`Tree::reserve`] for its worst case; after each call:
 //! [`Tree::settle`] with what was used. A call that was sent and of which it stays unknown what it
 //! used counts with its worst case. When the sub-agent has ended: [`Lease::ended`] at its parent and
 //! [`Tree::close`] at the top.

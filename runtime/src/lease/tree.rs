@@ -75,7 +75,7 @@ impl Tree {
     /// # Errors
     ///
     /// [`LeaseRefused::TooManyInTree`], [`LeaseRefused::TooFast`], [`LeaseRefused::KnownAgent`], or
-    /// what [`Tree::debit`] would say to its first call: an agent that could not say a word is not
+    /// what `Tree::debit` would say to its first call: an agent that could not say a word is not
     /// started.
     pub fn admit(
         &mut self,
@@ -120,7 +120,7 @@ impl Tree {
     ///
     /// # Errors
     ///
-    /// As [`Tree::debit`].
+    /// As `Tree::debit`.
     pub fn reserve(
         &mut self,
         agent: Option<&AgentId>,
