@@ -20,7 +20,7 @@ pub(crate) const UNKNOWN_OUTCOME: &str = "The call was interrupted and its outco
 
 /// A conversation after its repair.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Repaired {
+pub(crate) struct Repaired {
     /// What a model accepts.
     pub messages: Messages,
     /// Everything that was wrong with the conversation.
