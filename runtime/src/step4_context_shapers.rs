@@ -11,6 +11,7 @@
 pub(crate) mod cap_watch;
 pub(crate) mod overflow_reduction;
 pub(crate) mod pressure;
+pub(crate) mod recorded_view;
 
 pub(crate) mod shaper1_budget_reduction;
 pub(crate) mod shaper2_snip;

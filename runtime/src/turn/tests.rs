@@ -26,6 +26,7 @@ mod overflow;
 pub(crate) mod random;
 mod recovery;
 mod reopening;
+mod resuming;
 mod settings;
 mod shaping;
 mod steps;
