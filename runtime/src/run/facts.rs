@@ -58,6 +58,9 @@ pub(crate) const CLEARS_OLD: u32 = 13;
 /// The first revision in which what looks like the mark of a cut is made harmless in results of tools.
 pub(crate) const ESCAPES_MARKS: u32 = 14;
 
+/// The first revision in which a cut leaves no frame of the harness open.
+pub(crate) const KEEPS_FRAMES: u32 = 15;
+
 /// The first revision in which what later turns are shown is recorded, so that another process goes on with
 /// the same request.
 pub(crate) const REBUILDS: u32 = 15;
@@ -88,7 +91,7 @@ pub struct SessionFacts {
     /// model, when a run failed, when instructions were loaded, when the working directory moved, and when
     /// a session goes on after a compaction. From 13 on, old results that are long are cleared under pressure,
     /// the oldest first, where that spares a summary. From 14 on, results cannot hold what looks like the mark of a
-    /// cut. From 15 on, what later turns are shown is recorded, and a turn that was given up leaves what it recorded.
+    /// cut. From 15 on, a cut leaves no frame open, what later turns are shown is recorded, and a turn that was given up leaves what it recorded.
     #[serde(default, skip_serializing_if = "is_first")]
     pub revision: u32,
     /// The session; in a sub-agent the top session of its tree.

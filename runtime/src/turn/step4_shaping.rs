@@ -12,7 +12,7 @@ use crate::{
     message::{Message, Messages, estimate_of},
     run::{
         conversation::ShapedView,
-        facts::{CLEARS_OLD, REBUILDS, SHAPES_CONVERSATION},
+        facts::{CLEARS_OLD, KEEPS_FRAMES, REBUILDS, SHAPES_CONVERSATION},
     },
     step::Step,
     step2_state_initialization::FiringReason,
@@ -46,6 +46,7 @@ impl Turn {
             sharing: if self.facts.revision < 1 { Sharing::Message } else { Sharing::Turn },
             grades: self.appends(),
             clears: CLEARS_OLD <= self.facts.revision,
+            keeps_frames: KEEPS_FRAMES <= self.facts.revision,
             summary_pause: self.memory.compactions.pause(),
             asked: self.compacts.clone(),
             counting: self.counting(),

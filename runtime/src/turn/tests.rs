@@ -12,6 +12,7 @@ mod appending;
 mod approvals;
 mod caching;
 mod compacting;
+mod cut_frames;
 mod dispatch;
 mod ends;
 mod estimates;

@@ -200,6 +200,7 @@ prop_compose! {
             own_caps: Arc::new([]),
             grades: true,
         clears: true,
+        keeps_frames: true,
             sharing: Sharing::default(),
         summary_pause: 0,
         asked: None,
