@@ -16,6 +16,7 @@ pub(crate) mod source9_compact_summaries;
 pub mod appended;
 pub mod assemble;
 mod counted;
+pub(crate) mod frames;
 pub(crate) mod loaded_skills;
 pub mod look;
 pub mod restored;

@@ -11,6 +11,7 @@
 pub(crate) mod cap_watch;
 pub(crate) mod overflow_reduction;
 pub(crate) mod pressure;
+pub(crate) mod recorded_view;
 
 pub(crate) mod shaper1_budget_reduction;
 pub(crate) mod shaper2_snip;
@@ -117,6 +118,8 @@ pub struct ShaperSetup {
     pub grades: bool,
     /// Whether pressure alone clears old results. Not so in turns that were recorded before.
     pub clears: bool,
+    /// Whether a cut ends the frames of the harness that it is in. Not so in turns that were recorded before.
+    pub keeps_frames: bool,
     /// Messages from which on a summary is made again where the last one did not help and the context fits
     /// the window; 0 where every summary helped.
     pub summary_pause: usize,

@@ -1,5 +1,6 @@
 //! Amounts of tokens, estimated and reported.
 
+mod anchor;
 mod by_class;
 mod estimate;
 mod learned;
@@ -11,6 +12,7 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 
+pub use self::anchor::Anchor;
 pub(crate) use self::{
     by_class::Size,
     estimate::{Counting, Estimate},

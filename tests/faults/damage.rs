@@ -109,7 +109,7 @@ async fn lines_that_were_moved_are_taken_in_the_order_in_which_they_were_written
             let swap = Damage::Swap(at);
             let loaded = load(&swap.apply(&bytes), LoadAs::Session);
             assert_eq!(loaded.recorded, clean.recorded, "{name}, {at}");
-            assert_eq!(loaded.used, clean.used, "{name}, {at}");
+            assert_eq!(loaded.used(), clean.used(), "{name}, {at}");
             assert!(is_reported(&loaded, swap), "{name}, {at}: {:?}", loaded.report);
         }
     }

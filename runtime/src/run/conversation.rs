@@ -3,6 +3,8 @@
 //! The session's actor owns one of these, and so does a replay: both feed turns from it and take
 //! in what the turns did, in the same way.
 
+mod resumed;
+
 use std::{
     collections::{BTreeMap, BTreeSet},
     iter,
@@ -21,7 +23,7 @@ use crate::{
     run::{
         InvalidRequest,
         derived_settings::DerivedSettings,
-        facts::{APPENDS, ESTIMATES_BY_CLASS, SHOWS_SKILLS, SHOWS_TASKS, SessionFacts},
+        facts::{ESTIMATES_BY_CLASS, SessionFacts},
         history::{History, HistoryUpdate},
         no_progress::{DenialWatch, NoProgressWatch},
     },
@@ -41,11 +43,11 @@ use crate::{
     },
     step9_stop_check::RunBudget,
     time::Timestamp,
-    tokens::{Counting, Estimate, Learned, Tokens, Usage},
-    tool::{Todo, ToolMemory, ToolSpec},
+    tokens::{Anchor, Counting, Estimate, Learned, Usage},
+    tool::{ToolMemory, ToolSpec},
     transcript::{
-        entry::{Repeated, ShownPart, Stored},
-        load::{Loaded, UsageTotals},
+        entry::{Repeated, Stored},
+        load::RecordedState,
     },
 };
 
@@ -68,6 +70,10 @@ pub struct Conversation {
     pub last_entry: Option<EntryId>,
     /// What the last turn handed on.
     pub memory: TurnMemory,
+    /// What the lines say that the memory holds.
+    pub(crate) state: RecordedState,
+    /// Whether lines were taken in since the memory was handed on.
+    is_ahead: bool,
     /// Whether a run was recorded, and with it the facts.
     pub has_begun: bool,
     /// The facts, where they lie next to the transcript.
@@ -193,30 +199,6 @@ pub struct ShapedView {
     pub covered: usize,
 }
 
-/// A reported size, and the estimate for the same request: what was added since is estimated, the
-/// rest is known (CTX-8).
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Anchor {
-    /// The model that was asked; others count otherwise.
-    pub model: Arc<str>,
-    /// Input and output of the last answer, as reported.
-    pub reported: Tokens,
-    /// What was estimated for the same.
-    pub(crate) estimated: Estimate,
-}
-
-impl Anchor {
-    /// Returns the size of a request that is now estimated at `estimate`.
-    pub(crate) fn corrected(&self, estimate: Estimate, counting: Counting) -> Tokens {
-        counting.moved(self.reported, self.estimated, estimate)
-    }
-
-    /// Returns the most that it can be: what was reported, and a token for each character that came since.
-    pub(crate) fn at_most(&self, estimate: Estimate) -> Tokens {
-        self.reported + estimate.saturating_sub(self.estimated).at_most()
-    }
-}
-
 impl Conversation {
     /// Makes a conversation without messages.
     pub fn new(facts: Arc<SessionFacts>, stream: EntropyStream) -> Self {
@@ -226,6 +208,8 @@ impl Conversation {
             history: History::default(),
             last_entry: None,
             memory: TurnMemory::default(),
+            state: RecordedState::default(),
+            is_ahead: false,
             has_begun: false,
             setup: None,
         }
@@ -319,53 +303,6 @@ impl Conversation {
                 self.history = without.collect();
                 self.last_entry = self.history.last().map(|it| it.id.clone());
             }
-        }
-    }
-
-    /// Resumes what an earlier process recorded: the messages, and the counters of the session.
-    pub fn resume(&mut self, loaded: &Loaded) {
-        let recorded = loaded.recorded.iter().cloned().collect();
-        let Loaded { last, used, appended, todos, skills, .. } = loaded;
-        self.go_on(recorded, last.clone(), used, appended, todos, skills);
-    }
-
-    /// Resumes an earlier part of what was recorded; the counters stay those of the whole session.
-    pub(crate) fn go_back(&mut self, cut: &Loaded, all: &Loaded) {
-        let recorded = cut.recorded.iter().cloned().collect();
-        self.go_on(recorded, cut.last.clone(), &all.used, &all.appended, &cut.todos, &cut.skills);
-    }
-
-    /// Continues from what is left of a [`Loaded`] where nothing else of it is wanted.
-    pub(crate) fn go_on(
-        &mut self,
-        recorded: History,
-        last_entry: Option<EntryId>,
-        used: &UsageTotals,
-        appended: &[ShownPart],
-        todos: &[Todo],
-        skills: &LoadedSkills,
-    ) {
-        (self.history, self.last_entry) = (recorded, last_entry);
-        if APPENDS <= self.facts.revision {
-            let there: BTreeSet<&EntryId> = self.history.iter().map(|it| &it.id).collect();
-            self.memory.shown = ShownParts::recorded(appended, |it| there.contains(it));
-        }
-        if 1 <= self.facts.revision {
-            self.memory.last_answer_at = used.last_answer_at;
-            self.memory.spent = used.since_compaction;
-            self.memory.retries = used.failed_calls;
-        }
-        if SHOWS_TASKS <= self.facts.revision && self.memory.tools.todos != todos {
-            Arc::make_mut(&mut self.memory.tools).todos = todos.to_vec();
-        }
-        if ESTIMATES_BY_CLASS <= self.facts.revision {
-            self.memory.learned = used.learned.clone();
-        }
-        if SHOWS_SKILLS <= self.facts.revision && *self.memory.skills != *skills {
-            self.memory.skills = Arc::new(skills.clone());
-        }
-        if 2 <= self.facts.revision {
-            self.memory.retries = self.memory.retries.saturating_add(used.lost_calls());
         }
     }
 

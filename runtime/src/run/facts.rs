@@ -18,7 +18,7 @@ use crate::{
 };
 
 /// The revision of the rules by which turns decide; see [`SessionFacts::revision`].
-pub const REVISION: u32 = 14;
+pub const REVISION: u32 = 15;
 
 /// The first revision in which what becomes due in a session is appended to the conversation.
 pub(crate) const APPENDS: u32 = 5;
@@ -58,6 +58,13 @@ pub(crate) const CLEARS_OLD: u32 = 13;
 /// The first revision in which what looks like the mark of a cut is made harmless in results of tools.
 pub(crate) const ESCAPES_MARKS: u32 = 14;
 
+/// The first revision in which a cut leaves no frame of the harness open.
+pub(crate) const KEEPS_FRAMES: u32 = 15;
+
+/// The first revision in which what later turns are shown is recorded, so that another process goes on with
+/// the same request.
+pub(crate) const REBUILDS: u32 = 15;
+
 /// What is fixed when a session is opened.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SessionFacts {
@@ -83,7 +90,8 @@ pub struct SessionFacts {
     /// window is not ended because compactions do not help. Hooks fire, too, when a call was denied by a
     /// model, when a run failed, when instructions were loaded, when the working directory moved, and when
     /// a session goes on after a compaction. From 13 on, old results that are long are cleared under pressure,
-    /// the oldest first, where that spares a summary.
+    /// the oldest first, where that spares a summary. From 14 on, results cannot hold what looks like the mark of a
+    /// cut. From 15 on, a cut leaves no frame open, what later turns are shown is recorded, and a turn that was given up leaves what it recorded.
     #[serde(default, skip_serializing_if = "is_first")]
     pub revision: u32,
     /// The session; in a sub-agent the top session of its tree.

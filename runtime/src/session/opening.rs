@@ -56,7 +56,7 @@ impl Machine {
         self.n_runs = loaded.tail.head.seq << 16;
         // What a run waited for is not waited for where the session goes back.
         let open = self.run_to_resume(now, &loaded).filter(|_| cut.is_none());
-        self.resume_totals(now, &loaded.used, agents);
+        self.resume_totals(now, loaded.used(), agents);
         self.conversation.resume(&loaded);
         self.resume_shells(&loaded.shells);
         match open {
@@ -137,7 +137,7 @@ impl Machine {
         let what = RecordKind::RunEnd {
             reason: RunEnd::Crashed.code().into(),
             turns: open_run.turn,
-            usage: loaded.used.usage,
+            usage: loaded.used().usage,
             head: None,
         };
         let line = record(now.at, &open_run.run, what);

@@ -103,11 +103,11 @@ impl Machine {
         turn.recorded = append.lines.iter().rev().find_map(step_of).or(turn.recorded);
         let mut has_called = false;
         for line in &append.lines {
+            self.conversation.note(line);
             let Line::Harness(record) = line else { continue };
             active.cost.note(&record.what);
             active.questions.note(&record.what);
             turn.note_question(&record.what);
-            self.conversation.memory.overrides.note(&record.what);
             active.turn_costs.entry(record.turn).or_default().note(&record.what);
             if let RecordKind::ModelAttempt { cache_drop, in_doubt, .. } = &record.what {
                 has_called = true;
@@ -162,7 +162,7 @@ impl Machine {
         if !self.is_turning(key) {
             return;
         }
-        self.conversation.memory = report.memory;
+        self.conversation.hand_on(report.memory);
         self.mode_is_due(now);
         let limits = self.limits_used(now);
         let Some(active) = &mut self.active else { return };

@@ -138,6 +138,7 @@ pub(crate) fn read_case(case: &Value) -> Result<ShaperCase, BadCase> {
         own_caps: Arc::new([]),
         grades: true,
         clears: true,
+        keeps_frames: true,
         sharing: Sharing::default(),
         summary_pause: 0,
         asked: None,

@@ -98,7 +98,7 @@ impl Work<'_> {
                     return None;
                 };
                 let shown = has_long_result(block, setup).then(|| shown(block, to_free, setup))?;
-                let cut = marker::cut(text, shown - shown / 3, shown / 3, &setup.reference_prefix);
+                let cut = marker::cut(text, shown - shown / 3, shown / 3, setup);
                 Some((Block::tool_result(id, &cut.text, *is_error), cut.stored))
             });
         }
@@ -112,7 +112,7 @@ impl Work<'_> {
             }
             self.cut(at, |block, _, setup| {
                 let text = block.as_text().filter(|_| has_long_text(block, setup))?;
-                let cut = marker::cut(text, SHOWN_CHARS, 0, &setup.reference_prefix);
+                let cut = marker::cut(text, SHOWN_CHARS, 0, setup);
                 Some((Block::text(&cut.text), cut.stored))
             });
         }

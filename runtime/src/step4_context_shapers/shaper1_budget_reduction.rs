@@ -169,13 +169,13 @@ fn cut(block: &Block, limit: u64, setup: &ShaperSetup) -> Option<(Block, (Digest
     // The room for the mark does not depend on the text: what was cut once has its room or never
     // will, so a second run finds nothing to do.
     let Some(room) = limit.checked_sub(marker::max_chars(u64::MAX, &setup.reference_prefix)) else {
-        let cut = marker::cut(text, 0, 0, &setup.reference_prefix);
+        let cut = marker::cut(text, 0, 0, setup);
         let is_cut = marker::is_worth_it(cut.chars, block.chars());
         return is_cut.then(|| (Block::tool_result(id, &cut.text, *is_error), cut.stored));
     };
     // Failures are at the end of an output.
     let tail = room / 3;
-    let cut = marker::cut(text, room - tail, tail, &setup.reference_prefix);
+    let cut = marker::cut(text, room - tail, tail, setup);
     Some((Block::tool_result(id, &cut.text, *is_error), cut.stored))
 }
 

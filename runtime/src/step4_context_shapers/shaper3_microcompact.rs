@@ -161,7 +161,7 @@ pub(super) fn run(
             if !of_message.contains(&(at, i)) {
                 return None;
             }
-            let cut = marker::cut(text, 0, 0, &setup.reference_prefix);
+            let cut = marker::cut(text, 0, 0, setup);
             stored.push(cut.stored);
             Some(Block::tool_result(id, &cut.text, *is_error))
         });

@@ -98,7 +98,7 @@ fn is_long(context: &ShapedContext, at: usize, block: &Block, setup: &ShaperSetu
 }
 
 fn collapse(block: &Block, setup: &ShaperSetup) -> Option<(Block, (Digest, String))> {
-    let cut = |text| marker::cut(text, SHOWN_CHARS, 0, &setup.reference_prefix);
+    let cut = |text| marker::cut(text, SHOWN_CHARS, 0, setup);
     match block.kind() {
         BlockKind::Text(text) => {
             let cut = cut(text);

@@ -3,4 +3,4 @@
 mod after_summary;
 mod cases;
 mod properties;
-mod stages;
+pub(super) mod stages;

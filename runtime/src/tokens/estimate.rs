@@ -26,6 +26,16 @@ impl Estimate {
         Self { by_chars: Tokens::from_chars(size.chars), by_class: Tokens(size.by_class()) }
     }
 
+    /// Restores an estimate that was recorded.
+    pub(crate) fn recorded(by_class: Tokens, by_chars: Tokens) -> Self {
+        Self { by_chars, by_class }
+    }
+
+    /// Returns what is recorded of it: by the kinds of characters, and by characters alone.
+    pub(crate) fn to_record(self) -> (Tokens, Tokens) {
+        (self.by_class, self.by_chars)
+    }
+
     /// Replaces the estimate by characters alone.
     pub(crate) fn with_chars(self, by_chars: Tokens) -> Self {
         Self { by_chars, ..self }

@@ -16,12 +16,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     approval::{AnsweredBy, RuleUpdate},
-    catalogue::Money,
     digest::Digest,
-    hook::HookEvent,
     ids::{AgentId, ApprovalId, EntryId, ShellId, ToolName, ToolUseId},
     permission::PermissionMode,
-    run::Sender,
     step::Step,
     step5_model_call::cache_watch::PromptCacheEvent,
     step7_permission_gate::{CommandClass, Decision, ResolvedPath},
@@ -35,7 +32,8 @@ pub use conversation_line::{
 };
 pub use line::Line;
 pub use parts::{
-    DiscardedAnswer, PassedStage, Record, ShownPart, SidechainHead, SkippedBytes, UnconfirmedUsage,
+    CutText, DiscardedAnswer, PassedStage, Record, ShownPart, SidechainHead, SkippedBytes,
+    UnconfirmedUsage, ViewChange,
 };
 pub use step_detail::StepDetail;
 pub(crate) use stored::clip;
@@ -66,7 +64,7 @@ pub enum RecordKind {
         compacts: Option<String>,
         /// Who asked for it; absent when the request names no sender.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        sender: Option<Sender>,
+        sender: Option<crate::run::Sender>,
         /// When the prompt was accepted, where that was earlier: it waited.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         asked: Option<Timestamp>,
@@ -105,6 +103,8 @@ pub enum RecordKind {
         /// Which part, in which message.
         part: ShownPart,
     },
+    /// Later turns are shown less of the conversation.
+    View(ViewChange),
     /// Shaper stages whose triggers did not hold, so that none ran; in most turns all five, so one line.
     ShapersPassed {
         /// The context that they left as it was.
@@ -174,7 +174,7 @@ pub enum RecordKind {
         in_doubt: Option<UnconfirmedUsage>,
         /// What that cost; `None` when the price is not known.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        cost: Option<Money>,
+        cost: Option<crate::catalogue::Money>,
         /// Milliseconds to the first token, and in all.
         first_token_ms: Option<u64>,
         /// Milliseconds from the request to the end of the answer.
@@ -209,7 +209,7 @@ pub enum RecordKind {
     /// A hook handler has ended.
     Hook {
         /// The event that the hooks run on.
-        event: HookEvent,
+        event: crate::hook::HookEvent,
         /// The call, for tool events.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         call: Option<ToolUseId>,

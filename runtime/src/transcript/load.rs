@@ -11,8 +11,10 @@ mod cut;
 mod lines;
 mod loader;
 mod order;
+mod recorded_state;
 pub mod repair;
 pub mod report;
+mod seen_files;
 mod skills;
 mod tail;
 mod tasks;
@@ -29,10 +31,9 @@ use crate::{
     ports::shells::{ShellState, ShellStatus},
     run::Sender,
     step::Step,
-    step3_context_assembly::loaded_skills::LoadedSkills,
     time::Timestamp,
     tokens::Usage,
-    tool::{Todo, ToolErrorKind},
+    tool::ToolErrorKind,
     transcript::entry::ShownPart,
     transcript::{
         entry::{Record, RecordKind, Stored},
@@ -43,6 +44,7 @@ use crate::{
 pub use cut::load_until;
 pub(in crate::transcript) use lines::BYTE_ORDER_MARK;
 pub(crate) use loader::Loader;
+pub(crate) use recorded_state::RecordedState;
 pub use report::{Report, ReportKind};
 pub use tail::{Tail, Torn, tail};
 pub use used::UsageTotals;
@@ -76,18 +78,21 @@ pub struct Loaded {
     pub open_run: Option<OpenRun>,
     /// The newest conversation line, to link the next one to.
     pub last: Option<EntryId>,
-    /// Usage of the whole file.
-    pub used: UsageTotals,
     /// What of the context was appended to the conversation, oldest first.
     pub appended: Vec<ShownPart>,
-    /// The list of tasks, as the last call that changed it left it.
-    pub todos: Vec<Todo>,
-    /// Skills that the model has loaded.
-    pub skills: LoadedSkills,
+    /// What a session goes on with in addition to the messages.
+    pub(crate) state: RecordedState,
     /// Commands in the background of whose end the model has not learned.
     pub shells: Shells,
     /// Where the next line goes.
     pub tail: Tail,
+}
+
+impl Loaded {
+    /// Returns the usage of the whole file.
+    pub fn used(&self) -> &UsageTotals {
+        &self.state.used
+    }
 }
 
 /// Commands in the background, as a transcript has them.
@@ -211,7 +216,7 @@ pub fn load(bytes: &[u8], load_as: LoadAs) -> Loaded {
     for Placed { number, read } in order::settle(readable, &mut report) {
         loader.take(number, &read, &mut report);
     }
-    let Loader { nodes, used, shells, appended, tasks, skills, open_run, .. } = loader;
+    let Loader { nodes, state, shells, appended, open_run, .. } = loader;
     let last = nodes.last();
     let recorded = nodes.conversation(&mut report);
     let repaired = repair::repair(&recorded);
@@ -226,10 +231,8 @@ pub fn load(bytes: &[u8], load_as: LoadAs) -> Loaded {
         open: repaired.open,
         open_run,
         last,
-        used,
         appended,
-        todos: tasks.todos().to_vec(),
-        skills: skills.loaded,
+        state,
         shells,
         tail: tail(bytes, 0),
     }

@@ -186,6 +186,7 @@ impl TurnRecord {
             | RecordKind::RunResumed { .. }
             | RecordKind::SourcesSeen { .. }
             | RecordKind::ContextAppended { .. }
+            | RecordKind::View(_)
             | RecordKind::Path { .. }
             | RecordKind::Links { .. }
             | RecordKind::RunEnd { .. }

@@ -45,6 +45,7 @@ impl Conversation {
     /// Returns what the next turn of a run starts from. What is counted over the turns of a run is handed over and not
     /// copied: a turn that does not hand it on ends its run.
     pub fn turn(&mut self, run: &Run, budget: RunBudget) -> TurnSetup {
+        self.catch_up();
         let progress = std::mem::take(&mut self.memory.progress);
         TurnSetup {
             facts: Arc::clone(&self.facts),

@@ -102,7 +102,8 @@ impl Turn {
         }));
         let (day, model) = (self.now.day(), &self.settings().model);
         let mut parts = vec![appended::date(&day), appended::model(model, &self.knowledge(), &day)];
-        parts.extend(self.file_parts(&day));
+        // Rules for certain files never precede the conversation.
+        parts.extend(self.file_parts(&BTreeSet::new(), &day));
         self.memory.shown.begin(&parts);
     }
 
@@ -112,7 +113,7 @@ impl Turn {
         // In front of the conversation there is no list of tasks.
         let mut parts: Vec<DuePart> = self.tasks(&day).into_iter().collect();
         parts.extend(shown.due_facts(&self.settings().model, || self.knowledge(), &day));
-        parts.extend(self.file_parts(&day));
+        parts.extend(self.file_parts(&self.memory.touched, &day));
         parts.extend(self.skills(&day));
         shown.due(parts, &day)
     }
@@ -123,13 +124,13 @@ impl Turn {
         settings.models.find(&settings.model).map(|it| it.knowledge.clone()).unwrap_or_default()
     }
 
-    /// The files whose first state precedes the conversation, as they are now.
-    fn file_parts(&self, day: &str) -> Vec<DuePart> {
+    /// The files whose first state precedes the conversation, as they are now, and the rules for these files.
+    fn file_parts(&self, touched: &BTreeSet<String>, day: &str) -> Vec<DuePart> {
         let Some((seen, sources)) = self.memory.seen.as_ref().zip(self.memory.sources.as_ref())
         else {
             return Vec::new();
         };
-        let rules = sources.rules_for(self.memory.touched.iter());
+        let rules = sources.rules_for(touched.iter());
         let instructions = self.with_managed(&seen.instructions);
         if instructions.is_empty() && seen.nested.is_empty() && rules.is_empty() {
             return Vec::new();

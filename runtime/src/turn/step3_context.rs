@@ -6,7 +6,7 @@ use super::{Awaits, Effect, Turn};
 use crate::{
     event::Event,
     message::Messages,
-    run::conversation::ShapedView,
+    run::{conversation::ShapedView, facts::REBUILDS},
     step3_context_assembly::{
         PromptFacts, SourceTexts, Sources, SystemPromptParts, assemble_grown,
     },
@@ -67,6 +67,12 @@ impl Turn {
         self.memory.sources = Some(Arc::new(sources));
         self.note_loaded(&shown.instructions);
         self.begin_parts(&texts);
+        if REBUILDS <= self.facts.revision && !self.memory.touched.is_empty() {
+            // An earlier process has read files: what there is for these is looked for as in any later turn.
+            self.awaits = Some(Awaits::Sources);
+            let look = self.look_at_sources(Vec::new(), false);
+            return self.effects.push(look);
+        }
         self.append_due();
         self.assemble();
     }
@@ -121,7 +127,7 @@ impl Turn {
     }
 
     /// What earlier turns left of the history, and the messages since.
-    fn view_so_far(&self) -> Messages {
+    pub(super) fn view_so_far(&self) -> Messages {
         match &self.memory.view {
             Some(ShapedView { messages, covered }) if *covered <= self.history.len() => {
                 messages.iter().chain(self.history.iter_from(*covered)).cloned().collect()

@@ -7,7 +7,10 @@ use crate::{
     catalogue::Money,
     hook::{Firing, HookEvent, HookVerdict},
     message::{Message, MessageKind, Messages, estimate_of},
-    run::{RunEnd, facts::FIRES_MORE},
+    run::{
+        RunEnd,
+        facts::{FIRES_MORE, REBUILDS},
+    },
     step2_state_initialization::FiringReason,
     step4_context_shapers::{ShapedContext, ShaperSetup, Stage, Trigger, shrink, under_pressure},
     step5_model_call::ModelAnswer,
@@ -114,6 +117,10 @@ impl Turn {
         };
         self.journal.compaction(self.now, boundary, Arc::clone(&summary), preserved.clone());
         self.history = iter::once(summary).chain(preserved).collect();
+        if REBUILDS <= self.facts.revision {
+            // What is shown from now on is recorded as a change of what the transcript goes on from.
+            self.memory.view = None;
+        }
         self.memory.anchor = None;
         self.memory.spent = Money::default();
     }

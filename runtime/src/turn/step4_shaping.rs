@@ -12,12 +12,13 @@ use crate::{
     message::{Message, Messages, estimate_of},
     run::{
         conversation::ShapedView,
-        facts::{CLEARS_OLD, SHAPES_CONVERSATION},
+        facts::{CLEARS_OLD, KEEPS_FRAMES, REBUILDS, SHAPES_CONVERSATION},
     },
     step::Step,
     step2_state_initialization::FiringReason,
     step4_context_shapers::{
-        Due, ShaperSetup, Sharing, Stage, StageResult, overflow_reduction::can_shrink, trigger,
+        Due, ShaperSetup, Sharing, Stage, StageResult, overflow_reduction::can_shrink,
+        recorded_view::changes, trigger,
     },
     step5_model_call::ModelFailure,
     tokens::Tokens,
@@ -45,6 +46,7 @@ impl Turn {
             sharing: if self.facts.revision < 1 { Sharing::Message } else { Sharing::Turn },
             grades: self.appends(),
             clears: CLEARS_OLD <= self.facts.revision,
+            keeps_frames: KEEPS_FRAMES <= self.facts.revision,
             summary_pause: self.memory.compactions.pause(),
             asked: self.compacts.clone(),
             counting: self.counting(),
@@ -351,7 +353,12 @@ impl Turn {
         };
         let made_up = &assembled.messages;
         let is_said = |it: &Arc<Message>| made_up.iter().all(|made_up| made_up.id != it.id);
-        let messages = shaped.messages.iter().filter(|it| is_said(it)).cloned().collect();
+        let messages: Messages = shaped.messages.iter().filter(|it| is_said(it)).cloned().collect();
+        if REBUILDS <= self.facts.revision {
+            for change in changes(&self.view_so_far(), &messages) {
+                self.journal.record(self.now, RecordKind::View(change));
+            }
+        }
         self.memory.view = Some(ShapedView { messages, covered: self.history.len() });
         self.forget_unseen();
     }

@@ -5,11 +5,13 @@ use std::{borrow::Cow, sync::Arc};
 use super::Turn;
 use crate::{
     message::{Message, Messages},
-    run::facts::LEAVES_OUT_MEDIA,
+    run::facts::{LEAVES_OUT_MEDIA, REBUILDS},
+    step4_context_shapers::recorded_view::refusals,
     step5_model_call::{
         FailureClass, ModelFailure,
         view::refused::{has_media, without_media},
     },
+    transcript::entry::RecordKind,
     turn::effect::Purpose,
 };
 
@@ -38,6 +40,11 @@ impl Turn {
             |it: &&Arc<Message>| !self.memory.refused_media.contains(&it.id) && has_media(it);
         let found: Vec<_> = self.history.iter().filter(is_new).map(|it| it.id.clone()).collect();
         let are_there = !found.is_empty();
+        if REBUILDS <= self.facts.revision {
+            refusals(&found)
+                .into_iter()
+                .for_each(|it| self.journal.record(self.now, RecordKind::View(it)));
+        }
         self.memory.refused_media.extend(found);
         if are_there {
             self.alert("the provider refused a picture or document: the model reads a text in the place of each");

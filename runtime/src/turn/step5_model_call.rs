@@ -11,7 +11,10 @@ use crate::{
     message::{Message, MessageKind, estimate_of},
     permission::PermissionMode,
     recovery::{Remedy, chain::ChainModel},
-    run::{RunEnd, conversation::Anchor, facts::NAMES_ANSWERS},
+    run::{
+        RunEnd,
+        facts::{NAMES_ANSWERS, REBUILDS},
+    },
     step::Step,
     step2_state_initialization::RequestParams,
     step5_model_call::{
@@ -22,7 +25,7 @@ use crate::{
         view::{ViewTarget, compile_for},
         wire_format::WireFormat,
     },
-    tokens::Estimate,
+    tokens::{Anchor, Estimate},
     transcript::entry::{AnswerFields, StepDetail, clip},
     turn::{
         effect::{ModelCallOrder, Purpose},
@@ -305,18 +308,21 @@ impl Turn {
         }
         let usage = answer.usage;
         let of_answer = Estimate::of(answer.blocks.iter().map(Block::size).sum());
-        self.memory.anchor = Some(Anchor {
-            model: self.link().model,
-            reported: usage.total(),
-            estimated: self.state.model.raw_estimate + of_answer,
-        });
+        let of_both = self.state.model.raw_estimate + of_answer;
+        self.memory.anchor =
+            Some(Anchor { model: self.link().model, reported: usage.total(), estimated: of_both });
         self.memory.last_answer_at = Some(self.now);
         self.publish_answer(&answer);
         // What was paused was part of the request, and is not among its messages.
         let estimated = if was_paused { None } else { self.learn(&usage) };
         self.state.model.answer = Some(answer);
         let attempts = self.state.model.turn_attempts;
-        self.record_step(StepDetail::Model { attempts, outcome: "ok".into(), estimated });
+        self.record_step(StepDetail::Model {
+            attempts,
+            outcome: "ok".into(),
+            estimated,
+            anchor: (REBUILDS <= self.facts.revision).then(|| of_both.to_record()),
+        });
         // A call starts when its intent is recorded, and with it what lies before.
         self.next(Step::ToolDispatch);
     }

@@ -254,7 +254,7 @@ impl Turn {
         let outcome = failure.class.code().to_owned();
         self.record_step_of(
             Step::ModelCall,
-            StepDetail::Model { attempts, outcome, estimated: None },
+            StepDetail::Model { attempts, outcome, estimated: None, anchor: None },
         );
         for step in [Step::ToolDispatch, Step::PermissionGate, Step::ToolExecution] {
             let nothing = "there is no answer".into();

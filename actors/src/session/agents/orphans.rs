@@ -98,7 +98,7 @@ pub(in crate::session) fn find(
 
 impl FoundAgent {
     pub(in crate::session) fn used(&self) -> UsageTotals {
-        self.loaded.used.clone()
+        self.loaded.used().clone()
     }
 
     /// The text of its last answer that has one.
@@ -151,7 +151,7 @@ pub(in crate::session) fn outcomes(
             it.meta.tool_use_id.as_ref() == Some(call) && it.meta.parent_agent_id.as_ref() == caller
         };
         // Some servers give the ids of calls again: the newest is of this one.
-        let newest = found.iter().filter(is_meant).max_by_key(|it| it.loaded.used.began)?;
+        let newest = found.iter().filter(is_meant).max_by_key(|it| it.loaded.used().began)?;
         Some((call.clone(), newest.outcome()))
     };
     of.open.iter().filter_map(|it| outcome(&it.call)).collect()
@@ -219,7 +219,7 @@ impl Closer {
         let what = RecordKind::RunEnd {
             reason: RunEnd::Crashed.code().into(),
             turns: *turn,
-            usage: it.loaded.used.usage,
+            usage: it.loaded.used().usage,
             head: None,
         };
         let mut lines = closing.append.lines;

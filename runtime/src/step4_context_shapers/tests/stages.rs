@@ -12,7 +12,9 @@ use crate::{
     step4_context_shapers::*,
 };
 
-pub(super) fn setup(change: impl FnOnce(&mut ShaperSettings)) -> ShaperSetup {
+pub(in crate::step4_context_shapers) fn setup(
+    change: impl FnOnce(&mut ShaperSettings),
+) -> ShaperSetup {
     let mut settings = ShaperSettings::default();
     change(&mut settings);
     ShaperSetup {
@@ -28,6 +30,7 @@ pub(super) fn setup(change: impl FnOnce(&mut ShaperSettings)) -> ShaperSetup {
         sharing: Sharing::default(),
         grades: true,
         clears: true,
+        keeps_frames: true,
         summary_pause: 0,
         asked: None,
         counting: Counting::Chars,

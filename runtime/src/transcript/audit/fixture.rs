@@ -177,7 +177,11 @@ fn first_steps(turn: u32) -> [Line; 4] {
 }
 
 fn model(turn: u32, attempts: u32) -> Line {
-    step(turn, 5, StepDetail::Model { attempts, outcome: "ok".into(), estimated: None })
+    step(
+        turn,
+        5,
+        StepDetail::Model { attempts, outcome: "ok".into(), estimated: None, anchor: None },
+    )
 }
 
 /// Returns the lines, in order. Tests name them by what they hold.

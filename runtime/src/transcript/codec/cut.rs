@@ -93,7 +93,7 @@ fn texts(what: &mut RecordKind) -> Vec<&mut String> {
         RecordKind::Alert { what } => vec![what],
         RecordKind::Shell { command, .. } => vec![command],
         // Names of parts are bounded where they are made.
-        RecordKind::ContextAppended { .. } => Vec::new(),
+        RecordKind::ContextAppended { .. } | RecordKind::View(_) => Vec::new(),
         // The words about passed stages are fixed and short.
         RecordKind::ShapersPassed { .. }
         | RecordKind::ToolIntent { .. }

@@ -63,6 +63,7 @@ mod tests {
             attempts: 1,
             outcome: outcome.into(),
             estimated: None,
+            anchor: None,
         };
         for (what, expected) in [
             (step(StepDetail::State { messages: 1, session_retries: 0, used: 0 }), true),

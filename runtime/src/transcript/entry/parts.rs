@@ -97,6 +97,44 @@ pub struct ShownPart {
     pub chars: u64,
 }
 
+/// A change of the view that later turns have of the conversation, until its next compaction.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ViewChange {
+    /// The newest message of the view.
+    pub after: EntryId,
+    /// First and last of messages in a row that are not shown any more.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub dropped: Vec<(EntryId, EntryId)>,
+    /// Texts that are shown in part.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub cut: Vec<CutText>,
+    /// Messages whose pictures and documents are left out, whatever is compacted.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub without_media: Vec<EntryId>,
+}
+
+/// A text of a message that is shown in part.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CutText {
+    /// The message.
+    pub entry: EntryId,
+    /// Which of its blocks, from 0.
+    pub block: u32,
+    /// Bytes of the text as it was shown before with which it still begins.
+    pub head: u64,
+    /// What follows them.
+    pub shown: String,
+    /// Bytes of the text as it was shown before with which it still ends.
+    pub tail: u64,
+}
+
+impl ViewChange {
+    /// No change yet, of a view whose newest message is this one.
+    pub(crate) fn after(after: EntryId) -> Self {
+        Self { after, dropped: Vec::new(), cut: Vec::new(), without_media: Vec::new() }
+    }
+}
+
 impl RecordKind {
     /// Returns the `kind` on the wire.
     pub fn kind(&self) -> &'static str {
@@ -106,6 +144,7 @@ impl RecordKind {
             Self::TurnStep { .. } => "turn_step",
             Self::SourcesSeen { .. } => "sources_seen",
             Self::ContextAppended { .. } => "context_appended",
+            Self::View(_) => "view",
             Self::ShapersPassed { .. } => "shapers_passed",
             Self::Shaper { .. } => "shaper",
             Self::ModelAttempt { .. } => "model_attempt",

@@ -63,6 +63,10 @@ pub enum StepDetail {
         /// usage it shows how far off estimates are for the model.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         estimated: Option<Tokens>,
+        /// The estimate for request and answer together, by the kinds of characters and by characters
+        /// alone: what the reported usage is held against.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        anchor: Option<(Tokens, Tokens)>,
     },
     /// What step 6, dispatch, decided.
     Dispatch {

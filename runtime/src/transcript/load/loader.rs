@@ -7,10 +7,8 @@
 use std::sync::Arc;
 
 use super::{
-    LoadAs, OpenRun, Report, ReportKind, Shells, UsageTotals,
+    LoadAs, OpenRun, RecordedState, Report, ReportKind, Shells,
     chain::{Base, Nodes},
-    skills::SkillCalls,
-    tasks::Tasks,
 };
 use crate::{
     block::Block,
@@ -18,8 +16,6 @@ use crate::{
     message::Message,
     run::history::History,
     step::Step,
-    step3_context_assembly::loaded_skills::LoadedSkills,
-    tool::Todo,
     transcript::entry::ShownPart,
     transcript::{
         entry::{Record, RecordKind},
@@ -32,12 +28,10 @@ use crate::{
 pub(crate) struct Loader {
     load_as: LoadAs,
     pub(super) nodes: Nodes,
-    pub(super) used: UsageTotals,
+    pub(super) state: RecordedState,
     pub(super) shells: Shells,
     /// What of the context was appended, oldest first.
     pub(super) appended: Vec<ShownPart>,
-    pub(super) tasks: Tasks,
-    pub(super) skills: SkillCalls,
     pub(super) open_run: Option<OpenRun>,
     base: Option<Base>,
     /// How often links were followed from the newest line back.
@@ -47,15 +41,12 @@ pub(crate) struct Loader {
 
 impl Loader {
     pub(crate) fn new(load_as: LoadAs) -> Self {
-        let (nodes, used) = (Nodes::default(), UsageTotals::default());
         Self {
             load_as,
-            nodes,
-            used,
+            nodes: Nodes::default(),
+            state: RecordedState::default(),
             shells: Shells::default(),
             appended: Vec::new(),
-            tasks: Tasks::default(),
-            skills: SkillCalls::default(),
             open_run: None,
             base: None,
             #[cfg(test)]
@@ -72,7 +63,7 @@ impl Loader {
         };
         match &read.entry {
             Entry::Harness(record) => {
-                self.used.note(record);
+                self.state.note(record);
                 self.shells.note(record);
                 if let RecordKind::ContextAppended { part } = &record.what {
                     self.appended.push(part.clone());
@@ -88,9 +79,7 @@ impl Loader {
                     report.push(Report::counted(ReportKind::BadBlock, number, *bad_blocks));
                 }
                 if is_ours(*sidechain) {
-                    self.used.add_message(conversation);
-                    self.tasks.note(conversation);
-                    self.skills.note(conversation);
+                    self.state.add_message(conversation);
                     let message = doubted(&conversation.message, seal);
                     // The writer links every line but the first and those after a compaction.
                     let is_altered = seal.is_some_and(|it| !it.intact);
@@ -139,19 +128,9 @@ impl Loader {
         &self.appended
     }
 
-    /// Returns the list of tasks so far.
-    pub(crate) fn todos(&self) -> &[Todo] {
-        self.tasks.todos()
-    }
-
-    /// Returns the skills that were loaded so far.
-    pub(crate) fn skills(&self) -> &LoadedSkills {
-        &self.skills.loaded
-    }
-
-    /// Returns what was used so far.
-    pub(crate) fn used(&self) -> &UsageTotals {
-        &self.used
+    /// Returns what else the lines say so far.
+    pub(crate) fn state(&self) -> &RecordedState {
+        &self.state
     }
 }
 
@@ -242,7 +221,7 @@ mod tests {
                 if i % step == 0 {
                     let loaded = load(&bytes[..until], LoadAs::Session);
                     prop_assert_eq!(loader.recorded().to_messages(), loaded.recorded);
-                    prop_assert_eq!((loader.last(), loader.used()), (loaded.last, &loaded.used));
+                    prop_assert_eq!((loader.last(), loader.state()), (loaded.last, &loaded.state));
                 }
             }
         }

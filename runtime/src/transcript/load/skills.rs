@@ -9,11 +9,11 @@ use crate::{
 };
 
 /// The skills so far, and the calls that may load another one.
-#[derive(Clone, Debug, Default)]
-pub(super) struct SkillCalls {
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct SkillCalls {
     /// Calls without a result, with the skill that each asks for.
     calls: BTreeMap<ToolUseId, String>,
-    pub(super) loaded: LoadedSkills,
+    pub(crate) loaded: LoadedSkills,
 }
 
 impl SkillCalls {

@@ -60,14 +60,7 @@ impl<'a> PrefixLoader<'a> {
             }
         }
         let recorded = loader.recorded();
-        conversation.go_on(
-            recorded,
-            loader.last(),
-            loader.used(),
-            loader.appended(),
-            loader.todos(),
-            loader.skills(),
-        );
+        conversation.go_on(recorded, loader.last(), loader.state().clone(), loader.appended());
         self.loaded = Some((load_as, loader, place));
     }
 }

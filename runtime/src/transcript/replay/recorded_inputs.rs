@@ -102,12 +102,10 @@ impl<'a> RecordedInputs<'a> {
             Effect::ReadSettings => self.settings(step)?,
             Effect::MergeSettings(order) => TurnInput::SettingsMerged(Box::new(order.derive())),
             Effect::ReadSources => {
-                let recorded = self.recorded("the sources", step, |it| match it {
-                    RecordKind::TurnStep { detail: StepDetail::Context { texts, .. }, .. } => {
-                        Some(texts)
-                    }
-                    _ => None,
-                })?;
+                let Some(recorded) = self.texts(step)? else {
+                    self.next = self.lines.len();
+                    return Ok(None);
+                };
                 TurnInput::SourcesRead(Box::new(self.json(recorded, "the sources", step)?))
             }
             Effect::LookAtSources(_) => TurnInput::SourcesSeen(self.seen(step)?),
@@ -130,6 +128,28 @@ impl<'a> RecordedInputs<'a> {
     }
 
     /// What a look at the sources found, if that was not as before.
+    /// The texts of the sources. What was appended because of them is recorded first, and `None` where
+    /// the lines end with that: without the texts it cannot be made again.
+    fn texts(&self, step: Step) -> Result<Option<&'a Stored>, ReplayError> {
+        let what_of = |n| self.ahead(n).and_then(record).map(|it| &it.what);
+        let texts = (0..self.lines.len() - self.next).find_map(|n| match what_of(n) {
+            Some(RecordKind::TurnStep { detail: StepDetail::Context { texts, .. }, .. }) => {
+                Some(texts)
+            }
+            _ => None,
+        });
+        let appends = |it: &RecordKind| {
+            matches!(it, RecordKind::SourcesSeen { .. } | RecordKind::ContextAppended { .. })
+        };
+        match texts {
+            None if !what_of(0).is_some_and(appends) => {
+                let line = self.ahead(0).map_or(0, |it| it.number);
+                Err(ReplayError::Untold { line, step, what: "the sources" })
+            }
+            texts => Ok(texts),
+        }
+    }
+
     fn seen(&self, step: Step) -> Result<SourcesLook, ReplayError> {
         match self.ahead(0).and_then(record).map(|it| &it.what) {
             Some(RecordKind::SourcesSeen { seen }) => {

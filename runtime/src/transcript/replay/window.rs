@@ -184,6 +184,7 @@ impl<'a> TurnLines<'a> {
                 }
             }
         }
+        closing.append.lines.iter().take(lines.len()).for_each(|it| conversation.note(it));
         for line in lines.iter().filter_map(|it| conversation_line(it)) {
             conversation.apply(crate::turn::effect::HistoryUpdate::Message(line.message.clone()));
         }

@@ -11,7 +11,7 @@ use crate::{
     step7_permission_gate::Decision,
     tool::{ToolErrorKind, Truncation},
     transcript::entry::{
-        PassedStage, Record, RecordKind, ShownPart, SkippedBytes, StepDetail, Stored,
+        PassedStage, Record, RecordKind, ShownPart, SkippedBytes, StepDetail, Stored, ViewChange,
     },
 };
 
@@ -35,6 +35,13 @@ pub(super) fn write(record: &Record, out: &mut TraceLines) -> fmt::Result {
         }
         RecordKind::ContextAppended { part: ShownPart { part, chars, .. } } => {
             out.end(format_args!("    appended {}: {chars} characters", short(part)))
+        }
+        RecordKind::View(ViewChange { dropped, cut, without_media, .. }) => {
+            let (n_parts, n_texts, n_media) = (dropped.len(), cut.len(), without_media.len());
+            out.end(format_args!(
+                "    later turns are shown less: without {n_parts} parts, {n_texts} texts cut, \
+                 {n_media} messages without pictures"
+            ))
         }
         RecordKind::ShapersPassed { tokens, stages } => {
             stages.iter().try_for_each(|PassedStage { stage, why, .. }| {

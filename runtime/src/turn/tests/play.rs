@@ -149,7 +149,7 @@ impl Play {
                 }
                 break (RunEnd::Interrupted, None);
             };
-            self.conversation.memory = report.memory;
+            self.conversation.hand_on(report.memory);
             self.used = self.used + report.usage;
             let settings = self.conversation.memory.resolved.clone().unwrap().settings.clone();
             match run.after_turn(report.end, report.usage, &settings, &[]) {
@@ -170,6 +170,7 @@ impl Play {
     fn turn(&mut self, run: &Run) -> Option<TurnReport> {
         let setup = self.conversation.turn(run, self.conversation.budget(run.usage));
         let (stream, n_before) = (setup.stream, self.lines.len());
+        let layers = self.last_layers.clone();
         let mut turn = Turn::new(setup);
         let mut due = InFlight::default();
         due.waiting.push(TurnInput::Run(turn.step()));
@@ -197,6 +198,8 @@ impl Play {
             if self.world.interrupt_at == Some(self.n_inputs) {
                 let at_step = step_after(&self.lines[n_before..]);
                 self.close(at_step, run, stream, RunEnd::Interrupted, Ended::new());
+                // What a turn has looked at counts when it hands on what it made of it.
+                self.last_layers = layers;
                 return None;
             }
             match &next {
@@ -309,8 +312,7 @@ impl Play {
         for text in append.stored {
             self.stored.insert(text.digest, text.text.to_string());
         }
-        let records = append.lines.iter().filter_map(Line::record);
-        records.for_each(|it| self.conversation.memory.overrides.note(&it.what));
+        append.lines.iter().for_each(|it| self.conversation.note(it));
         self.lines.extend(append.lines);
         append.updates.into_iter().for_each(|it| self.conversation.apply(it));
         if append.is_awaited {

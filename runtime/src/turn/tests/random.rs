@@ -211,7 +211,7 @@ fn runs(world: World) -> Play {
     play
 }
 
-fn random_world(seed: u64) -> World {
+pub(super) fn random_world(seed: u64) -> World {
     let mut draws = Draws(EntropyStream::from_seed(seed), 0);
     let draws = &mut draws;
     let mut world = World::new((0..40).map(|n| one_answer(draws, n)).collect());

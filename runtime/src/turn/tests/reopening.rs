@@ -62,6 +62,7 @@ impl Play {
             in_doubt: None,
         };
         let closing = close(open, self.at(), end);
+        closing.append.lines.iter().for_each(|it| self.conversation.note(it));
         self.lines.extend(closing.append.lines);
         closing.append.updates.into_iter().for_each(|it| self.conversation.apply(it));
     }

@@ -138,9 +138,8 @@ impl Session {
         let Walked { report, appends } = Rerun::new(setup, recorded, stored).walk()?;
         for (at, append) in appends {
             let Some((key, _)) = started else {
-                let memory = &mut self.machine.conversation_mut().memory;
-                let records = append.lines.iter().filter_map(Line::record);
-                records.for_each(|it| memory.overrides.note(&it.what));
+                let conversation = self.machine.conversation_mut();
+                append.lines.iter().for_each(|it| conversation.note(it));
                 append.updates.into_iter().for_each(|it| self.machine.conversation_mut().apply(it));
                 continue;
             };
@@ -166,7 +165,7 @@ impl Session {
             (Some(first), _) => window.close(first, self.machine.conversation_mut(), &self.run),
             // Of a turn that was ended from outside, nothing is handed on.
             (None, Some(report)) => {
-                self.machine.conversation_mut().memory = report.memory;
+                self.machine.conversation_mut().hand_on(report.memory);
                 Ok(())
             }
             (None, None) => Ok(()),

@@ -1,0 +1,68 @@
+//! What a session goes on with, folded from its lines one after another.
+//!
+//! The session that writes the lines folds them as well: what a turn recorded holds when the turn is given
+//! up, and whoever opens the session again comes to the same.
+
+use std::sync::Arc;
+
+use super::{UsageTotals, seen_files::SeenFiles, skills::SkillCalls, tasks::Tasks};
+use crate::{
+    step4_context_shapers::recorded_view::RecordedView,
+    tokens::{Anchor, Estimate, Tokens},
+    transcript::entry::{ConversationLine, Line, Record, RecordKind, StepDetail},
+};
+
+/// The lines so far, but for the messages.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct RecordedState {
+    pub(crate) used: UsageTotals,
+    pub(crate) tasks: Tasks,
+    pub(crate) skills: SkillCalls,
+    pub(crate) files: SeenFiles,
+    pub(crate) view: RecordedView,
+    /// The last reported size of a request.
+    pub(crate) anchor: Option<Anchor>,
+    /// The model of the last answer, and what its provider reported.
+    answered: Option<(Arc<str>, Tokens)>,
+}
+
+impl RecordedState {
+    /// Takes in a line.
+    pub(crate) fn add(&mut self, line: &Line) {
+        match line {
+            Line::Harness(record) => self.note(record),
+            Line::Conversation(line) => self.add_message(line),
+        }
+    }
+
+    pub(super) fn note(&mut self, record: &Record) {
+        self.used.note(record);
+        self.files.note(&record.what);
+        match &record.what {
+            RecordKind::View(change) => self.view.note(change),
+            RecordKind::TurnStep { detail: StepDetail::Model { anchor: Some(it), .. }, .. } => {
+                let (by_class, by_chars) = *it;
+                let estimated = Estimate::recorded(by_class, by_chars);
+                let answered = self.answered.clone();
+                self.anchor =
+                    answered.map(|(model, reported)| Anchor { model, reported, estimated });
+            }
+            _ => {}
+        }
+    }
+
+    pub(super) fn add_message(&mut self, line: &ConversationLine) {
+        self.used.add_message(line);
+        self.tasks.note(line);
+        self.skills.note(line);
+        if line.boundary.is_some() {
+            self.files.compacted();
+            self.view.compacted();
+            self.anchor = None;
+        }
+        if let Some(answer) = &line.answer {
+            let model = answer.signed_by().cloned().unwrap_or_else(|| "".into());
+            self.answered = Some((model, answer.usage.total()));
+        }
+    }
+}
