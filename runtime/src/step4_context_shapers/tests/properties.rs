@@ -155,16 +155,8 @@ fn text(n: usize) -> Block {
     Block::text(&"aß語🙂".chars().cycle().take(n).collect::<String>())
 }
 
-/// Every other call reads or changes one of two files.
 fn call(id: &str) -> Block {
-    let number: usize = id.trim_start_matches(char::is_alphabetic).parse().unwrap();
-    let (tool, input) = match number % 6 {
-        1 => ("Read", r#"{"file_path":"a"}"#),
-        3 => ("Read", r#"{"file_path":"b","offset":1,"limit":9}"#),
-        5 => ("Edit", r#"{"file_path":"a"}"#),
-        _ => ("Bash", r#"{"command":"ls"}"#),
-    };
-    Block::tool_use(&id.into(), &tool.into(), input)
+    Block::tool_use(&id.into(), &"Bash".into(), r#"{"command":"ls"}"#)
 }
 
 fn result(id: &str, n: usize) -> Block {
@@ -195,7 +187,7 @@ prop_compose! {
                 auto_compact_max_tokens: Some(limit),
                 max_messages,
                 keep_newest: keep,
-                exempt_tools: if is_exempt { vec!["Bash".into(), "Read".into(), "Edit".into()] } else { Vec::new() },
+                exempt_tools: if is_exempt { vec!["Bash".into()] } else { Vec::new() },
                 ..ShaperSettings::default()
             }),
             context_budget: Tokens(10_000),
