@@ -16,7 +16,7 @@ const MAX_DEPTH: usize = 2;
 pub(crate) const MAX_ENDS: usize = REMINDER.1.len() + ENVELOPE.1.len();
 
 /// A tag of the harness in a text.
-struct Tag {
+struct FrameTag {
     start: usize,
     end: usize,
     /// What ends the frame that it begins; `None` where it ends one.
@@ -74,7 +74,7 @@ pub(crate) fn after_tag(text: &str, at: usize) -> usize {
 }
 
 /// The tag that has this place inside.
-fn around(text: &str, at: usize) -> Option<Tag> {
+fn around(text: &str, at: usize) -> Option<FrameTag> {
     // A tag begins with a bracket, or with the newline in front of one, and holds no other bracket.
     let last = memchr::memrchr(b'<', &text.as_bytes()[..at]);
     let next = (text.as_bytes().get(at) == Some(&b'<')).then_some(at);
@@ -85,25 +85,29 @@ fn around(text: &str, at: usize) -> Option<Tag> {
         .find(|it| it.start < at && at < it.end)
 }
 
-fn tags(text: &str) -> impl Iterator<Item = Tag> {
+fn tags(text: &str) -> impl Iterator<Item = FrameTag> {
     memchr::memchr_iter(b'<', text.as_bytes()).filter_map(|at| tag_at(text, at))
 }
 
 /// The tag whose bracket is here.
-fn tag_at(text: &str, at: usize) -> Option<Tag> {
+fn tag_at(text: &str, at: usize) -> Option<FrameTag> {
     let rest = &text[at..];
     if rest.starts_with(REMINDER.0) {
-        return Some(Tag { start: at, end: at + REMINDER.0.len(), ends_with: Some(REMINDER.1) });
+        return Some(FrameTag {
+            start: at,
+            end: at + REMINDER.0.len(),
+            ends_with: Some(REMINDER.1),
+        });
     }
     if let Some(named) = rest.strip_prefix(ENVELOPE.0) {
         let name = named.find(['"', '<', '>', '\n'])?;
         let is_tag = named[name..].starts_with(OF_ORIGIN);
         let end = at + ENVELOPE.0.len() + name + OF_ORIGIN.len();
-        return is_tag.then_some(Tag { start: at, end, ends_with: Some(ENVELOPE.1) });
+        return is_tag.then_some(FrameTag { start: at, end, ends_with: Some(ENVELOPE.1) });
     }
     let start = at.checked_sub(1).filter(|it| text.as_bytes()[*it] == b'\n')?;
     let end = [REMINDER.1, ENVELOPE.1].into_iter().find(|it| text[start..].starts_with(it))?;
-    Some(Tag { start, end: start + end.len(), ends_with: None })
+    Some(FrameTag { start, end: start + end.len(), ends_with: None })
 }
 
 #[cfg(test)]

@@ -1,6 +1,4 @@
 //! Stages one by one, at their limits.
-//!
-//! Built under `#[cfg(test)]` only.
 
 use std::sync::Arc;
 
@@ -386,12 +384,8 @@ fn pressure_clears_the_oldest_results_where_that_spares_a_summary() {
     assert_eq!(cleared_by_pressure(4_000, |_| {}), Some(vec![0, 1, 2, 3, 4]));
     assert_eq!(cleared_by_pressure(3_000, |_| {}), None, "no pressure");
     assert_eq!(cleared_by_pressure(4_000, |it| it.clears = false), None, "an earlier revision");
-    let newest = |keep: u32| {
-        move |it: &mut ShaperSetup| {
-            let settings = Arc::make_mut(&mut it.settings);
-            settings.keep_newest = keep;
-        }
-    };
+    let newest =
+        |keep: u32| move |it: &mut ShaperSetup| Arc::make_mut(&mut it.settings).keep_newest = keep;
     assert_eq!(cleared_by_pressure(4_000, newest(16)), None, "a summary is due all the same");
     let alone = |it: &mut ShaperSetup| {
         newest(16)(it);
