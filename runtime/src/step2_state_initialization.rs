@@ -56,6 +56,8 @@ pub(crate) struct TurnState {
     pub calls: Vec<CallState>,
     /// Step 7: the gate of the call that is being decided about.
     pub gate: Option<(usize, Gate)>,
+    /// Step 7: what is found out now about that call is about a mode that does not hold any more.
+    pub is_outrun: bool,
     /// Step 7: the question about that call.
     pub question: Option<OpenQuestion>,
     /// Step 7: an answer ended the run, so nothing else runs.

@@ -18,6 +18,7 @@ pub mod assemble;
 mod counted;
 pub(crate) mod loaded_skills;
 pub mod look;
+pub(crate) mod plan_mode;
 pub mod restored;
 
 use serde::{Deserialize, Serialize};

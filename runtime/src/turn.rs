@@ -30,6 +30,7 @@ mod step7_approvals;
 mod step7_classifier;
 mod step7_denials;
 mod step7_gate;
+mod step7_mode;
 mod step8_execution;
 mod step9_stop_check;
 

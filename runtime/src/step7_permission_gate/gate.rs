@@ -191,6 +191,21 @@ impl Gate {
         self.class
     }
 
+    /// Whether somebody allowed the call with another input, which is being judged.
+    pub(crate) fn has_leave(&self) -> bool {
+        self.changed.is_some()
+    }
+
+    /// Puts the call under another mode. Hooks, rules and paths are as they were.
+    pub(crate) fn put_under(&mut self, setup: GateSetup) {
+        self.setup = setup;
+    }
+
+    /// Evaluates rules and mode once more.
+    pub(crate) fn judge_again(&mut self) -> GateStep {
+        self.evaluate()
+    }
+
     fn look_at_path(&mut self) -> GateStep {
         let (field, missing) = match &self.access {
             Access::ReadPath { field } => (field, "."),

@@ -262,18 +262,6 @@ impl Turn {
         self.gate_step(step);
     }
 
-    /// Puts the session into another mode: it applies from the next call on, and an open question is judged anew.
-    pub(super) fn mode_changed(&mut self, mode: PermissionMode) {
-        self.journal.record(self.now, RecordKind::Mode { mode });
-        self.memory.overrides.mode = Some(mode);
-        self.update_gate();
-        let is_waiting = matches!(self.awaits, Some(Awaits::Policy | Awaits::Permission));
-        if is_waiting && self.state.question.is_some() {
-            self.awaits = None;
-            self.judge_anew();
-        }
-    }
-
     /// Returns whether the open question was raised under rules or a mode that no longer apply.
     pub(super) fn is_outdated(&self) -> bool {
         let open = self.state.question.as_ref().zip(self.state.gate_setup.as_ref());

@@ -110,7 +110,7 @@ impl Turn {
     }
 
     pub(super) fn path_resolved(&mut self, call: &ToolUseId, path: ResolvedPath) {
-        if !self.is_at_gate(call) || !self.was_awaited(Awaits::Path) {
+        if !self.is_at_gate(call) || !self.was_awaited(Awaits::Path) || self.has_outrun(call) {
             return;
         }
         // A path that is too long for its record is cut there, so all of it is kept next to it.
@@ -124,7 +124,7 @@ impl Turn {
     }
 
     pub(super) fn command_judged(&mut self, call: &ToolUseId, judged: Judged) {
-        if !self.is_at_gate(call) || !self.was_awaited(Awaits::Judgement) {
+        if !self.is_at_gate(call) || !self.was_awaited(Awaits::Judgement) || self.has_outrun(call) {
             return;
         }
         if !judged.links().is_empty() {

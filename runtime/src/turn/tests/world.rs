@@ -75,6 +75,8 @@ pub(crate) struct World {
     pub(crate) policy_verdicts: VecDeque<PolicyVerdict>,
     /// The mode that somebody sets while this handler is at work for the first time.
     pub(crate) mode_during: Option<(AnsweredBy, PermissionMode)>,
+    /// The modes that somebody sets, and the input, counted over everything, before which they do.
+    pub(crate) modes_at: Vec<(u64, PermissionMode)>,
     /// What the classifier says, in order; `TOKEN` in it is the token of the question.
     pub(crate) verdicts: VecDeque<Result<ModelAnswer, ModelFailure>>,
     /// Every input comes twice.
@@ -122,6 +124,7 @@ impl World {
             given: VecDeque::new(),
             policy_verdicts: VecDeque::new(),
             mode_during: None,
+            modes_at: Vec::new(),
             verdicts: VecDeque::new(),
             echo: false,
             prefix_stays: true,

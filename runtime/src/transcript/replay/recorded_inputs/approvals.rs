@@ -3,10 +3,11 @@
 use super::{RecordedInputs, ReplayError, text_of};
 use crate::{
     approval::{AnsweredBy, GivenAnswer, PermissionAnswer, PolicyVerdict, Question},
+    hook::HookEvent,
     permission::PermissionMode,
     step::Step,
     transcript::{entry::RecordKind, replay::window::record},
-    turn::TurnInput,
+    turn::{TurnInput, effect::Purpose},
 };
 
 impl RecordedInputs<'_> {
@@ -63,6 +64,22 @@ impl RecordedInputs<'_> {
         match self.ahead(0).and_then(record).map(|it| &it.what) {
             Some(RecordKind::Mode { mode }) => Some(*mode),
             _ => None,
+        }
+    }
+
+    /// Whether hooks or a model were at work on a question when the session was put into the modes that come
+    /// next: then what they did is recorded after those.
+    pub(in crate::transcript::replay) fn has_consulted(&self) -> bool {
+        let is_mode = |it: &RecordKind| matches!(it, RecordKind::Mode { .. });
+        let mut kinds = self.rest_of_lines().iter().map_while(|it| record(it)).map(|it| &it.what);
+        match kinds.find(|it| !is_mode(it)) {
+            Some(RecordKind::Hook { event, .. }) => {
+                matches!(event, HookEvent::PermissionRequest | HookEvent::Notification)
+            }
+            Some(RecordKind::ModelAttempt { purpose, .. }) => {
+                purpose == Purpose::Classification.name()
+            }
+            _ => false,
         }
     }
 }
