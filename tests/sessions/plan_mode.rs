@@ -11,7 +11,7 @@ use crate::support::{
 use ennead::permission::PermissionMode;
 
 /// Where the model is shown that its plan lies.
-fn plan_of(asked: &Asked) -> String {
+pub(super) fn plan_of(asked: &Asked) -> String {
     let user = asked.user();
     let told = user.split("is your plan, ").nth(1).unwrap_or_else(|| panic!("{user}"));
     told.split("; it may hold").next().unwrap().to_owned()

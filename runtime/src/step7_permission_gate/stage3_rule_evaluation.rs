@@ -27,6 +27,9 @@ use crate::{
 /// Why a change is asked about in the mode `plan`.
 pub(super) const PLANNED: &str = "in plan mode nothing is changed unasked";
 
+/// Why a call is asked about that only a person decides.
+pub(super) const PERSONAL: &str = "only a person decides about it";
+
 /// What rules and mode say. Stricter ones are smaller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum RuleVerdict {
@@ -137,6 +140,9 @@ fn evaluate_alone(
     }
     if let Some(rule) = book.first_unknown(&subject) {
         return ruled(RuleVerdict::Ask, "asked because this specifier is not understood:", rule);
+    }
+    if *facts.access == Access::Person {
+        return plain(RuleVerdict::Ask, PERSONAL);
     }
     if let Remembered::Ask(reason) = facts.hooks {
         return plain(RuleVerdict::Ask, &format!("a PreToolUse hook wants it asked: {reason}"));

@@ -152,8 +152,7 @@ impl Turn {
         if self.mode() != PermissionMode::Plan {
             return self.memory.shown.shows(plan_mode::NAME).then(|| plan_mode::over(day));
         }
-        let directory = self.settings().permissions.plans_directory.clone();
-        let file = self.facts.plan_files(directory.as_deref()).into_iter().next()?;
+        let file = self.plan_file()?;
         let asks = self.offered_tools().iter().any(|it| it.name.as_str() == EXIT_PLAN_MODE);
         Some(plan_mode::begun(&file, asks, day))
     }

@@ -5,17 +5,17 @@
 
 use super::{Awaits, Then, Turn};
 use crate::{
-    ids::ToolUseId, permission::PermissionMode, run::facts::HOLDS_AT_GATE,
-    transcript::entry::RecordKind,
+    ids::ToolUseId,
+    permission::PermissionMode,
+    run::facts::HOLDS_AT_GATE,
+    transcript::entry::{ModeChange, RecordKind},
 };
 
 impl Turn {
     /// Somebody has put the session into a mode: it holds from the next decision on, and a question that was
     /// raised under another one is judged anew.
     pub(super) fn mode_changed(&mut self, mode: PermissionMode) {
-        self.journal.record(self.now, RecordKind::Mode { mode });
-        self.memory.overrides.mode = Some(mode);
-        self.update_gate();
+        self.take_mode(mode, None);
         let is_waiting = matches!(self.awaits, Some(Awaits::Policy | Awaits::Permission));
         let has_changed = self.facts.revision < HOLDS_AT_GATE || self.is_outdated();
         if self.state.question.is_none() {
@@ -24,6 +24,13 @@ impl Turn {
             self.awaits = None;
             self.judge_anew();
         }
+    }
+
+    /// Puts the session into a mode, for a call or from outside.
+    pub(super) fn take_mode(&mut self, mode: PermissionMode, call: Option<ToolUseId>) {
+        self.journal.record(self.now, RecordKind::Mode(ModeChange { mode, call }));
+        self.memory.overrides.set_mode(mode);
+        self.update_gate();
     }
 
     /// Has the call that is at the gate decided under the mode that holds now.
@@ -39,7 +46,8 @@ impl Turn {
             return;
         }
         // The answer that is on its way is about the mode before, or somebody gave leave under that.
-        let is_late = self.awaits == Some(Awaits::Judgement) || gate.has_leave();
+        let is_late =
+            matches!(self.awaits, Some(Awaits::Judgement | Awaits::Plan)) || gate.has_leave();
         gate.put_under(setup);
         self.state.is_outrun |= is_late;
     }

@@ -116,6 +116,7 @@ impl<'a> RecordedInputs<'a> {
                 let judged = self.as_recorded(&call).unwrap_or_else(|| order.judge_again(seen));
                 TurnInput::CommandJudged { call, judged: Box::new(judged) }
             }
+            Effect::ReadPlan { call, .. } => self.plan(call, turn)?,
             Effect::ConsultPolicy(question) => self.policy(&question, step)?,
             Effect::AskPermission(question) => self.permission(&question, step)?,
             Effect::ExecuteTool { call, .. } => return self.finished(&call, turn),

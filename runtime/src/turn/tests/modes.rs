@@ -8,6 +8,7 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use super::{
+    plan_mode::plan_tools,
     play::Play,
     script::{calls, layer, text},
     world::World,
@@ -16,15 +17,18 @@ use crate::{
     approval::PermissionAnswer,
     entropy::EntropyStream,
     permission::{PermissionMode, Scope},
-    transcript::entry::{Line, Record, RecordKind},
+    transcript::entry::{Line, ModeChange, Record, RecordKind},
 };
 
 impl Play {
     /// Puts the session into a mode between runs, as a session does: before the first run nothing is
     /// recorded.
     pub(super) fn set_mode(&mut self, mode: PermissionMode) {
-        self.conversation.memory.overrides.mode = Some(mode);
-        if !self.first {
+        let overrides = &mut self.conversation.memory.overrides;
+        if self.first {
+            overrides.begin_in(mode);
+        } else {
+            overrides.set_mode(mode);
             self.record_mode(mode);
         }
     }
@@ -39,7 +43,8 @@ impl Play {
     }
 
     fn record_mode(&mut self, mode: PermissionMode) {
-        let record = Record { at: self.at(), run: None, turn: 0, what: RecordKind::Mode { mode } };
+        let what = RecordKind::Mode(ModeChange { mode, call: None });
+        let record = Record { at: self.at(), run: None, turn: 0, what };
         self.lines.push(Line::Harness(Box::new(record)));
     }
 }
@@ -48,12 +53,15 @@ impl Play {
 fn world(mode: Option<&str>) -> World {
     let settings = mode.map_or(json!({}), |it| json!({ "permissions": { "defaultMode": it } }));
     let answers = (0..4).flat_map(|run| {
-        let called = ["e:Edit:src/a.rs", "b:Bash:make", "n:Note:x"];
-        let called = called.map(|it| format!("{run}{it}"));
-        [calls(&called.each_ref().map(String::as_str)), text("done")]
+        let first = ["e:Edit:src/a.rs", "b:Bash:make", "n:Note:x", "p:EnterPlanMode"];
+        let then = ["x:ExitPlanMode", "f:Edit:src/b.rs"];
+        let named = |it: &str| format!("{run}{it}");
+        let (first, then) = (first.map(named), then.map(named));
+        let first = first.each_ref().map(String::as_str);
+        [calls(&first), calls(&then.each_ref().map(String::as_str)), text("done")]
     });
     let mut world = World::with(settings, answers.collect());
-    Arc::make_mut(&mut world.facts).plans = Some("/h/plans".into());
+    plan_tools(&mut world);
     world
 }
 
@@ -168,12 +176,14 @@ fn mode_that_is_set_while_a_call_is_at_the_gate_holds_for_that_call() {
         let mut play = Play::new(world);
         play.run("go");
         let records: Vec<_> = play.records().collect();
-        let set = records.iter().position(|it| matches!(it.what, RecordKind::Mode { .. }));
+        let is_set = |it: &RecordKind| matches!(it, RecordKind::Mode(it) if it.call.is_none());
+        let set = records.iter().position(|it| is_set(&it.what));
         for record in set.map_or(&[][..], |it| &records[it..]) {
             if let RecordKind::Permission { mode, decision, tool, .. } = &record.what {
                 n_set += 1;
                 assert_eq!(*mode, PermissionMode::DontAsk, "{at}: {}", play.log());
-                assert_eq!(decision.allowed, tool.as_str() != "Edit", "{at}: {}", play.log());
+                let is_denied = ["Edit", "EnterPlanMode", "ExitPlanMode"].contains(&tool.as_str());
+                assert_eq!(decision.allowed, !is_denied, "{at}: {}", play.log());
             }
         }
         play.check_replay();

@@ -262,6 +262,7 @@ impl Play {
             }
             Effect::ResolvePath { call, given } => self.world.resolve(call, &given, turn.cwd()),
             Effect::JudgeCommand { call, order } => judged(call, &order),
+            Effect::ReadPlan { call, .. } => self.world.read_plan(call),
             Effect::ConsultPolicy(question) => self.world.policy(&question),
             Effect::AskPermission(question) => {
                 self.log.push(format!("ask:{}", question.call.id));
