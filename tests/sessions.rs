@@ -18,6 +18,7 @@ mod openai;
 mod output;
 mod overflow;
 mod own_transcript;
+mod plan_mode;
 mod recovery;
 mod redaction;
 mod resume;

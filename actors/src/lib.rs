@@ -12,7 +12,7 @@
 //! let ennead = Ennead::simulated().await?;
 //! let session = ennead.open(SessionOptions::new(workspace.path(), Endpoint::simulated())).await?;
 //! let answer = session.prompt("What is 6 + 7?").await?.into_answer()?;
-//! assert!(answer.starts_with("13"));
+//! assert!(answer.text.starts_with("13"));
 //! ennead.shutdown().await;
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! # })?;

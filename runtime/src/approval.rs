@@ -100,6 +100,9 @@ pub struct PermissionAnswer {
     pub rules: Vec<RuleUpdate>,
     /// With a no: the run ends, and no other call of the same answer of the model runs.
     pub interrupt: bool,
+    /// With a yes to a plan: the mode that it is carried out in; `None`: the one before the mode `plan`. One
+    /// that the session may not be put into does not count.
+    pub mode: Option<PermissionMode>,
 }
 
 impl PermissionAnswer {
@@ -118,6 +121,12 @@ impl PermissionAnswer {
     pub fn with_rule(mut self, rule: RuleUpdate) -> Self {
         self.rules.push(rule);
         self
+    }
+
+    /// Sets the mode in which a plan is carried out.
+    #[must_use]
+    pub fn in_mode(self, mode: PermissionMode) -> Self {
+        Self { mode: Some(mode), ..self }
     }
 
     /// Replaces the input of the call.

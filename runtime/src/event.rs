@@ -13,6 +13,7 @@ use crate::{
     hook::HookEvent,
     ids::{AgentId, ApprovalId, RunId, ToolName, ToolUseId},
     mcp::state::ServerState,
+    permission::PermissionMode,
     step::Step,
     step5_model_call::cache_watch::PromptCacheEvent,
     time::Timestamp,
@@ -138,6 +139,11 @@ pub enum Event {
         suggestions: Arc<[String]>,
         /// When answers stop being taken, in milliseconds since 1970.
         expires: Timestamp,
+    },
+    /// A call has put the session into another permission mode.
+    ModeChanged {
+        /// The mode that holds now.
+        mode: PermissionMode,
     },
     /// A question that was asked is open no longer.
     PermissionSettled {

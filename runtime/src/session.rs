@@ -74,8 +74,8 @@ pub struct Machine {
     /// Boxed, because most sessions have none most of the time.
     active: Option<Box<ActiveRun>>,
     agents: Agents,
-    /// The mode that somebody put the session into, while the turn under way may not know it yet.
-    mode_due: Option<PermissionMode>,
+    /// The modes that somebody put the session into and the turn under way has not recorded yet.
+    modes_due: VecDeque<PermissionMode>,
     /// Runs begun; makes the ids of runs differ.
     n_runs: u64,
     /// Turns begun; names them.
@@ -159,7 +159,7 @@ impl Machine {
             queue: VecDeque::new(),
             active: None,
             agents: Agents::new(place),
-            mode_due: None,
+            modes_due: VecDeque::new(),
             n_runs: 0,
             n_turns: 0,
             notices: Vec::new(),

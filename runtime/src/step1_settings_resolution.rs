@@ -127,6 +127,9 @@ pub struct Permissions {
     pub off: Vec<PermissionMode>,
     /// Directories that count as workspace in addition to the working directory.
     pub additional_directories: Vec<String>,
+    /// The directory of the plans that sessions write in the mode `plan` (`plansDirectory`), as written;
+    /// `None`: `plans` next to the user's settings.
+    pub plans_directory: Option<String>,
 }
 
 /// What is read as instructions and kept as memory.

@@ -10,6 +10,7 @@ use crate::{
     approval::{AnsweredBy, GivenAnswer, Question},
     hook::{HookEvent, HookHandler, LoadedInstructions},
     ids::ToolUseId,
+    permission::PermissionMode,
     recovery::{
         RecoveryLedger,
         chain::{ChainModel, FallbackUsed},
@@ -56,6 +57,12 @@ pub(crate) struct TurnState {
     pub calls: Vec<CallState>,
     /// Step 7: the gate of the call that is being decided about.
     pub gate: Option<(usize, Gate)>,
+    /// Step 7: what is found out now about that call is about a mode that does not hold any more.
+    pub is_outrun: bool,
+    /// Step 7: why that call is asked about, and rules that would settle it, while its plan is read.
+    pub asking: Option<(String, Vec<String>)>,
+    /// Step 7: the mode that somebody chose with a yes to that call.
+    pub chosen_mode: Option<PermissionMode>,
     /// Step 7: the question about that call.
     pub question: Option<OpenQuestion>,
     /// Step 7: an answer ended the run, so nothing else runs.

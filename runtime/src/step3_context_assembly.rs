@@ -19,6 +19,7 @@ mod counted;
 pub(crate) mod frames;
 pub(crate) mod loaded_skills;
 pub mod look;
+pub(crate) mod plan_mode;
 pub mod restored;
 
 use serde::{Deserialize, Serialize};

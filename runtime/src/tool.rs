@@ -93,6 +93,8 @@ pub enum Access {
     },
     /// Needs a rule or an answer: network, embedder's tools.
     Ask,
+    /// Needs an answer each time, in every mode and whatever rules allow: a person decides.
+    Person,
 }
 
 /// One call, as it will be run.

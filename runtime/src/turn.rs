@@ -30,6 +30,8 @@ mod step7_approvals;
 mod step7_classifier;
 mod step7_denials;
 mod step7_gate;
+mod step7_mode;
+mod step7_plan;
 mod step8_execution;
 mod step9_stop_check;
 
@@ -43,6 +45,8 @@ pub use closing::{DenialReason, OpenTurn, TurnClosing, answer_lost_calls, close}
 pub use effect::Effect;
 pub use input::TurnInput;
 pub use setup::TurnSetup;
+pub use step7_plan::MAX_PLAN_BYTES;
+pub(crate) use step7_plan::plan_in;
 
 use crate::saturating::Saturating as _;
 use crate::{
@@ -124,6 +128,7 @@ enum Awaits {
     Admissions,
     Path,
     Judgement,
+    Plan,
     Policy,
     Permission,
 }
@@ -199,6 +204,7 @@ impl Turn {
             TurnInput::HooksAnswered { firing, outputs } => self.hooks_answered(firing, outputs),
             TurnInput::PathResolved { call, path } => self.path_resolved(&call, *path),
             TurnInput::CommandJudged { call, judged } => self.command_judged(&call, *judged),
+            TurnInput::PlanRead { call, plan } => self.plan_read(&call, plan),
             TurnInput::PolicyAnswered { call, epoch, verdict } => {
                 self.policy_answered(&call, epoch, verdict);
             }

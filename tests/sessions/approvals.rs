@@ -2,6 +2,7 @@
 
 mod auto;
 mod kills;
+mod plans;
 
 use std::{
     sync::{Arc, Mutex},

@@ -63,6 +63,8 @@ fn the_turn_is_in_the_order_of_its_steps() {
             "step7_classifier",
             "step7_denials",
             "step7_gate",
+            "step7_mode",
+            "step7_plan",
             "step8_execution",
             "step9_stop_check",
         ],

@@ -45,6 +45,7 @@ mod hosted;
 mod output;
 mod patch;
 mod paths;
+mod plan;
 mod replace;
 #[cfg(feature = "search")]
 mod walk;

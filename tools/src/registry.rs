@@ -12,6 +12,7 @@ use crate::{
     bash::{Bash, BashOutput, KillShell},
     built_in::Declared,
     edit::Edit,
+    plan::{EnterPlanMode, ExitPlanMode},
     read::Read,
     todo::TodoWrite,
     write::Write,
@@ -19,8 +20,8 @@ use crate::{
 #[cfg(feature = "search")]
 use crate::{glob::Glob, grep::Grep};
 
-/// Returns all tools of this crate: Read, Write, Edit, Glob, Grep, Bash, BashOutput, KillShell, TodoWrite, Agent, in
-/// this order. Glob and Grep need the feature `search`.
+/// Returns all tools of this crate: Read, Write, Edit, Glob, Grep, Bash, BashOutput, KillShell, TodoWrite, Agent,
+/// EnterPlanMode, ExitPlanMode, in this order. Glob and Grep need the feature `search`.
 ///
 /// Tools hold no state, so all sessions of a process share them: their schemas are compiled once.
 pub fn builtin_tools() -> Vec<Arc<dyn Tool>> {
@@ -42,6 +43,8 @@ fn compiled() -> Vec<Arc<dyn Tool>> {
         Arc::new(Declared::<KillShell>::new()),
         Arc::new(Declared::<TodoWrite>::new()),
         Arc::new(Declared::<Agent>::new()),
+        Arc::new(Declared::<EnterPlanMode>::new()),
+        Arc::new(Declared::<ExitPlanMode>::new()),
     ]
 }
 
@@ -69,6 +72,8 @@ mod tests {
             "KillShell",
             "TodoWrite",
             "Agent",
+            "EnterPlanMode",
+            "ExitPlanMode",
         ];
         assert_eq!(names, order);
         for (a, b) in first.iter().zip(&second) {
@@ -107,6 +112,10 @@ mod tests {
             ("TodoWrite", r#"{"todos":[{"content":"a","status":"pending","activeForm":"b"}]}"#, ""),
             ("TodoWrite", r#"{"todos":[{"content":"a","status":"pending"}]}"#, "activeForm"),
             ("Agent", r#"{"description":"d","prompt":"p"}"#, ""),
+            ("EnterPlanMode", "{}", ""),
+            ("ExitPlanMode", "{}", ""),
+            ("ExitPlanMode", r#"{"plan":"p","planFilePath":"/f","allowedPrompts":[]}"#, ""),
+            ("ExitPlanMode", r#"{"plan":1}"#, "plan"),
         ];
         for (tool, input, complaint) in cases {
             match find(tool).check_input(input) {

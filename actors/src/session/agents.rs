@@ -251,6 +251,7 @@ impl SessionState {
         let mut facts = (*self.machine.conversation().facts).clone();
         facts.agent = Some(agent.clone());
         facts.memory = None;
+        facts.plans = None;
         facts.agents = facts.agents.iter().chain([agent]).cloned().collect();
         facts.agent_type = Arc::clone(&kind.name);
         facts.depth += 1;

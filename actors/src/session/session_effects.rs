@@ -119,6 +119,7 @@ impl SessionState {
                 SessionEffect::SetMode { key, mode } => {
                     self.to_turn(key, TurnInput::ModeChanged(mode));
                 }
+                SessionEffect::SetAgentsMode(mode) => self.children.set_mode(mode),
                 SessionEffect::StopAfterTurn { key } => self.to_turn(key, TurnInput::StopRequested),
                 SessionEffect::LeaveTurn { key } => {
                     let left = self.leave_turn(key);

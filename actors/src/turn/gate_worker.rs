@@ -1,7 +1,7 @@
 //! Checks inputs against schemas where that is not light, looks at the paths of calls, link by link, and
 //! judges long shell commands. A leaf of the turn supervisor.
 
-use std::sync::Arc;
+use std::{fs::File, io::Read as _, sync::Arc};
 
 use crate::{
     session::context::SessionContext,
@@ -12,10 +12,11 @@ use ennead_runtime::{
     input_schema,
     ports::BoxFuture,
     step7_permission_gate::{
-        CommandOrder, Judged, PathKind, ResolvedPath, path_resolution::resolve,
+        CommandOrder, Judged, PathKind, ResolvedPath,
+        path_resolution::{PathEntry, resolve},
     },
     tool::ToolCall,
-    turn::TurnInput,
+    turn::{MAX_PLAN_BYTES, TurnInput},
 };
 
 /// Bytes of all inputs of a turn that are read where others wait.
@@ -89,6 +90,24 @@ pub(crate) fn judge(call: ToolUseId, order: Box<CommandOrder>) -> BoxFuture<'sta
         let judged = Box::new(judged.unwrap_or_else(|_| Judged::crashed()));
         TurnInput::CommandJudged { call, judged }
     })
+}
+
+/// Reads a plan on a thread that may block, and returns what the turn is to be given.
+pub(crate) fn read_plan(call: ToolUseId, file: String) -> BoxFuture<'static, TurnInput> {
+    Box::pin(async move {
+        let plan = tokio::task::spawn_blocking(move || plan_of(&file)).await.ok().flatten();
+        TurnInput::PlanRead { call, plan }
+    })
+}
+
+/// The text of a file that is no link, unless it is blank or longer than a person is shown.
+fn plan_of(file: &str) -> Option<String> {
+    if found(file) != PathEntry::File {
+        return None;
+    }
+    let (mut text, max) = (String::new(), MAX_PLAN_BYTES as u64);
+    let n_read = File::open(file).ok()?.take(max + 1).read_to_string(&mut text).ok()?;
+    (n_read <= MAX_PLAN_BYTES && !text.trim().is_empty()).then_some(text)
 }
 
 /// Makes the input in place of a path that could not be looked at.

@@ -125,6 +125,8 @@ pub(crate) enum Pending {
     Path(ToolUseId, String),
     /// Whether a shell command may run.
     Judgement(ToolUseId),
+    /// The plan that a call shows to a person.
+    Plan(ToolUseId),
     /// What a policy says about a call under the rules and the mode of then.
     Policy(ToolUseId, Digest),
     /// What an approver answers to the question that was raised as this one.

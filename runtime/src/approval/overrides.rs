@@ -17,6 +17,8 @@ use crate::{
 pub struct PermissionOverrides {
     /// The mode that somebody put the session into.
     pub mode: Option<PermissionMode>,
+    /// The one that it replaced by the mode `plan`; `None`: that of the settings.
+    before_plan: Option<PermissionMode>,
     /// What answers changed, in the order in which it came, without what later ones made void.
     updates: Vec<RuleUpdate>,
 }
@@ -30,10 +32,31 @@ impl PermissionOverrides {
     /// Applies what a record changes.
     pub fn note(&mut self, what: &RecordKind) {
         match what {
-            RecordKind::Mode { mode } => self.mode = Some(*mode),
+            RecordKind::Mode(it) => self.set_mode(it.mode),
             RecordKind::Approval { rules, .. } => self.add(rules),
             _ => {}
         }
+    }
+
+    /// Puts the session into a mode.
+    pub fn set_mode(&mut self, mode: PermissionMode) {
+        if mode == PermissionMode::Plan && self.mode != Some(mode) {
+            self.before_plan = self.mode;
+        }
+        self.mode = Some(mode);
+    }
+
+    /// Puts a session that has not begun into a mode, of which the last one alone is recorded.
+    pub(crate) fn begin_in(&mut self, mode: PermissionMode) {
+        (self.mode, self.before_plan) = (Some(mode), None);
+    }
+
+    /// The mode that holds when a plan is approved: the one before, and never `plan`.
+    pub(crate) fn mode_after_plan(&self, settings: &Settings) -> PermissionMode {
+        let permissions = &settings.permissions;
+        let before = self.before_plan.unwrap_or(permissions.mode);
+        let holds = before != PermissionMode::Plan && !permissions.off.contains(&before);
+        if holds { before } else { PermissionMode::Default }
     }
 
     /// Applies what an answer changes. A rule that is there already is not added again.

@@ -35,6 +35,7 @@ impl Event {
             | Self::Withdrawn { .. }
             | Self::ToolRequested { .. }
             | Self::PermissionAsked { .. }
+            | Self::ModeChanged { .. }
             | Self::PermissionSettled { .. }
             | Self::PermissionDecided { .. }
             | Self::ToolStarted { .. }
@@ -94,6 +95,7 @@ impl Event {
             | Self::ShaperApplied { .. }
             | Self::Withdrawn { .. }
             | Self::ToolRequested { .. }
+            | Self::ModeChanged { .. }
             | Self::PermissionSettled { .. }
             | Self::ToolStarted { .. }
             | Self::RecoveryTaken { .. }

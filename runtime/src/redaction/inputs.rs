@@ -48,6 +48,7 @@ impl Redactor {
             },
             TurnInput::PermissionAnswered { given, .. } => self.given_answer(given),
             TurnInput::InputRefused { why, .. } => self.in_place(why),
+            TurnInput::PlanRead { plan, .. } => plan.iter_mut().for_each(|it| self.in_place(it)),
             TurnInput::ToolFinished { outcome, .. } => self.outcome(outcome),
             // Made from what the turn knows already, or settings, or no text.
             TurnInput::Run(_)

@@ -141,6 +141,7 @@ impl DerivedSettings {
         let (known, wanted) = (&self.settings().permissions, &settings.permissions);
         let is_compiled = known.rules == wanted.rules
             && known.additional_directories == wanted.additional_directories
+            && known.plans_directory == wanted.plans_directory
             && self.settings().instructions.has_memory == settings.instructions.has_memory;
         if is_compiled { self.gate.under(settings) } else { gate(settings, facts) }
     }
@@ -167,6 +168,7 @@ fn gate(settings: &Arc<Settings>, facts: &SessionFacts) -> GateSetup {
             } else {
                 Vec::new()
             })
+            .planning_in(facts.plan_files(settings.permissions.plans_directory.as_deref()))
             .recorded_in(facts.transcripts())
             .with_policy(facts.has_policy)
     };

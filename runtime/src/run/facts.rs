@@ -13,7 +13,9 @@ use crate::{
     run::agent_types::AgentType,
     step1_settings_resolution::{AgentLimits, LayerText},
     step5_model_call::wire_format::Provider,
-    step7_permission_gate::{Handler, isolation::Isolation, transcripts::Transcripts},
+    step7_permission_gate::{
+        Handler, isolation::Isolation, setup::expand, transcripts::Transcripts,
+    },
     tool::ToolSpec,
 };
 
@@ -65,6 +67,9 @@ pub(crate) const KEEPS_FRAMES: u32 = 15;
 /// the same request.
 pub(crate) const REBUILDS: u32 = 15;
 
+/// The first revision in which a mode that is set while a call is at the gate holds for that call.
+pub(crate) const HOLDS_AT_GATE: u32 = 15;
+
 /// What is fixed when a session is opened.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SessionFacts {
@@ -91,7 +96,8 @@ pub struct SessionFacts {
     /// model, when a run failed, when instructions were loaded, when the working directory moved, and when
     /// a session goes on after a compaction. From 13 on, old results that are long are cleared under pressure,
     /// the oldest first, where that spares a summary. From 14 on, results cannot hold what looks like the mark of a
-    /// cut. From 15 on, a cut leaves no frame open, what later turns are shown is recorded, and a turn that was given up leaves what it recorded.
+    /// cut. From 15 on, a cut leaves no frame open, what later turns are shown is recorded, a turn that was given
+    /// up leaves what it recorded, and a mode that is set while a call is at the gate holds for that call.
     #[serde(default, skip_serializing_if = "is_first")]
     pub revision: u32,
     /// The session; in a sub-agent the top session of its tree.
@@ -118,6 +124,10 @@ pub struct SessionFacts {
     /// keeps none. Sub-agents keep none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory: Option<Arc<str>>,
+    /// The directory of plans where settings name no other one; absolute. `None`: the session has no
+    /// plan file. Sub-agents have none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub plans: Option<Arc<str>>,
     /// Absolute path of the transcript.
     pub transcript: Arc<str>,
     /// All tools of the session, in the order they are offered.
@@ -168,6 +178,25 @@ impl SessionFacts {
         let below = memory.strip_prefix(&*self.home).filter(|it| it.starts_with('/'));
         let real = below.and_then(|it| Some(format!("{}{it}", self.real.get(&*self.home)?)));
         [Some(memory.to_string()), real].into_iter().flatten().collect()
+    }
+
+    /// The file that holds the plan of the session, in the directory that settings name, or in the usual
+    /// one: as written, and as it really is where a directory that it lies in is a link. None where the
+    /// session has no such file.
+    pub(crate) fn plan_files(&self, directory: Option<&str>) -> Vec<String> {
+        let Some(usual) = &self.plans else { return Vec::new() };
+        let directory = match directory {
+            Some(written) => expand(written, &self.home, &self.workspace),
+            None => usual.to_string(),
+        };
+        let file = format!("{directory}/{}.md", self.session);
+        let links = self.real.iter().filter_map(|(written, real)| {
+            let below = file.strip_prefix(&**written).filter(|it| it.starts_with('/'))?;
+            Some((written.len(), format!("{real}{below}")))
+        });
+        // The innermost link is followed, and with it all around it.
+        let real = links.max_by_key(|it| it.0).map(|it| it.1);
+        [Some(file), real].into_iter().flatten().collect()
     }
 
     /// As written, and as it really is if that is another one.

@@ -64,6 +64,8 @@ pub enum SessionEffect {
         /// The mode.
         mode: PermissionMode,
     },
+    /// Put all sub-agents at work into another permission mode.
+    SetAgentsMode(PermissionMode),
     /// Ask a turn to be the last of its run.
     StopAfterTurn {
         /// The turn.

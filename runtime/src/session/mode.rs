@@ -1,5 +1,7 @@
 //! The permission mode of a session, changed while it runs.
 
+use std::mem;
+
 use super::{
     Machine, Now, SessionEffect,
     recorder::{PendingLines, WriteOrigin},
@@ -9,7 +11,7 @@ use crate::{
     approval::{ModeError, may_change_to},
     permission::PermissionMode,
     time::Timestamp,
-    transcript::entry::{Line, Record, RecordKind},
+    transcript::entry::{Line, ModeChange, Record, RecordKind},
 };
 
 impl Machine {
@@ -31,7 +33,7 @@ impl Machine {
     pub(super) fn set_mode(&mut self, now: Now, mode: PermissionMode) {
         let Some(active) = &self.active else { return self.mode_set(now, mode) };
         // What the turn does not take in any more holds when its run is over.
-        self.mode_due = Some(mode);
+        self.modes_due.push_back(mode);
         if let Phase::Turning(turn) = &active.phase {
             self.effects.push(SessionEffect::SetMode { key: turn.key, mode });
         }
@@ -39,17 +41,30 @@ impl Machine {
 
     /// Sets the mode that is due, whatever the turn that has ended took in of it.
     pub(super) fn mode_is_due(&mut self, now: Now) {
-        if let Some(mode) = self.mode_due.take()
+        if let Some(mode) = mem::take(&mut self.modes_due).pop_back()
             && self.conversation.memory.overrides.mode != Some(mode)
         {
             self.mode_set(now, mode);
         }
     }
 
+    /// A turn has recorded a mode. Where one of its calls changed it, sub-agents at work are to know.
+    pub(super) fn mode_recorded(&mut self, change: &ModeChange) {
+        if change.call.is_some() {
+            self.effects.push(SessionEffect::SetAgentsMode(change.mode));
+        } else {
+            self.modes_due.pop_front();
+        }
+    }
+
     fn mode_set(&mut self, now: Now, mode: PermissionMode) {
-        self.conversation.memory.overrides.mode = Some(mode);
+        let has_begun = self.conversation.has_begun;
+        let overrides = &mut self.conversation.memory.overrides;
         // Before the first run nothing is recorded; its beginning is followed by this.
-        if self.conversation.has_begun {
+        if !has_begun {
+            overrides.begin_in(mode);
+        } else {
+            overrides.set_mode(mode);
             self.recorder.append(
                 WriteOrigin::Unawaited,
                 mode_line(now.at, mode),
@@ -61,6 +76,7 @@ impl Machine {
 
 /// Makes the record of a mode that was set outside of turns.
 pub(super) fn mode_line(at: Timestamp, mode: PermissionMode) -> PendingLines {
-    let record = Record { at, run: None, turn: 0, what: RecordKind::Mode { mode } };
+    let record =
+        Record { at, run: None, turn: 0, what: RecordKind::Mode(ModeChange { mode, call: None }) };
     PendingLines { lines: vec![Line::Harness(Box::new(record))], stored: Vec::new(), sync: false }
 }

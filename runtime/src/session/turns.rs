@@ -101,7 +101,7 @@ impl Machine {
         let in_flight = active.phase.in_flight_mut();
         let Some(turn) = in_flight.filter(|it| it.key == key) else { return false };
         turn.recorded = append.lines.iter().rev().find_map(step_of).or(turn.recorded);
-        let mut has_called = false;
+        let (mut has_called, mut modes) = (false, Vec::new());
         for line in &append.lines {
             self.conversation.note(line);
             let Line::Harness(record) = line else { continue };
@@ -109,6 +109,9 @@ impl Machine {
             active.questions.note(&record.what);
             turn.note_question(&record.what);
             active.turn_costs.entry(record.turn).or_default().note(&record.what);
+            if let RecordKind::Mode(change) = &record.what {
+                modes.push(change.clone());
+            }
             if let RecordKind::ModelAttempt { cache_drop, in_doubt, .. } = &record.what {
                 has_called = true;
                 active.in_doubt = active.in_doubt + in_doubt.map(Spent::from).unwrap_or_default();
@@ -130,6 +133,7 @@ impl Machine {
             }
             self.conversation.apply(update);
         }
+        modes.iter().for_each(|it| self.mode_recorded(it));
         if has_called {
             self.settle(now);
         }

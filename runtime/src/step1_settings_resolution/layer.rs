@@ -147,6 +147,8 @@ fn clean(values: &mut Map<String, Value>, scope: Scope, warnings: &mut Vec<Strin
     drop_unless(values, "", "claudeMdExcludes", is_list_of_names, warnings);
     drop_unless(values, "", "claudeMd", Value::is_string, warnings);
     drop_unless(values, "", "autoMemoryEnabled", Value::is_boolean, warnings);
+    let is_path = |it: &Value| it.as_str().is_some_and(|it| !it.trim().is_empty());
+    drop_unless(values, "", "plansDirectory", is_path, warnings);
     if scope != Scope::Policy && values.remove("claudeMd").is_some() {
         warnings
             .push("`claudeMd` holds in settings of the organisation alone; it is ignored".into());

@@ -108,6 +108,8 @@ pub fn merge_with(layers: &[LayerText], known: &Arc<Catalogue>) -> Resolved {
         merged.pointer("/permissions/additionalDirectories").and_then(Value::as_array);
     settings.permissions.additional_directories =
         directories.into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect();
+    settings.permissions.plans_directory =
+        merged.get("plansDirectory").and_then(Value::as_str).map(str::to_owned);
     settings.permissions.off = switched_off(&merged);
     settings.permissions.mode = start_mode(&read, &settings.permissions.off, &mut warnings);
     settings.permissions.rules = read.iter().flat_map(|it| it.rules.iter().cloned()).collect();

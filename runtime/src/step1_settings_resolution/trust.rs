@@ -100,8 +100,9 @@ pub fn restrict(layer: LayerText, trust: Trust) -> LayerText {
             permissions.remove(loosens);
         }
     }
-    // Switching the user's hooks off, or leaving out the user's instructions, may take a guard away.
-    for guard in ["disableAllHooks", "claudeMdExcludes"] {
+    // Switching the user's hooks off, or leaving out the user's instructions, may take a guard away; where
+    // plans lie, files are written.
+    for guard in ["disableAllHooks", "claudeMdExcludes", "plansDirectory"] {
         object.remove(guard);
     }
     match trust {
@@ -148,6 +149,7 @@ mod tests {
         let object = json!({
             "permissions": {"allow": ["Bash"], "deny": ["Read"], "defaultMode": "plan"},
             "hooks": {}, "disableAllHooks": true, "claudeMdExcludes": ["**"], "env": {"A": "1"}, "ennead": {"maxTurns": 1000}, "model": "m",
+            "plansDirectory": "plans",
         });
         let layer = LayerText { scope, source: "s".into(), text: object.to_string() };
         let left: Value = serde_json::from_str(&restrict(layer, trust).text).unwrap();
@@ -172,6 +174,7 @@ mod tests {
             "env",
             "hooks",
             "model",
+            "plansDirectory",
         ];
         let headless = ["deny", "ennead", "env", "hooks", "model"];
         for own in [Scope::Project, Scope::Local] {

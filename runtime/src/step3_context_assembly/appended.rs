@@ -100,6 +100,12 @@ impl ShownParts {
         shown.or_else(|| self.base.get(name).copied()) == Some(state)
     }
 
+    /// Whether the model was shown a state of this part that still holds.
+    pub(crate) fn shows(&self, name: &str) -> bool {
+        let shown = self.shown.iter().rev().find(|it| it.part == name);
+        shown.is_some_and(|it| it.state != Digest::default())
+    }
+
     /// Makes the parts of the day and the model, those of them that the model does not know. Most turns have neither,
     /// and their texts are not made.
     pub(crate) fn due_facts(

@@ -191,11 +191,38 @@ impl Gate {
         self.class
     }
 
+    /// Whether somebody allowed the call with another input, which is being judged.
+    pub(crate) fn has_leave(&self) -> bool {
+        self.changed.is_some()
+    }
+
+    /// Puts the call under another mode. Hooks, rules and paths are as they were.
+    pub(crate) fn put_under(&mut self, setup: GateSetup) {
+        self.setup = setup;
+    }
+
+    /// Completes the input of a call that is to be asked about with what only the harness knows.
+    pub(crate) fn complete(&mut self, input: Arc<str>) {
+        self.call.input = input;
+    }
+
+    /// Refuses a call that is to be asked about, for a reason that the model reads.
+    pub(crate) fn refuse(&mut self, reason: &str) -> GateStep {
+        self.deny(GateStage::RuleEvaluation, None, reason.to_owned())
+    }
+
+    /// Evaluates rules and mode once more.
+    pub(crate) fn judge_again(&mut self) -> GateStep {
+        self.evaluate()
+    }
+
     fn look_at_path(&mut self) -> GateStep {
         let (field, missing) = match &self.access {
             Access::ReadPath { field } => (field, "."),
             Access::WritePath { field } => (field, ""),
-            Access::Free | Access::Command { .. } | Access::Ask => return self.evaluate(),
+            Access::Free | Access::Command { .. } | Access::Ask | Access::Person => {
+                return self.evaluate();
+            }
         };
         let input = CallInput { text: Arc::clone(&self.call.input), value: OnceCell::new() };
         let given = match input.get(field) {
@@ -253,7 +280,8 @@ impl Gate {
                 stage3::RuleVerdict::Deny => false,
                 // Somebody was asked, and that is all that these want.
                 stage3::RuleVerdict::Ask => {
-                    rule.is_some() || wants_rule || reason == stage3::PLANNED
+                    let is_asked = [stage3::PLANNED, stage3::PERSONAL].contains(&reason.as_str());
+                    rule.is_some() || wants_rule || is_asked
                 }
             };
             if is_settled {

@@ -32,12 +32,12 @@ pub(super) fn says(
     let otherwise = match access {
         Access::Free => true,
         Access::ReadPath { .. } => in_workspace,
-        Access::WritePath { .. } | Access::Command { .. } | Access::Ask => false,
+        Access::WritePath { .. } | Access::Command { .. } | Access::Ask | Access::Person => false,
     };
     let writes = match access {
         Access::WritePath { .. } | Access::Command { .. } => true,
         Access::Ask => effect != ToolEffect::ReadOnly,
-        Access::Free | Access::ReadPath { .. } => false,
+        Access::Free | Access::ReadPath { .. } | Access::Person => false,
     };
     match (mode, access) {
         (BypassPermissions, _) => ModeDecision::Allow,

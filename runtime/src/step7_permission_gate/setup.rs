@@ -53,6 +53,7 @@ pub struct GateSetup {
     directories: Arc<[String]>,
     kept: Arc<[String]>,
     notes: Arc<[String]>,
+    plan: Arc<[String]>,
     transcripts: Arc<Transcripts>,
     /// What a search leaves out that starts in none of the transcripts, by this gate alone.
     hidden: Arc<[String]>,
@@ -81,7 +82,11 @@ impl GateSetup {
         let book = Arc::new(RuleBook::read(&settings.permissions.rules, &anchors));
         let hidden = Arc::clone(book.hidden());
         let written = [workspace].into_iter().chain(
-            settings.permissions.additional_directories.iter().map(|it| expand(it, &places)),
+            settings
+                .permissions
+                .additional_directories
+                .iter()
+                .map(|it| expand(it, &places.home, &places.workspace)),
         );
         let directories = written
             .flat_map(|it| {
@@ -100,6 +105,7 @@ impl GateSetup {
             directories,
             kept: Arc::default(),
             notes: Arc::default(),
+            plan: Arc::default(),
             transcripts: Arc::default(),
             hidden,
             isolation: None,
@@ -119,6 +125,13 @@ impl GateSetup {
     #[must_use]
     pub(crate) fn noting_in(self, notes: impl Into<Arc<[String]>>) -> Self {
         Self { notes: notes.into(), ..self }
+    }
+
+    /// With the file that holds the plan of the session; absolute, as written and as it really is. It may be
+    /// read, and in the mode `plan` written.
+    #[must_use]
+    pub(crate) fn planning_in(self, plan: impl Into<Arc<[String]>>) -> Self {
+        Self { plan: plan.into(), ..self }
     }
 
     /// Sets the place of its transcripts.
@@ -258,6 +271,10 @@ impl GateSetup {
         &self.notes
     }
 
+    pub(super) fn plan(&self) -> &[String] {
+        &self.plan
+    }
+
     pub(super) fn transcripts(&self) -> &Transcripts {
         &self.transcripts
     }
@@ -267,12 +284,14 @@ impl GateSetup {
     }
 }
 
-fn expand(directory: &str, places: &Places) -> String {
+/// The absolute path that a directory of the settings means; `~` is the home directory, and what is relative
+/// starts in the workspace.
+pub(crate) fn expand(directory: &str, home: &str, workspace: &str) -> String {
     let absolute = match directory.strip_prefix("~/") {
-        Some(rest) => format!("{}/{rest}", places.home),
-        None if directory == "~" => places.home.to_string(),
+        Some(rest) => format!("{home}/{rest}"),
+        None if directory == "~" => home.to_owned(),
         None if directory.starts_with('/') => directory.to_owned(),
-        None => format!("{}/{directory}", places.workspace),
+        None => format!("{workspace}/{directory}"),
     };
     super::path_resolution::by_text(&absolute)
 }

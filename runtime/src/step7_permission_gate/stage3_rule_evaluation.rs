@@ -27,6 +27,9 @@ use crate::{
 /// Why a change is asked about in the mode `plan`.
 pub(super) const PLANNED: &str = "in plan mode nothing is changed unasked";
 
+/// Why a call is asked about that only a person decides.
+pub(super) const PERSONAL: &str = "only a person decides about it";
+
 /// What rules and mode say. Stricter ones are smaller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum RuleVerdict {
@@ -127,7 +130,9 @@ fn evaluate_alone(
         return command::evaluate(facts, coverage, &subject);
     }
     let is_note = facts.path.is_some_and(|it| is_note(it, setup));
-    if !is_note && writes_protected(facts, setup) {
+    let plans = setup.mode() == PermissionMode::Plan;
+    let is_plan = plans && facts.path.is_some_and(|it| is_plan(it, setup));
+    if !is_note && !is_plan && writes_protected(facts, setup) {
         return plain(RuleVerdict::Ask, "it writes to a protected path");
     }
     if let Some(rule) = book.first(RuleKind::Ask, &subject) {
@@ -136,12 +141,18 @@ fn evaluate_alone(
     if let Some(rule) = book.first_unknown(&subject) {
         return ruled(RuleVerdict::Ask, "asked because this specifier is not understood:", rule);
     }
+    if *facts.access == Access::Person {
+        return plain(RuleVerdict::Ask, PERSONAL);
+    }
     if let Remembered::Ask(reason) = facts.hooks {
         return plain(RuleVerdict::Ask, &format!("a PreToolUse hook wants it asked: {reason}"));
     }
     let is_file = matches!(facts.access, Access::ReadPath { .. } | Access::WritePath { .. });
-    if is_note && is_file && setup.mode() != PermissionMode::Plan {
+    if is_note && is_file && !plans {
         return plain(RuleVerdict::Allow, "it is a note of the model");
+    }
+    if is_plan && is_file {
+        return plain(RuleVerdict::Allow, "it is the plan of the session");
     }
     let in_workspace =
         facts.path.is_some_and(|it| lies_in_workspace(it, setup) || is_kept(facts, it, setup));
@@ -183,10 +194,17 @@ pub(super) fn lies_in_workspace(path: &ResolvedPath, setup: &GateSetup) -> bool 
     inside(&path.lexical) && inside(&path.real)
 }
 
-/// Whether it reads what the harness keeps for the model. Only where the path really leads counts.
+/// Whether it reads what the harness keeps for the model, or the plan of the session. Only where the path
+/// really leads counts.
 fn is_kept(facts: &CallFacts<'_>, path: &ResolvedPath, setup: &GateSetup) -> bool {
     let reads = matches!(facts.access, Access::ReadPath { .. });
-    reads && setup.kept().iter().any(|it| lies_in(&path.real, it))
+    reads && (setup.kept().iter().any(|it| lies_in(&path.real, it)) || is_plan(path, setup))
+}
+
+/// Whether it is the file that holds the plan of the session, and no link leads there or elsewhere.
+fn is_plan(path: &ResolvedPath, setup: &GateSetup) -> bool {
+    matches!(path.kind, PathKind::File | PathKind::Missing)
+        && path.passed.iter().chain([&path.lexical, &path.real]).all(|it| setup.plan().contains(it))
 }
 
 /// Whether it is a Markdown file in the directory of the model's notes, with no link on its way out.

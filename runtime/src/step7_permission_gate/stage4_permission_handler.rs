@@ -44,6 +44,7 @@ pub(super) fn suggestions(
     match (access, path) {
         (Access::ReadPath { .. }, Some(path)) => path_rules("Read", path),
         (Access::WritePath { .. }, Some(path)) => path_rules("Edit", path),
+        (Access::Person, _) => Vec::new(),
         _ => vec![tool.to_owned()],
     }
 }

@@ -32,8 +32,8 @@ pub use conversation_line::{
 };
 pub use line::Line;
 pub use parts::{
-    CutText, DiscardedAnswer, PassedStage, Record, ShownPart, SidechainHead, SkippedBytes,
-    UnconfirmedUsage, ViewChange,
+    CutText, DiscardedAnswer, ModeChange, PassedStage, Record, ShownPart, SidechainHead,
+    SkippedBytes, UnconfirmedUsage, ViewChange,
 };
 pub use step_detail::StepDetail;
 pub(crate) use stored::clip;
@@ -260,6 +260,9 @@ pub enum RecordKind {
         /// The sub-agents from the top of the tree down to the one that asks; absent for none.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         agents: Vec<AgentId>,
+        /// The input, where the harness completed it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        input: Option<Stored>,
         /// The digest of tool, input and working directory.
         digest: Digest,
         /// Of the rules and the mode that hold.
@@ -310,10 +313,7 @@ pub enum RecordKind {
         interrupt: bool,
     },
     /// The session was put into another permission mode. Outside of turns its turn is 0.
-    Mode {
-        /// The mode that holds from the next call on.
-        mode: PermissionMode,
-    },
+    Mode(ModeChange),
     /// A call is about to run.
     ToolIntent {
         /// Id of the tool use, as the model issued it.

@@ -176,7 +176,7 @@ impl TurnRecord {
             | RecordKind::Question { .. }
             | RecordKind::Passed { .. }
             | RecordKind::Approval { .. }
-            | RecordKind::Mode { .. } => &mut self.decisions,
+            | RecordKind::Mode(_) => &mut self.decisions,
             RecordKind::ToolIntent { .. }
             | RecordKind::ToolEnd { .. }
             | RecordKind::Shell { .. } => &mut self.calls,

@@ -68,6 +68,13 @@ pub enum Effect {
         /// The command and the rules that apply to it.
         order: Box<CommandOrder>,
     },
+    /// Read the plan of the session.
+    ReadPlan {
+        /// Id of the tool use that shows it to a person.
+        call: ToolUseId,
+        /// The file; absolute.
+        file: String,
+    },
     /// Ask the policy of the embedder; answered by [`super::TurnInput::PolicyAnswered`].
     ConsultPolicy(Arc<Question>),
     /// Asks those that can answer until the question expires; answered by

@@ -75,6 +75,13 @@ pub enum TurnInput {
         /// What came of it.
         judged: Box<Judged>,
     },
+    /// The plan that a call shows to a person was read.
+    PlanRead {
+        /// Id of the tool use, as the model issued it.
+        call: ToolUseId,
+        /// The text; `None` where there is none, or one that is too long.
+        plan: Option<String>,
+    },
     /// The policy of the embedder was asked about a call.
     PolicyAnswered {
         /// Id of the tool use, as the model issued it.

@@ -10,18 +10,22 @@ use crate::{
     block::Block,
     ids::EntryId,
     message::{Message, MessageKind},
-    permission::Scope,
+    permission::{PermissionMode, Scope},
     run::facts::{APPENDS, SHOWS_SKILLS, SHOWS_TASKS},
     step3_context_assembly::{
         InstructionFile, SourceTexts, SourcesLook, SourcesOrder, SourcesSeen,
         appended::{self, DuePart},
         loaded_skills,
         look::nested_directories,
+        plan_mode,
         restored::restored,
     },
     tool::ToolCall,
     transcript::entry::{RecordKind, ShownPart},
 };
+
+/// The tool that asks for approval of a plan.
+const EXIT_PLAN_MODE: &str = "ExitPlanMode";
 
 /// What part of the context budget the work under way may take after a compaction: an eighth.
 const RESTORED_SHARE: u64 = 8;
@@ -115,6 +119,7 @@ impl Turn {
         parts.extend(shown.due_facts(&self.settings().model, || self.knowledge(), &day));
         parts.extend(self.file_parts(&self.memory.touched, &day));
         parts.extend(self.skills(&day));
+        parts.extend(self.plan_mode(&day));
         shown.due(parts, &day)
     }
 
@@ -141,6 +146,16 @@ impl Turn {
             &rules,
             day,
         )
+    }
+
+    /// That the mode `plan` holds, where the session has a file for its plan, or that it is over.
+    fn plan_mode(&self, day: &str) -> Option<DuePart> {
+        if self.mode() != PermissionMode::Plan {
+            return self.memory.shown.shows(plan_mode::NAME).then(|| plan_mode::over(day));
+        }
+        let file = self.plan_file()?;
+        let asks = self.offered_tools().iter().any(|it| it.name.as_str() == EXIT_PLAN_MODE);
+        Some(plan_mode::begun(&file, asks, day))
     }
 
     /// The list of tasks, where it is shown again.

@@ -22,7 +22,7 @@ use crate::{
     step7_permission_gate::{Decision, GateStage, Handler, no_handler_reason},
     time::Timestamp,
     tool::{ToolErrorKind, ToolOutcome},
-    transcript::entry::{RecordKind, clip},
+    transcript::entry::{RecordKind, Stored, clip},
 };
 
 /// Bytes of the words of an answer, so that its record holds all of them.
@@ -77,7 +77,8 @@ impl Turn {
         .filter_map(|(is_there, by)| is_there.then_some(by))
         .collect();
         if is_recorded {
-            self.journal.record(self.now, recorded(&question));
+            let input = self.completed(&question.call).map(|it| self.journal.stored(&it));
+            self.journal.record(self.now, recorded(&question, input));
             self.journal.sync();
         }
         let question = Arc::new(question);
@@ -225,6 +226,7 @@ impl Turn {
             return;
         };
         let GivenAnswer { mut answer, by, surface } = given;
+        self.state.chosen_mode = answer.mode.filter(|_| answer.allowed);
         clip(&mut answer.reason, MAX_REASON_BYTES);
         let is_recorded = RECORDED <= self.facts.revision;
         let by = match by {
@@ -262,18 +264,6 @@ impl Turn {
         self.gate_step(step);
     }
 
-    /// Puts the session into another mode: it applies from the next call on, and an open question is judged anew.
-    pub(super) fn mode_changed(&mut self, mode: PermissionMode) {
-        self.journal.record(self.now, RecordKind::Mode { mode });
-        self.memory.overrides.mode = Some(mode);
-        self.update_gate();
-        let is_waiting = matches!(self.awaits, Some(Awaits::Policy | Awaits::Permission));
-        if is_waiting && self.state.question.is_some() {
-            self.awaits = None;
-            self.judge_anew();
-        }
-    }
-
     /// Returns whether the open question was raised under rules or a mode that no longer apply.
     pub(super) fn is_outdated(&self) -> bool {
         let open = self.state.question.as_ref().zip(self.state.gate_setup.as_ref());
@@ -284,6 +274,7 @@ impl Turn {
     pub(super) fn judge_anew(&mut self) {
         self.state.question = None;
         self.state.gate = None;
+        self.state.chosen_mode = None;
         self.gate_next();
     }
 
@@ -354,12 +345,13 @@ impl Turn {
     }
 }
 
-fn recorded(question: &Question) -> RecordKind {
+fn recorded(question: &Question, input: Option<Stored>) -> RecordKind {
     RecordKind::Question {
         id: question.id.clone(),
         call: question.call.id.clone(),
         tool: question.call.name.clone(),
         agents: question.agents.to_vec(),
+        input,
         digest: question.digest,
         epoch: question.epoch,
         class: question.class,

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Awaits, Effect, Turn, count};
+use super::{Awaits, Effect, Turn, count, step7_plan::PlanTool};
 use crate::{
     event::Event,
     hook::{Firing, HookDecision, HookEvent, HookVerdict},
@@ -25,8 +25,12 @@ impl Turn {
         let offered = offered(&self.facts.tools, setup);
         let nests = self.facts.may_nest(setup.settings().agents);
         let tools = self.facts.tools.iter().zip(offered);
-        let tools =
-            tools.filter(|(it, offered)| *offered && (nests || it.name.as_str() != "Agent"));
+        let plans = self.facts.plans.is_some();
+        let tools = tools.filter(|(it, offered)| {
+            *offered
+                && (nests || it.name.as_str() != "Agent")
+                && (plans || PlanTool::of(it).is_none())
+        });
         let mut tools: Vec<_> = tools.map(|(tool, _)| Arc::clone(tool)).collect();
         // The one that registered them, and in which order: equal sets make equal requests.
         tools.sort_by(|left, right| left.name.cmp(&right.name));
@@ -71,9 +75,7 @@ impl Turn {
                 self.awaits = Some(Awaits::Judgement);
                 self.effects.push(Effect::JudgeCommand { call, order });
             }
-            GateStep::Ask { reason, suggestions } => {
-                self.raise(reason, suggestions);
-            }
+            GateStep::Ask { reason, suggestions } => self.ask_about(index, reason, suggestions),
             GateStep::Decided { decision, permit } => self.decided(index, decision, permit),
         }
     }
@@ -110,7 +112,7 @@ impl Turn {
     }
 
     pub(super) fn path_resolved(&mut self, call: &ToolUseId, path: ResolvedPath) {
-        if !self.is_at_gate(call) || !self.was_awaited(Awaits::Path) {
+        if !self.is_at_gate(call) || !self.was_awaited(Awaits::Path) || self.has_outrun(call) {
             return;
         }
         // A path that is too long for its record is cut there, so all of it is kept next to it.
@@ -124,7 +126,7 @@ impl Turn {
     }
 
     pub(super) fn command_judged(&mut self, call: &ToolUseId, judged: Judged) {
-        if !self.is_at_gate(call) || !self.was_awaited(Awaits::Judgement) {
+        if !self.is_at_gate(call) || !self.was_awaited(Awaits::Judgement) || self.has_outrun(call) {
             return;
         }
         if !judged.links().is_empty() {
@@ -165,9 +167,10 @@ impl Turn {
             reason: decision.reason.as_str().into(),
             allow_rules: allow_rules.into(),
         });
-        let mode = self.mode();
+        let (mode, is_allowed) = (self.mode(), decision.allowed);
         let what = RecordKind::Permission { call, tool, digest, input, mode, decision };
         self.journal.record(self.now, what);
+        self.plan_decided(index, is_allowed);
         self.gate_next();
     }
 

@@ -3,6 +3,7 @@
 pub(crate) mod world;
 
 mod in_flight;
+mod plan_mode;
 pub(crate) mod play;
 mod provider_cache;
 pub(crate) mod script;
@@ -21,6 +22,7 @@ mod hook_events;
 mod hooks;
 mod long_instructions;
 mod long_session;
+mod modes;
 mod order;
 mod origins;
 mod overflow;

@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use ennead::{
-    data::RuleDestination,
+    data::{RuleDestination, ToolName},
     permission::{
         Approver, Hook, HookInput, HookReply, PermissionAnswer, PermissionMode, Question,
         RuleUpdate,
@@ -83,11 +83,8 @@ impl Approver for HostApprover {
             let shown = ShownInput { value: request["input"].clone(), is_cut };
             match host.ask(request).await {
                 Ok(answer) => {
-                    if let Some(mode) = mode_of(&answer) {
-                        // A loop that has ended changes no mode any more.
-                        let _gone = modes.send(mode);
-                    }
-                    read_answer(&answer, &shown)
+                    let given = read_answer(&answer, &shown);
+                    with_mode(given, mode_of(&answer), &question.call.name, &modes)
                 }
                 Err(error) => PermissionAnswer::deny(format!("no permission was given: {error}")),
             }
@@ -205,6 +202,24 @@ fn rules_of(updates: &Value) -> Option<Vec<RuleUpdate>> {
         }
     }
     Some(found)
+}
+
+/// The answer with the mode in which a plan is carried out. With other answers the mode is set.
+pub(super) fn with_mode(
+    given: PermissionAnswer,
+    mode: Option<PermissionMode>,
+    tool: &ToolName,
+    modes: &mpsc::UnboundedSender<PermissionMode>,
+) -> PermissionAnswer {
+    match mode {
+        Some(mode) if tool.as_str() == "ExitPlanMode" => given.in_mode(mode),
+        Some(mode) => {
+            // A loop that has ended changes no mode any more.
+            let _gone = modes.send(mode);
+            given
+        }
+        None => given,
+    }
 }
 
 /// Returns the mode that an answer changes to.

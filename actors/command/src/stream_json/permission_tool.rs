@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
 use super::{
-    callbacks::{ShownCalls, ShownInput, mode_of, read_answer},
+    callbacks::{ShownCalls, ShownInput, mode_of, read_answer, with_mode},
     mcp::HostServer,
 };
 
@@ -48,11 +48,8 @@ impl Approver for ToolApprover {
                 Ok(text) => {
                     // A text that is not JSON gives no permission.
                     let answer: Value = serde_json::from_str(&text).unwrap_or_default();
-                    if let Some(mode) = mode_of(&answer) {
-                        // A loop that has ended changes no mode any more.
-                        let _gone = modes.send(mode);
-                    }
-                    read_answer(&answer, &shown)
+                    let given = read_answer(&answer, &shown);
+                    with_mode(given, mode_of(&answer), &call.name, &modes)
                 }
                 Err(why) => PermissionAnswer::deny(format!("no permission was given: {why}")),
             }

@@ -55,6 +55,7 @@ impl Ennead {
             guard::check_session(&file).map_err(OpenError::UnsafeTranscripts)?;
         }
         real_paths.follow(&place.home);
+        real_paths.follow(&place.config);
         match &options.id {
             Some(_) => drop(real_paths.follow(&file.directory)),
             None => real_paths.follow_new(&file.directory),
@@ -65,8 +66,9 @@ impl Ennead {
         let durability = merged.resolved.settings.durability;
         let provider = |it: &Endpoint| Provider { name: it.provider.clone(), format: it.format };
         // Who has no home keeps nothing there.
-        let keeps_notes = options.reads_sources && place.home != Path::new("/");
-        let notes = keeps_notes.then(|| memory_directory(&place));
+        let has_home = place.home != Path::new("/");
+        let notes = (options.reads_sources && has_home).then(|| memory_directory(&place));
+        let plans = has_home.then(|| place.config.join("plans"));
         let facts = Arc::new(SessionFacts {
             revision: REVISION,
             session: id.clone(),
@@ -79,6 +81,7 @@ impl Ennead {
             real: real_paths.real,
             directory: text(&file.directory),
             memory: notes.map(|it| text(&it)),
+            plans: plans.map(|it| text(&it)),
             transcript: text(&file.file),
             tools: options
                 .tools

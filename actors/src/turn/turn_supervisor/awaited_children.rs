@@ -38,6 +38,7 @@ impl ActiveTurn {
             (Pending::Judgement(call), TurnInput::CommandJudged { call: answered, .. }) => {
                 call == answered
             }
+            (Pending::Plan(call), TurnInput::PlanRead { call: answered, .. }) => call == answered,
             (
                 Pending::Policy(call, then),
                 TurnInput::PolicyAnswered { call: answered, epoch, .. },
@@ -99,6 +100,7 @@ impl ActiveTurn {
             Pending::Judgement(call) => {
                 TurnInput::CommandJudged { call, judged: Box::new(Judged::crashed()) }
             }
+            Pending::Plan(call) => TurnInput::PlanRead { call, plan: None },
             Pending::Policy(call, epoch) => approval::policy_crashed(call, epoch),
             Pending::Approval(number) => match self.approver_gone(number) {
                 Some(input) => input,

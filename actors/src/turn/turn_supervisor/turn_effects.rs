@@ -65,6 +65,11 @@ fn execute(
             let work = gate_worker::judge(call, order);
             return Ok(state.leaf(myself, ActorKind::GateWorker, pending, work));
         }
+        Effect::ReadPlan { call, file } => {
+            let pending = Pending::Plan(call.clone());
+            let work = gate_worker::read_plan(call, file);
+            return Ok(state.leaf(myself, ActorKind::GateWorker, pending, work));
+        }
         Effect::ConsultPolicy(question) => {
             let pending = Pending::Policy(question.call.id.clone(), question.epoch);
             let work = approval::consult(state.shared.policy.as_ref(), &question);

@@ -294,6 +294,7 @@ impl SessionWorld {
             | SessionEffect::Ready { .. }
             | SessionEffect::TurnRecorded { .. }
             | SessionEffect::SetMode { .. }
+            | SessionEffect::SetAgentsMode(_)
             | SessionEffect::StopAfterTurn { .. }
             | SessionEffect::LetCallGo(_)
             | SessionEffect::AskTop(_)

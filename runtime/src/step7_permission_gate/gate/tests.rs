@@ -28,6 +28,7 @@ mod everyday;
 mod hostile;
 mod led_elsewhere;
 mod linked;
+mod plan_file;
 mod properties;
 mod protected_writes;
 mod rare_ways;

@@ -175,7 +175,7 @@ impl SequenceChecker<'_> {
                 return Ok(());
             }
             // Between runs, or between the turns of one.
-            RecordKind::Mode { .. } if record.turn == 0 => return Ok(()),
+            RecordKind::Mode(_) if record.turn == 0 => return Ok(()),
             // Hooks run before the run begins and after it has ended, too.
             RecordKind::Hook { .. } if record.run.is_none() || self.run.is_none() => return Ok(()),
             _ => {}

@@ -78,9 +78,10 @@ fn texts(what: &mut RecordKind) -> Vec<&mut String> {
             let rule = decision.rule.iter_mut().map(|rule| &mut rule.text);
             rule.chain(input.iter_mut().filter_map(stored)).chain([&mut decision.reason]).collect()
         }
-        RecordKind::Question { reason, .. }
-        | RecordKind::Passed { reason, .. }
-        | RecordKind::TurnEnd { reason, .. } => vec![reason],
+        RecordKind::Question { reason, input, .. } => {
+            input.iter_mut().filter_map(stored).chain([reason]).collect()
+        }
+        RecordKind::Passed { reason, .. } | RecordKind::TurnEnd { reason, .. } => vec![reason],
         // Its input is stored next to the transcript where it is long, and its rules are short.
         RecordKind::Approval { reason, surface, .. } => {
             surface.iter_mut().chain([reason]).collect()
@@ -97,7 +98,7 @@ fn texts(what: &mut RecordKind) -> Vec<&mut String> {
         // The words about passed stages are fixed and short.
         RecordKind::ShapersPassed { .. }
         | RecordKind::ToolIntent { .. }
-        | RecordKind::Mode { .. }
+        | RecordKind::Mode(_)
         | RecordKind::PromptWithdrawn { .. }
         | RecordKind::Repair { .. } => Vec::new(),
     }

@@ -223,6 +223,7 @@ fn question(call: crate::ids::ToolUseId, reason: String) -> RecordKind {
         call,
         tool: "Bash".into(),
         agents: vec!["a".into()],
+        input: Some(crate::transcript::entry::Stored::Text("{}".into())),
         digest: Digest::of(b"action"),
         epoch: Digest::of(b"rules"),
         class: None,
@@ -243,7 +244,10 @@ fn kind_that_is_written_is_the_kind_that_is_read() {
         exit_code: Some(2),
         untold: true,
     };
-    let mode = RecordKind::Mode { mode: crate::permission::PermissionMode::Plan };
+    let mode = RecordKind::Mode(crate::transcript::entry::ModeChange {
+        mode: crate::permission::PermissionMode::Plan,
+        call: Some("c".into()),
+    });
     let (call, reason) = (|| "t1".into(), || "yes".to_owned());
     let by = AnsweredBy::Policy;
     let passed = RecordKind::Passed { call: call(), by, reason: reason() };

@@ -8,7 +8,8 @@ use super::{RecordKind, Stored};
 use crate::{
     catalogue::Money,
     digest::Digest,
-    ids::{AgentId, EntryId, RunId},
+    ids::{AgentId, EntryId, RunId, ToolUseId},
+    permission::PermissionMode,
     time::Timestamp,
     tokens::Tokens,
 };
@@ -64,6 +65,16 @@ pub struct SkippedBytes {
     pub length: u64,
     /// Digest of the bytes.
     pub digest: Digest,
+}
+
+/// The mode that the session was put into.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ModeChange {
+    /// The mode that holds from the next decision on.
+    pub mode: PermissionMode,
+    /// The call that changed it; `None`: somebody did from outside.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub call: Option<ToolUseId>,
 }
 
 /// Something that the harness did.
@@ -155,7 +166,7 @@ impl RecordKind {
             Self::Question { .. } => "question",
             Self::Passed { .. } => "passed",
             Self::Approval { .. } => "approval",
-            Self::Mode { .. } => "mode",
+            Self::Mode(_) => "mode",
             Self::ToolIntent { .. } => "tool_intent",
             Self::ToolEnd { .. } => "tool_end",
             Self::Shell { .. } => "shell",

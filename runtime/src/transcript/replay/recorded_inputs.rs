@@ -3,6 +3,7 @@
 mod approvals;
 mod calls;
 mod model;
+mod sources;
 
 use std::sync::Arc;
 
@@ -14,8 +15,7 @@ use crate::{
     run::facts::SessionFacts,
     step::Step,
     step1_settings_resolution::LayerText,
-    step3_context_assembly::{SourceMarks, SourcesLook},
-    step7_permission_gate::{Judged, LinksSeen, ResolvedPath, path_resolution::can_be},
+    step7_permission_gate::{Judged, LinksSeen, PathKind, ResolvedPath, path_resolution::can_be},
     time::Timestamp,
     transcript::entry::{Line, RecordKind, StepDetail, Stored},
     turn::{
@@ -101,13 +101,10 @@ impl<'a> RecordedInputs<'a> {
             Effect::Wait { attempt, .. } => TurnInput::TimerFired { attempt },
             Effect::ReadSettings => self.settings(step)?,
             Effect::MergeSettings(order) => TurnInput::SettingsMerged(Box::new(order.derive())),
-            Effect::ReadSources => {
-                let Some(recorded) = self.texts(step)? else {
-                    self.next = self.lines.len();
-                    return Ok(None);
-                };
-                TurnInput::SourcesRead(Box::new(self.json(recorded, "the sources", step)?))
-            }
+            Effect::ReadSources => match self.sources(step)? {
+                Some(texts) => TurnInput::SourcesRead(Box::new(texts)),
+                None => return Ok(None),
+            },
             Effect::LookAtSources(_) => TurnInput::SourcesSeen(self.seen(step)?),
             Effect::Shape(order) => self.shaped(&order),
             Effect::CallModel(order) => self.model(&order, step)?,
@@ -119,6 +116,7 @@ impl<'a> RecordedInputs<'a> {
                 let judged = self.as_recorded(&call).unwrap_or_else(|| order.judge_again(seen));
                 TurnInput::CommandJudged { call, judged: Box::new(judged) }
             }
+            Effect::ReadPlan { call, .. } => self.plan(call, turn)?,
             Effect::ConsultPolicy(question) => self.policy(&question, step)?,
             Effect::AskPermission(question) => self.permission(&question, step)?,
             Effect::ExecuteTool { call, .. } => return self.finished(&call, turn),
@@ -127,37 +125,8 @@ impl<'a> RecordedInputs<'a> {
         Ok(Some(input))
     }
 
-    /// What a look at the sources found, if that was not as before.
-    /// The texts of the sources. What was appended because of them is recorded first, and `None` where
-    /// the lines end with that: without the texts it cannot be made again.
-    fn texts(&self, step: Step) -> Result<Option<&'a Stored>, ReplayError> {
-        let what_of = |n| self.ahead(n).and_then(record).map(|it| &it.what);
-        let texts = (0..self.lines.len() - self.next).find_map(|n| match what_of(n) {
-            Some(RecordKind::TurnStep { detail: StepDetail::Context { texts, .. }, .. }) => {
-                Some(texts)
-            }
-            _ => None,
-        });
-        let appends = |it: &RecordKind| {
-            matches!(it, RecordKind::SourcesSeen { .. } | RecordKind::ContextAppended { .. })
-        };
-        match texts {
-            None if !what_of(0).is_some_and(appends) => {
-                let line = self.ahead(0).map_or(0, |it| it.number);
-                Err(ReplayError::Untold { line, step, what: "the sources" })
-            }
-            texts => Ok(texts),
-        }
-    }
-
-    fn seen(&self, step: Step) -> Result<SourcesLook, ReplayError> {
-        match self.ahead(0).and_then(record).map(|it| &it.what) {
-            Some(RecordKind::SourcesSeen { seen }) => {
-                let seen = self.json(seen, "the sources", step)?;
-                Ok(SourcesLook::Found(seen, SourceMarks(Arc::default())))
-            }
-            _ => Ok(SourcesLook::Unchanged),
-        }
+    fn rest_of_lines(&self) -> &'a [&'a SealedLine<'a>] {
+        self.lines.get(self.next..).unwrap_or_default()
     }
 
     fn settings(&self, step: Step) -> Result<TurnInput, ReplayError> {
@@ -189,7 +158,7 @@ impl<'a> RecordedInputs<'a> {
         };
         let has_crashed = self.ahead(0).and_then(|it| of_stage(&it)).is_some_and(|it| it.1);
         let result = if has_crashed { Err(Crashed) } else { Ok(Box::new(order.run())) };
-        let elapsed = self.lines[self.next..].iter().find_map(of_stage);
+        let elapsed = self.rest_of_lines().iter().find_map(of_stage);
         TurnInput::Shaped {
             stage: order.stage,
             result,
@@ -240,7 +209,7 @@ impl<'a> RecordedInputs<'a> {
     /// How a call was judged, where that is read and not done again.
     fn as_recorded(&self, of: &ToolUseId) -> Option<Judged> {
         let mut was_asked = false;
-        for line in &self.lines[self.next.min(self.lines.len())..] {
+        for line in self.rest_of_lines() {
             match record(line).map(|it| &it.what) {
                 Some(RecordKind::Approval { call, .. }) => was_asked |= call == of,
                 Some(RecordKind::Permission { call, decision, .. }) if call == of => {
@@ -263,6 +232,9 @@ impl<'a> RecordedInputs<'a> {
     }
 
     fn path(&self, call: ToolUseId, given: &str, turn: &Turn) -> Result<TurnInput, ReplayError> {
+        if turn.is_outrun() {
+            return Ok(TurnInput::PathResolved { call, path: Box::new(not_looked_at(given)) });
+        }
         let (what, step) = ("where a path leads", turn.step());
         let (path, whole) = self.recorded(what, step, |it| match it {
             RecordKind::Path { path, whole, .. } => Some((path, whole)),
@@ -303,4 +275,11 @@ impl<'a> RecordedInputs<'a> {
         let text = text_of(text, line, self.stored)?;
         serde_json::from_str(&text).map_err(|_| ReplayError::Untold { line, step, what })
     }
+}
+
+/// The answer about a path to a turn that does not take it any more.
+fn not_looked_at(given: &str) -> ResolvedPath {
+    let kind = PathKind::Invalid;
+    let (given, lexical, real) = (given.to_owned(), String::new(), String::new());
+    ResolvedPath { given, lexical, real, passed: Vec::new(), kind }
 }

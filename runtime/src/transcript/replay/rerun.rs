@@ -64,9 +64,7 @@ impl<'a> Rerun<'a> {
     pub(super) fn walk(mut self) -> Result<Walked, ReplayError> {
         // Where the lines end the turn ended; what it asked for then was not answered any more.
         while !self.inputs.is_over() {
-            if let Some(mode) = self.inputs.mode() {
-                let at = self.inputs.at();
-                let effects = self.turn.handle(at, TurnInput::ModeChanged(mode));
+            if let Some(effects) = self.mode_set() {
                 self.carry_out(effects)?;
                 continue;
             }
@@ -86,7 +84,13 @@ impl<'a> Rerun<'a> {
             let due = self.asked.iter().position(is_due);
             let Some(asked) = due.and_then(|it| self.asked.remove(it)) else { break };
             self.stop_if_asked(&asked);
-            let Some(input) = self.inputs.answer(asked, &self.turn)? else { continue };
+            let reads_sources = matches!(asked, Effect::ReadSources);
+            let Some(input) = self.inputs.answer(asked, &self.turn)? else {
+                if reads_sources {
+                    self.take_torn();
+                }
+                continue;
+            };
             let at = self.inputs.at();
             let effects = self.turn.handle(at, input);
             self.carry_out(effects)?;
@@ -150,9 +154,41 @@ impl<'a> Rerun<'a> {
         });
         let ticket = append.ticket;
         self.appends.push((recorded_at, append));
+        // The mode may have changed before it was known that a question is recorded; what is recorded later
+        // covers that, too.
+        if self.turn.consults_next()
+            && !self.inputs.has_consulted()
+            && let Some(effects) = self.mode_set()
+        {
+            let mut left = Vec::new();
+            for effect in effects {
+                match effect {
+                    Effect::Append(append) => left.extend(self.compare(*append)?),
+                    other => left.push(other),
+                }
+            }
+            return Ok(left);
+        }
         // What comes of this bears the time of the next line, and not of those that are recorded.
         let at = self.inputs.at();
         Ok(self.turn.handle(at, TurnInput::Recorded { ticket }))
+    }
+
+    /// Puts the session into the mode that it was put into at this point, if it was.
+    fn mode_set(&mut self) -> Option<Vec<Effect>> {
+        let (mode, at) = (self.inputs.mode()?, self.inputs.at());
+        Some(self.turn.handle(at, TurnInput::ModeChanged(mode)))
+    }
+
+    /// Takes in what the last lines show the model, where the record of the sources is lost.
+    fn take_torn(&mut self) {
+        let (at, updates) = (self.inputs.at(), self.inputs.take_torn());
+        if !updates.is_empty() {
+            let (lines, stored) = (Vec::new(), Vec::new());
+            let append =
+                Append { lines, stored, ticket: 0, sync: false, is_awaited: false, updates };
+            self.appends.push((at, append));
+        }
     }
 
     /// Somebody asked for the end when a mark says so.

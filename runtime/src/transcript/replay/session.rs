@@ -158,8 +158,8 @@ impl Session {
     ) -> Result<(), ReplayError> {
         let line = &lines[place];
         let Some(record) = record(line) else { return Ok(()) };
-        let is_made = |it: &Decisions| matches!(it.made.front(), Some(Line::Harness(it)) if matches!(it.what, RecordKind::Mode { .. }));
-        if let RecordKind::Mode { .. } = record.what {
+        let is_made = |it: &Decisions| matches!(it.made.front(), Some(Line::Harness(it)) if matches!(it.what, RecordKind::Mode(_)));
+        if let RecordKind::Mode(_) = record.what {
             if self.decisions.as_ref().is_some_and(is_made) {
                 return self.compare(line);
             }
@@ -309,7 +309,7 @@ fn compacts_of(record: &Record) -> Option<Arc<str>> {
 /// The record of a mode that was set outside of turns, if there is one at this place.
 fn mode_at<'a>(lines: &'a [SealedLine<'_>], place: usize) -> Option<&'a RecordKind> {
     let found = lines.get(place).and_then(record).filter(|it| it.turn == 0)?;
-    matches!(found.what, RecordKind::Mode { .. }).then_some(&found.what)
+    matches!(found.what, RecordKind::Mode(_)).then_some(&found.what)
 }
 
 fn wrong_prompt(error: ReplayError) -> ReplayError {

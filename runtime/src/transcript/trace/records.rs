@@ -11,7 +11,8 @@ use crate::{
     step7_permission_gate::Decision,
     tool::{ToolErrorKind, Truncation},
     transcript::entry::{
-        PassedStage, Record, RecordKind, ShownPart, SkippedBytes, StepDetail, Stored, ViewChange,
+        ModeChange, PassedStage, Record, RecordKind, ShownPart, SkippedBytes, StepDetail, Stored,
+        ViewChange,
     },
 };
 
@@ -102,7 +103,10 @@ pub(super) fn write(record: &Record, out: &mut TraceLines) -> fmt::Result {
             let by = after(" by ", by.map(|it| it.code()));
             out.end(format_args!("    {call} answered {verdict}{by}: {}", short(reason)))
         }
-        RecordKind::Mode { mode } => out.end(format_args!("    the mode is now {mode:?}")),
+        RecordKind::Mode(ModeChange { mode, call }) => {
+            let by = after(" by ", call.as_ref());
+            out.end(format_args!("    the mode is now {mode:?}{by}"))
+        }
         RecordKind::ToolIntent { call, tool, .. } => {
             out.end(format_args!("    {call} {tool} starts"))
         }

@@ -136,7 +136,7 @@ fn mode_that_changes_while_somebody_is_asked_has_the_question_judged_anew() {
     let play = play(world);
     assert_eq!(play.questions.len(), 1, "{}", play.log());
     assert!(answered(&play).is_empty() && play.log().contains("result:y"), "{}", play.log());
-    assert!(play.records().any(|it| matches!(it.what, RecordKind::Mode { .. })));
+    assert!(play.records().any(|it| matches!(it.what, RecordKind::Mode(_))));
     play.check_replay();
 }
 
@@ -216,7 +216,7 @@ fn verdict_under_an_earlier_mode_does_not_count_for_the_question_that_is_asked_a
         let play = play(world);
         // The first verdict counts where it came before the mode changed.
         let verdicts = answered(&play);
-        let mode = play.records().position(|it| matches!(it.what, RecordKind::Mode { .. }));
+        let mode = play.records().position(|it| matches!(it.what, RecordKind::Mode(_)));
         let answer = play.records().position(|it| matches!(it.what, RecordKind::Approval { .. }));
         let is_first = mode.is_none_or(|it| answer < Some(it));
         assert_eq!(verdicts, [(is_first, AnsweredBy::Policy)], "{seed}: {}", play.log());

@@ -79,7 +79,8 @@ impl Play {
     #[track_caller]
     pub(super) fn check_replay(&self) {
         let stored = |digest| self.stored.get(&digest).cloned();
-        replay(&self.bytes(), &stored).unwrap_or_else(|it| panic!("{it}"));
+        let replayed = replay(&self.bytes(), &stored);
+        replayed.unwrap_or_else(|it| panic!("{it}\n{}", self.log()));
     }
 
     pub(crate) fn new(world: World) -> Self {
@@ -132,7 +133,7 @@ impl Play {
             origin: "test".into(),
             stream: self.conversation.stream.to_hex(),
             setup: Stored::new(&setup, &mut beside),
-            first: std::mem::take(&mut self.first),
+            first: self.first,
             system: None,
             compacts: self.compacts.clone(),
             sender: None,
@@ -141,6 +142,7 @@ impl Play {
         };
         self.stored.extend(beside.into_iter().map(|it| (it.digest, it.text.to_string())));
         self.record(&run, what);
+        self.mode_of_first_run();
         let end = loop {
             run.turns += 1;
             let Some(report) = self.turn(&run) else {
@@ -185,6 +187,9 @@ impl Play {
                     self.carry_out(effect, &turn, &mut due);
                 }
             }
+            let modes =
+                self.world.modes_at.iter().filter(|it| it.0 == self.n_inputs).map(|it| it.1);
+            due.waiting.extend(modes.map(TurnInput::ModeChanged));
             let draw = self.world.shuffle.map_or(0, |it| it.draw("order", self.n_inputs));
             let next = due.waiting.remove((draw % due.waiting.len() as u128) as usize);
             self.now += 1 + (draw % 13) as u64;
@@ -260,6 +265,7 @@ impl Play {
             }
             Effect::ResolvePath { call, given } => self.world.resolve(call, &given, turn.cwd()),
             Effect::JudgeCommand { call, order } => judged(call, &order),
+            Effect::ReadPlan { call, .. } => self.world.read_plan(call),
             Effect::ConsultPolicy(question) => self.world.policy(&question),
             Effect::AskPermission(question) => {
                 self.log.push(format!("ask:{}", question.call.id));

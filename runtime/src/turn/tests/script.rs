@@ -62,6 +62,7 @@ pub(crate) fn facts(handler: Handler) -> SessionFacts {
         real: Default::default(),
         directory: "/t/s".into(),
         memory: None,
+        plans: None,
         transcript: "/t/s.jsonl".into(),
         tools: tools(),
         agents: Default::default(),

@@ -60,6 +60,9 @@ pub(super) fn again(input: &TurnInput) -> Option<TurnInput> {
         TurnInput::CommandJudged { call, judged } => {
             TurnInput::CommandJudged { call: call.clone(), judged: judged.clone() }
         }
+        TurnInput::PlanRead { call, plan } => {
+            TurnInput::PlanRead { call: call.clone(), plan: plan.clone() }
+        }
         TurnInput::PolicyAnswered { call, epoch, verdict } => {
             let (call, verdict) = (call.clone(), verdict.clone());
             TurnInput::PolicyAnswered { call, epoch: *epoch, verdict }

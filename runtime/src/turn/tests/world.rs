@@ -75,6 +75,10 @@ pub(crate) struct World {
     pub(crate) policy_verdicts: VecDeque<PolicyVerdict>,
     /// The mode that somebody sets while this handler is at work for the first time.
     pub(crate) mode_during: Option<(AnsweredBy, PermissionMode)>,
+    /// The modes that somebody sets, and the input, counted over everything, before which they do.
+    pub(crate) modes_at: Vec<(u64, PermissionMode)>,
+    /// What the plan file holds.
+    pub(crate) plan: Option<String>,
     /// What the classifier says, in order; `TOKEN` in it is the token of the question.
     pub(crate) verdicts: VecDeque<Result<ModelAnswer, ModelFailure>>,
     /// Every input comes twice.
@@ -122,6 +126,8 @@ impl World {
             given: VecDeque::new(),
             policy_verdicts: VecDeque::new(),
             mode_during: None,
+            modes_at: Vec::new(),
+            plan: None,
             verdicts: VecDeque::new(),
             echo: false,
             prefix_stays: true,
@@ -295,6 +301,10 @@ impl World {
         let verdict = self.policy_verdicts.pop_front().unwrap_or(by_input);
         let (call, epoch) = (question.call.id.clone(), question.epoch);
         TurnInput::PolicyAnswered { call, epoch, verdict }
+    }
+
+    pub(super) fn read_plan(&self, call: ToolUseId) -> TurnInput {
+        TurnInput::PlanRead { call, plan: self.plan.clone() }
     }
 
     pub(super) fn outcome(&self, call: &ToolCall) -> ToolOutcome {

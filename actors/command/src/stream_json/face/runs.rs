@@ -95,6 +95,7 @@ impl Face {
                 self.context.assembled(*tokens, *sources);
             }
             Event::MessageCompleted { usage, .. } => self.context.answered(usage.total()),
+            Event::ModeChanged { mode } => self.facts.mode = *mode,
             _ => {}
         }
         match question(&event) {

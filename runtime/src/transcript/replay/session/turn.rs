@@ -82,8 +82,8 @@ impl Session {
                 if !shells.is_empty() {
                     self.feed(at, SessionInput::ShellsEnded(shells));
                 }
-                if let Some(RecordKind::Mode { mode }) = mode_at(lines, window.end) {
-                    self.feed(at, SessionInput::SetMode(*mode));
+                if let Some(RecordKind::Mode(set)) = mode_at(lines, window.end) {
+                    self.feed(at, SessionInput::SetMode(set.mode));
                 }
                 self.feed(at, SessionInput::TurnDone { key, report: Box::new(report) });
                 self.feed(at, SessionInput::Flush);
