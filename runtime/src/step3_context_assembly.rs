@@ -18,6 +18,7 @@ pub mod assemble;
 mod counted;
 pub(crate) mod loaded_skills;
 pub mod look;
+mod made_sources;
 pub mod restored;
 
 use serde::{Deserialize, Serialize};
@@ -26,6 +27,7 @@ pub use assemble::Sources;
 pub(crate) use assemble::{Assembled, assemble_grown};
 pub use counted::CountedMessages;
 pub use look::{FileContent, SourceMarks, SourcesLook, SourcesOrder, SourcesSeen};
+pub use made_sources::MadeSources;
 pub use source1_system_prompt::{PromptFacts, SystemPromptParts};
 pub(crate) use source8_tool_results::reminder;
 

@@ -114,6 +114,13 @@ impl Sources {
         }
     }
 
+    /// The same with another name for the message that is made up.
+    #[must_use]
+    pub(super) fn with_context_id(&self, id: EntryId) -> Self {
+        let context = self.context.as_deref().map(|it| Arc::new(Message { id, ..it.clone() }));
+        Self { context, ..self.clone() }
+    }
+
     /// The same for somebody who works in a worktree.
     #[must_use]
     pub(crate) fn in_worktree(mut self, isolation: Isolation) -> Self {
