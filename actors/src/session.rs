@@ -292,9 +292,10 @@ impl SessionState {
                 return Ok(None);
             }
             SessionMsg::SetModel(model) => return self.choose_model(model),
-            SessionMsg::TurnDone { key, report, fingerprints } => {
+            SessionMsg::TurnDone { key, report, fingerprints, rests } => {
                 if self.machine.is_turning(key) {
                     self.fingerprints = fingerprints;
+                    self.note_rest(key, rests);
                 }
                 SessionInput::TurnDone { key, report }
             }

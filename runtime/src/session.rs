@@ -244,6 +244,11 @@ impl Machine {
         self.agents.is_open(agent)
     }
 
+    /// Whether a run is under way.
+    pub fn has_run(&self) -> bool {
+        self.active.is_some()
+    }
+
     /// Returns where the session is, for people.
     pub fn summary(&self) -> Summary {
         let active = self.active.as_ref();

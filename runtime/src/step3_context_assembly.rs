@@ -19,6 +19,7 @@ mod counted;
 pub(crate) mod frames;
 pub(crate) mod loaded_skills;
 pub mod look;
+mod made_sources;
 pub(crate) mod plan_mode;
 pub mod restored;
 
@@ -28,6 +29,7 @@ pub use assemble::Sources;
 pub(crate) use assemble::{Assembled, assemble_grown};
 pub use counted::CountedMessages;
 pub use look::{FileContent, SourceMarks, SourcesLook, SourcesOrder, SourcesSeen};
+pub use made_sources::MadeSources;
 pub use source1_system_prompt::{PromptFacts, SystemPromptParts};
 pub(crate) use source8_tool_results::reminder;
 

@@ -1,6 +1,9 @@
 //! A run begins and ends exactly once, whatever ends it: stop, close, shutdown, drop, a flood.
 
-use ennead::{Placement, RunEnd, RunError};
+use ennead::{
+    Placement, RunEnd, RunError,
+    data::{ActorKind, Step},
+};
 
 use crate::support::{
     events::EventLog,
@@ -26,6 +29,53 @@ async fn stop_lets_the_turn_end_and_ends_the_run() {
     let outcome = run.await.0.unwrap();
     assert_eq!((outcome.end, outcome.turns), (RunEnd::ExplicitStop, 1));
     check_usable(&session).await;
+}
+
+// REQ: RUN-2
+#[tokio::test]
+async fn supervisor_and_dispatcher_stay_from_turn_to_turn_and_end_with_their_run() {
+    let (host, session) = Host::open_one(Placement::Ambient).await;
+    let live = |kind| {
+        let live = host.live(session.id(), kind);
+        live.iter().map(|it| it.cell.get_id()).collect::<Vec<_>>()
+    };
+    let both = || [ActorKind::TurnSupervisor, ActorKind::ToolDispatcher].map(live);
+    host.breaks.hold(session.id(), Step::StopCheck);
+    let run = prompt(&session, "use echo");
+    host.breaks.reached().await;
+    let first = both();
+    assert!(first.iter().all(|it| it.len() == 1), "{first:?}");
+    host.breaks.let_go();
+    host.breaks.hold(session.id(), Step::StopCheck);
+    host.breaks.reached().await;
+    assert_eq!(both(), first);
+    host.breaks.let_go();
+    let outcome = run.await.unwrap().unwrap();
+    assert_eq!((outcome.end, outcome.turns), (RunEnd::NoPendingTools, 2));
+    until("the supervisor is gone", async || both().iter().all(Vec::is_empty)).await;
+    check_usable(&session).await;
+}
+
+// REQ: RUN-2
+#[tokio::test]
+async fn dispatcher_killed_between_two_turns_is_followed_by_another() {
+    let (host, session) = Host::open_one(Placement::Ambient).await;
+    let live = || host.live(session.id(), ActorKind::ToolDispatcher);
+    host.breaks.hold(session.id(), Step::StopCheck);
+    let run = prompt(&session, "loop");
+    host.breaks.reached().await;
+    host.breaks.let_go();
+    host.breaks.hold(session.id(), Step::ModelCall);
+    host.breaks.reached().await;
+    let victim = live().remove(0);
+    victim.cell.kill();
+    until("it is gone", async || live().is_empty()).await;
+    host.breaks.let_go();
+    let outcome = run.await.unwrap().unwrap();
+    assert_eq!(outcome.end, RunEnd::NoPendingTools);
+    let results = results(&outcome);
+    assert_eq!(results.len(), 6);
+    assert!(results.iter().all(|(is_error, _)| !is_error), "{results:?}");
 }
 
 // REQ: TRN-11, SES-1

@@ -30,7 +30,7 @@ fn resealed(text: &str, change: &dyn Fn(&str) -> String) -> String {
         let bears_hash = line[body_end(line)..].contains(r#","hash":""#);
         if bears_hash {
             let covered = [&hash.0[..], write.as_bytes(), line_text.as_bytes()];
-            hash = Digest::of_parts(covered);
+            hash = Digest::of_parts(&covered);
             line_text += &format!(r#","hash":"{hash}""#);
         }
         let sum = format!("{:08x}", crc32(line_text.as_bytes()));

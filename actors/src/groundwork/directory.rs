@@ -159,7 +159,7 @@ impl Directory {
         let live = Live { kind, session, step: None, cell, since, step_since: None, mailbox: None };
         self.publish(|| TreeChange::Started(live.clone()));
         self.0.actors.insert(id, live);
-        Registration { directory: self.clone(), id }
+        Registration { directory: self.clone(), id, since }
     }
 
     /// Returns all actors, in the order in which they were spawned.
@@ -222,6 +222,8 @@ impl Directory {
 pub(crate) struct Registration {
     directory: Directory,
     id: ActorId,
+    /// A leaf that stays may be entered for its next work already.
+    since: Instant,
 }
 
 impl Registration {
@@ -233,7 +235,8 @@ impl Registration {
 
 impl Drop for Registration {
     fn drop(&mut self) {
-        if let Some((_, live)) = self.directory.0.actors.remove(&self.id) {
+        let is_own = |_: &ActorId, live: &Live| live.since == self.since;
+        if let Some((_, live)) = self.directory.0.actors.remove_if(&self.id, is_own) {
             self.directory.publish(|| TreeChange::Ended(live));
         }
     }

@@ -2,10 +2,14 @@
 //!
 //! Only leaves wait. A leaf's work is a future that ends by sending a message; killing the leaf
 //! drops the future at its next await. A panic in it ends the leaf, and its parent hears of it and
-//! answers in its place. Everything that a supervisor must not do in a handler is a leaf.
+//! answers in its place. Everything that a supervisor must not do in a handler is a leaf. A leaf that stays does
+//! the same for one piece of work after the other.
 
 use ennead_runtime::{ids::SessionId, ports::BoxFuture};
-use ractor::{Actor, ActorCell, ActorId, ActorProcessingErr, ActorRef, SpawnErr, SupervisionEvent};
+use ractor::{
+    Actor, ActorCell, ActorId, ActorProcessingErr, ActorRef, MessagingErr, SpawnErr,
+    SupervisionEvent,
+};
 
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
@@ -26,6 +30,10 @@ pub(crate) struct Job {
     work: BoxFuture<'static, ()>,
     /// Says that something of a turn still works. Goes after the work.
     token: Option<TaskTrackerToken>,
+    /// Whether the leaf waits for more afterwards.
+    stays: bool,
+    /// Its entry in the directory, where the leaf was there before it.
+    registration: Option<Registration>,
 }
 
 impl Job {
@@ -36,12 +44,16 @@ impl Job {
         directory: Directory,
         work: BoxFuture<'static, ()>,
     ) -> Self {
-        Self { kind, session, directory, work, token: None }
+        Self { kind, session, directory, work, token: None, stays: false, registration: None }
     }
 
     /// Keeps the token of a turn until the work is over.
     pub(crate) fn held(self, token: TaskTrackerToken) -> Self {
         Self { token: Some(token), ..self }
+    }
+
+    fn register(&self, leaf: ActorCell) -> Registration {
+        self.directory.enter(self.kind, self.session.as_ref(), leaf)
     }
 }
 
@@ -52,6 +64,28 @@ impl Job {
 /// When the parent is gone already.
 pub(crate) async fn spawn_leaf(job: Job, parent: ActorCell) -> Result<ActorCell, SpawnErr> {
     Ok(spawn(Leaf, job, parent).await?.get_cell())
+}
+
+/// Gives work to a leaf that stays, or to a new one where it is gone. Returns who does it. What it did
+/// before is to be over, since it does one after the other.
+///
+/// # Errors
+///
+/// When the parent is gone already.
+pub(crate) async fn give_leaf(
+    kept: Option<ActorRef<Job>>,
+    job: Job,
+    parent: ActorCell,
+) -> Result<ActorRef<Job>, SpawnErr> {
+    let mut job = Job { stays: true, ..job };
+    if let Some(kept) = kept {
+        job.registration = Some(job.register(kept.get_cell()));
+        match kept.cast(job) {
+            Err(MessagingErr::SendErr(unsent)) => job = Job { registration: None, ..unsent },
+            _ => return Ok(kept),
+        }
+    }
+    spawn(Leaf, job, parent).await
 }
 
 /// Spawns an actor below `parent`.
@@ -75,40 +109,65 @@ pub(crate) fn spawn<A: Actor>(
 
 struct Leaf;
 
-/// A leaf receives nothing: it works from when it has started, in a task of its own.
-enum Nothing {}
-
+/// A leaf works from when it has started, in a task of its own.
 struct LeafState {
     work: Option<BoxFuture<'static, ()>>,
     token: Option<TaskTrackerToken>,
-    _registration: Registration,
+    stays: bool,
+    registration: Option<Registration>,
+}
+
+impl LeafState {
+    fn new(mut job: Job, leaf: ActorCell) -> Self {
+        let registration = job.registration.take().unwrap_or_else(|| job.register(leaf));
+        let Job { work, token, stays, .. } = job;
+        Self { work: Some(work), token, stays, registration: Some(registration) }
+    }
+
+    async fn run(&mut self) {
+        if let Some(work) = self.work.take() {
+            work.await;
+            self.token = None;
+        }
+        if self.stays {
+            self.registration = None;
+        }
+    }
 }
 
 impl Actor for Leaf {
-    type Msg = Nothing;
+    type Msg = Job;
     type State = LeafState;
     type Arguments = Job;
 
     async fn pre_start(
         &self,
-        myself: ActorRef<Nothing>,
+        myself: ActorRef<Job>,
         job: Job,
     ) -> Result<LeafState, ActorProcessingErr> {
-        let Job { kind, session, directory, work, token } = job;
-        let registration = directory.enter(kind, session.as_ref(), myself.get_cell());
-        Ok(LeafState { work: Some(work), token, _registration: registration })
+        Ok(LeafState::new(job, myself.get_cell()))
     }
 
     async fn post_start(
         &self,
-        myself: ActorRef<Nothing>,
+        myself: ActorRef<Job>,
         state: &mut LeafState,
     ) -> Result<(), ActorProcessingErr> {
-        if let Some(work) = state.work.take() {
-            work.await;
-            state.token = None;
+        state.run().await;
+        if !state.stays {
+            stop_after_reply(&myself);
         }
-        stop_after_reply(&myself);
+        Ok(())
+    }
+
+    async fn handle(
+        &self,
+        myself: ActorRef<Job>,
+        job: Job,
+        state: &mut LeafState,
+    ) -> Result<(), ActorProcessingErr> {
+        *state = LeafState::new(job, myself.get_cell());
+        state.run().await;
         Ok(())
     }
 }

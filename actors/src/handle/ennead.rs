@@ -23,6 +23,7 @@ use ennead_runtime::{
     entropy::EntropyStream,
     ids::SessionId,
     step1_settings_resolution::{LayerText, Merged},
+    step3_context_assembly::MadeSources,
 };
 use tokio::sync::oneshot;
 
@@ -66,6 +67,8 @@ pub struct Ennead {
     learned: Learned,
     /// The settings of the session opened last: the next one mostly has the same.
     merged: Mutex<Option<Arc<Merged>>>,
+    /// The sources of the sessions opened last.
+    made_sources: MadeSources,
     patterns: PatternsInUse,
     /// Counts sessions; places them on shards in turn, and makes their ids differ.
     n_opened: AtomicUsize,
@@ -109,6 +112,7 @@ impl Ennead {
             catalogue,
             learned: Learned::default(),
             merged,
+            made_sources: MadeSources::default(),
             patterns: PatternsInUse::default(),
             n_opened,
             events,

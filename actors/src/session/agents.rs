@@ -307,7 +307,8 @@ impl SessionState {
         };
         Some(SessionSetup {
             conversation: Conversation::new(facts, stream)
-                .with_catalogue(Arc::clone(&self.machine.conversation().memory.catalogue)),
+                .with_catalogue(Arc::clone(&self.machine.conversation().memory.catalogue))
+                .sharing(self.machine.conversation().memory.made_sources.clone()),
             shared: Arc::new(shared),
             archive: self.archive.clone(),
             open,

@@ -85,8 +85,8 @@ pub(crate) enum SessionMsg {
     ShellsEnded,
     /// The model of the turns to come; `None`: that of the settings again.
     SetModel(Option<String>),
-    /// A turn has reached its end.
-    TurnDone { key: u64, report: Box<TurnReport>, fingerprints: Option<Fingerprints> },
+    /// A turn has reached its end. Its supervisor may walk the next one of the run, where it `rests`.
+    TurnDone { key: u64, report: Box<TurnReport>, fingerprints: Option<Fingerprints>, rests: bool },
     /// A turn cannot run.
     CannotRun { key: u64, why: String },
     /// Nothing of an ended turn works any more, or it was not waited for any longer.

@@ -154,6 +154,7 @@ impl SessionState {
                 | SessionEffect::StartAgent { .. }) => return Ok(Some(spawning)),
             }
         }
+        self.end_rest();
         Ok(None)
     }
 

@@ -11,7 +11,7 @@ use ennead_runtime::{
     step1_settings_resolution::LayerText,
     turn::TurnSetup,
 };
-use ractor::{ActorId, ActorRef};
+use ractor::{ActorId, ActorProcessingErr, ActorRef, MessagingErr};
 
 use super::{SessionMsg, SessionState, Starting, WaitingCall};
 use crate::{
@@ -21,7 +21,7 @@ use crate::{
     },
     turn::{
         model_call::SentMark,
-        turn_supervisor::{self, TurnMsg, TurnSupervisor},
+        turn_supervisor::{self, TurnMsg, TurnSupervisor, TurnSupervisorSetup},
     },
 };
 
@@ -41,6 +41,8 @@ pub(super) struct TurnHandles {
     pub(super) settled: Vec<(ToolUseId, CommittedOutcome)>,
     /// Waits until nothing that the turn started is at work.
     pub(super) ending: Option<ActorId>,
+    /// Whether the turn is over and its supervisor may walk the next one.
+    rests: bool,
 }
 
 impl TurnHandles {
@@ -81,7 +83,7 @@ impl SessionState {
         let scope = turn_supervisor::Scope::default();
         let first_look = self.open.first_look.take();
         let first_seen = first_look.as_ref().map(|it| Arc::clone(&it.seen));
-        let setup = turn_supervisor::TurnSupervisorSetup {
+        let setup = TurnSupervisorSetup {
             shared: Arc::clone(&self.shared),
             session: myself.clone(),
             key,
@@ -95,7 +97,7 @@ impl SessionState {
             chosen: self.model.layer.clone(),
         };
         self.model.is_new = false;
-        let supervisor = spawn(TurnSupervisor, Box::new(setup), myself.get_cell()).await?;
+        let supervisor = self.supervise(myself, Box::new(setup)).await?;
         self.turn = Some(TurnHandles {
             key,
             supervisor,
@@ -104,8 +106,45 @@ impl SessionState {
             sent: None,
             settled: Vec::new(),
             ending: None,
+            rests: false,
         });
         Ok(())
+    }
+
+    /// Lets a turn be walked by the supervisor of the one before, or by a new one.
+    async fn supervise(
+        &mut self,
+        myself: &ActorRef<SessionMsg>,
+        setup: Box<TurnSupervisorSetup>,
+    ) -> Result<ActorRef<TurnMsg>, ActorProcessingErr> {
+        let setup = match self.turn.take().filter(|it| it.rests) {
+            None => setup,
+            Some(TurnHandles { supervisor, .. }) => {
+                match supervisor.cast(TurnMsg::Begin(setup)) {
+                    Ok(()) => return Ok(supervisor),
+                    // Killed meanwhile.
+                    Err(MessagingErr::SendErr(TurnMsg::Begin(setup))) => setup,
+                    Err(error) => return Err(error.into()),
+                }
+            }
+        };
+        Ok(spawn(TurnSupervisor, setup, myself.get_cell()).await?)
+    }
+
+    /// Notes whether the supervisor of a turn that is over may walk the next one.
+    pub(super) fn note_rest(&mut self, key: u64, rests: bool) {
+        if let Some(turn) = self.turn_of(key) {
+            turn.rests = rests;
+        }
+    }
+
+    /// Ends a supervisor that has no turn to wait for, since its run is over.
+    pub(super) fn end_rest(&mut self) {
+        let is_over = |it: &&mut TurnHandles| it.rests && !self.machine.has_run();
+        if let Some(turn) = self.turn.as_mut().filter(is_over) {
+            turn.rests = false;
+            turn.supervisor.stop(None);
+        }
     }
 
     /// Chooses the model of the turns to come. Nothing is to be waited for.

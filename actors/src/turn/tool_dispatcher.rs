@@ -42,6 +42,8 @@ pub(crate) struct Execution {
 
 /// What a dispatcher hears.
 pub(crate) enum DispatcherMsg {
+    /// The calls of another turn follow: those of the one before give back their slots.
+    Begin,
     /// Run this call. Its slot is kept until the turn ends.
     Execute(Admitted<Box<Execution>>),
 }
@@ -58,7 +60,7 @@ pub(crate) struct ToolDispatcher;
 pub(crate) struct ToolDispatcherState {
     shared: Arc<SessionContext>,
     turn: ActorRef<TurnMsg>,
-    /// Never given back: a quota.
+    /// Not given back before the turn ends: a quota.
     slots: Vec<Slot>,
     running: HashMap<ActorId, (ToolUseId, CommittedOutcome)>,
     _registration: Registration,
@@ -95,9 +97,16 @@ impl Actor for ToolDispatcher {
         message: DispatcherMsg,
         state: &mut ToolDispatcherState,
     ) -> Result<(), ActorProcessingErr> {
-        let DispatcherMsg::Execute(Admitted { work, slot }) = message;
-        state.slots.push(slot);
-        Box::pin(execute(*work, &myself, state)).await
+        match message {
+            DispatcherMsg::Begin => {
+                state.slots.clear();
+                Ok(())
+            }
+            DispatcherMsg::Execute(Admitted { work, slot }) => {
+                state.slots.push(slot);
+                Box::pin(execute(*work, &myself, state)).await
+            }
+        }
     }
 
     async fn handle_supervisor_evt(

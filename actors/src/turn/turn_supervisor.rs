@@ -16,6 +16,7 @@ mod open_question;
 mod outcome;
 mod progress;
 mod reading;
+mod resting;
 mod tool_context;
 mod tree_admission;
 mod turn_effects;
@@ -44,7 +45,7 @@ use crate::{
         directory::{ActorKind, Registration},
         mailbox::{Mailbox, Slot},
         spans,
-        supervision::ended_without_reply,
+        supervision::{Job, ended_without_reply},
     },
     session::{SessionMsg, context::SessionContext},
     turn::{
@@ -96,6 +97,8 @@ pub(crate) struct ActiveTurn {
     /// Questions that children have not answered yet.
     pending: Vec<(ActorId, Pending)>,
     dispatcher: Option<Mailbox<Box<Execution>, DispatcherMsg>>,
+    /// The leaf that made the last call of a model.
+    caller: Option<ActorRef<Job>>,
     /// Slots of the calls that were let in and do not run yet.
     slots: BTreeMap<ToolUseId, Slot>,
     running: Vec<ToolUseId>,
@@ -108,6 +111,10 @@ pub(crate) struct ActiveTurn {
     step_span: Span,
     /// The step whose breakpoint the turn has passed.
     passed: Option<Step>,
+    /// Whether a timer may send to this turn even when it is over.
+    has_timer: bool,
+    /// Whether the turn is over, and the next one of the run may begin here.
+    rests: bool,
     registration: Registration,
 }
 
@@ -169,6 +176,7 @@ impl Actor for TurnSupervisor {
             first_layers,
             pending: Vec::new(),
             dispatcher: None,
+            caller: None,
             slots: BTreeMap::new(),
             running: Vec::new(),
             firing: None,
@@ -176,6 +184,8 @@ impl Actor for TurnSupervisor {
             step_span: span.clone(),
             span,
             passed: None,
+            has_timer: false,
+            rests: false,
             registration,
         })
     }
@@ -195,7 +205,15 @@ impl Actor for TurnSupervisor {
         message: TurnMsg,
         state: &mut ActiveTurn,
     ) -> Result<(), ActorProcessingErr> {
+        // What comes late for a turn that is over is not for the next one.
+        if state.rests && !matches!(message, TurnMsg::Begin(_) | TurnMsg::ChildGone(_)) {
+            return Ok(());
+        }
         let effects = VecDeque::from(match message {
+            TurnMsg::Begin(setup) => {
+                state.begin(*setup);
+                vec![Effect::Next(Step::SettingsResolution)]
+            }
             TurnMsg::InputsChecked(calls) => {
                 state.pending.retain(|(_, it)| !matches!(it, Pending::Inputs(_)));
                 Box::pin(state.start(&myself, outcome::ChildToStart::Dispatcher(calls))).await?
@@ -276,8 +294,8 @@ impl ActiveTurn {
                 Some(input) => input,
                 None => return Ok(Vec::new()),
             },
-            // It starts a child, and is taken before.
-            TurnMsg::InputsChecked(_) => return Ok(Vec::new()),
+            // These start something, and are taken before.
+            TurnMsg::Begin(_) | TurnMsg::InputsChecked(_) => return Ok(Vec::new()),
             TurnMsg::ChildGone(child) => {
                 self.child_gone(myself, child)?;
                 return Ok(Vec::new());

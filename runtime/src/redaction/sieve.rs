@@ -166,6 +166,9 @@ impl Sieve {
         for n in 0..4 {
             let is_of_pattern = self.pairs[place(places)] != 0;
             places >>= 16;
+            if !is_of_pattern {
+                continue;
+            }
             let Some([a, b, c, d]) = around.and_then(|it| it.get(2 * n..)?.first_chunk::<4>())
             else {
                 let at = at + 2 * n;
@@ -174,9 +177,8 @@ impl Sieve {
                 }
                 continue;
             };
-            if is_of_pattern
-                && ((self.may_be([*a, *b, *c]) && self.is_around(bytes, at + 2 * n - 1))
-                    || (self.may_be([*b, *c, *d]) && self.is_around(bytes, at + 2 * n)))
+            if (self.may_be([*a, *b, *c]) && self.is_around(bytes, at + 2 * n - 1))
+                || (self.may_be([*b, *c, *d]) && self.is_around(bytes, at + 2 * n))
             {
                 return true;
             }

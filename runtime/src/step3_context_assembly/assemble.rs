@@ -114,6 +114,13 @@ impl Sources {
         }
     }
 
+    /// Gives the message that is made up another name.
+    #[must_use]
+    pub(super) fn with_context_id(&self, id: EntryId) -> Self {
+        let context = self.context.as_deref().map(|it| Arc::new(Message { id, ..it.clone() }));
+        Self { context, ..self.clone() }
+    }
+
     /// Makes the sources of an agent that works in a worktree.
     #[must_use]
     pub(crate) fn in_worktree(mut self, isolation: Isolation) -> Self {

@@ -131,9 +131,7 @@ fn bears_hash(line: &Line, n_open: usize) -> bool {
         Line::Harness(record) => {
             record.turn == 0
                 || match &record.what {
-                    RecordKind::TurnStep { step, .. } => {
-                        matches!(step, Step::ContextShaping | Step::PermissionGate)
-                    }
+                    RecordKind::TurnStep { step, .. } => *step == Step::ContextShaping,
                     RecordKind::ToolIntent { .. } | RecordKind::TurnEnd { .. } => true,
                     _ => false,
                 }
@@ -215,7 +213,7 @@ impl<'a> LineBatch<'a> {
         let is_sealed = bears_hash(line, self.open.len() + self.out.len() - self.start);
         if is_sealed {
             let before = &self.head.hash.0[..];
-            let hash = Digest::of_parts([before, self.open, &self.out[self.start..]]);
+            let hash = Digest::of_parts(&[before, self.open, &self.out[self.start..]]);
             self.out.extend_from_slice(HASH);
             hash.push_hex(self.out);
             self.out.push(b'"');

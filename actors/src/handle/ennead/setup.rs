@@ -119,7 +119,8 @@ impl Ennead {
             shared: Arc::new(shared),
             conversation: Conversation::new(facts, self.stream.child(id.as_str()))
                 .with_catalogue(catalogue)
-                .with_merged(merged),
+                .with_merged(merged)
+                .sharing(self.made_sources.clone()),
             archive: shard.archive.clone(),
             open: OpenPlan { place: file, frame, durability, meta: None, first_look },
             parent: None,

@@ -56,10 +56,8 @@ impl ActiveTurn {
         myself: &ActorRef<TurnMsg>,
     ) -> Result<Vec<Admission>, ActorProcessingErr> {
         let capacity = self.turn.max_tool_calls();
-        let setup = ToolDispatcherSetup { shared: self.shared.clone(), turn: myself.clone() };
-        let dispatcher = spawn(ToolDispatcher, setup, myself.get_cell()).await?;
+        let dispatcher = self.dispatcher(myself).await?;
         let id = dispatcher.get_id();
-        self.pending.push((id, Pending::Dispatcher));
         let mailbox = Mailbox::new(dispatcher, capacity, DispatcherMsg::Execute);
         self.shared.directory.note_mailbox(id, mailbox.gauge());
         let mut admissions = Vec::new();
@@ -75,6 +73,23 @@ impl ActiveTurn {
         }
         self.dispatcher = Some(mailbox);
         Ok(admissions)
+    }
+
+    /// The dispatcher of the turn before, or a new one.
+    async fn dispatcher(
+        &mut self,
+        myself: &ActorRef<TurnMsg>,
+    ) -> Result<ActorRef<DispatcherMsg>, ActorProcessingErr> {
+        let kept = self.dispatcher.take().map(|it| it.actor().clone());
+        if let Some(kept) = kept.filter(|it| it.cast(DispatcherMsg::Begin).is_ok()) {
+            return Ok(kept);
+        }
+        // One that is gone owes nothing.
+        self.pending.retain(|it| !matches!(it.1, Pending::Dispatcher));
+        let setup = ToolDispatcherSetup { shared: self.shared.clone(), turn: myself.clone() };
+        let dispatcher = spawn(ToolDispatcher, setup, myself.get_cell()).await?;
+        self.pending.push((dispatcher.get_id(), Pending::Dispatcher));
+        Ok(dispatcher)
     }
 
     /// Sends a call that was allowed to its place with the dispatcher.

@@ -13,7 +13,7 @@ use ennead_runtime::{
         effect::{HookFiring, ModelCallOrder, ShapeOrder, TurnReport},
     },
 };
-use ractor::{ActorProcessingErr, ActorRef};
+use ractor::{ActorId, ActorProcessingErr, ActorRef};
 use tracing::Instrument;
 
 use super::{
@@ -26,7 +26,7 @@ use crate::{
     groundwork::{
         directory::ActorKind,
         spans,
-        supervision::{HandlerResult, spawn_leaf, stop_after_reply},
+        supervision::{HandlerResult, Job, give_leaf, spawn_leaf, stop_after_reply},
     },
     session::{HookToken, SessionMsg},
     turn::{approval, gate_worker, model_call, shaper_stage},
@@ -98,13 +98,19 @@ fn finish(
     myself: &ActorRef<TurnMsg>,
     state: &mut ActiveTurn,
 ) -> HandlerResult {
-    let fingerprints = state.fingerprints.take();
-    state.session.cast(SessionMsg::TurnDone { key: state.key, report, fingerprints })?;
-    stop_after_reply(myself);
+    let (key, fingerprints) = (state.key, state.fingerprints.take());
+    let rests = report.end.is_none() && state.may_rest();
+    state.session.cast(SessionMsg::TurnDone { key, report, fingerprints, rests })?;
+    if rests {
+        state.rest();
+    } else {
+        stop_after_reply(myself);
+    }
     Ok(())
 }
 
-fn wait(attempt: u32, ms: u64, myself: &ActorRef<TurnMsg>, state: &ActiveTurn) {
+fn wait(attempt: u32, ms: u64, myself: &ActorRef<TurnMsg>, state: &mut ActiveTurn) {
+    state.has_timer = true;
     let waiting = state.shared.world.timer.sleep(Duration::from_millis(ms));
     let turn = myself.clone();
     let _timer = ractor::concurrency::spawn(async move {
@@ -177,8 +183,11 @@ impl ActiveTurn {
     ) -> Result<Vec<Effect>, ActorProcessingErr> {
         match child {
             ChildToStart::Leaf(job, pending) => {
-                let leaf = spawn_leaf(job, myself.get_cell()).await?;
-                self.pending.push((leaf.get_id(), pending));
+                let leaf = match pending {
+                    Pending::Model(..) => self.give_caller(job, myself).await?,
+                    _ => spawn_leaf(job, myself.get_cell()).await?.get_id(),
+                };
+                self.pending.push((leaf, pending));
                 Ok(Vec::new())
             }
             ChildToStart::Dispatcher(calls) => {
@@ -186,6 +195,19 @@ impl ActiveTurn {
                 Ok(self.feed(TurnInput::Dispatched(admissions)))
             }
         }
+    }
+
+    /// Gives this call to the leaf that made the last call of the model, unless it has not answered.
+    async fn give_caller(
+        &mut self,
+        job: Job,
+        myself: &ActorRef<TurnMsg>,
+    ) -> Result<ActorId, ActorProcessingErr> {
+        let has_answered =
+            |it: &ActorRef<Job>| self.pending.iter().all(|(id, _)| *id != it.get_id());
+        let kept = self.caller.take().filter(has_answered);
+        let caller = give_leaf(kept, job, myself.get_cell()).await?;
+        Ok(self.caller.insert(caller).get_id())
     }
 
     /// Makes a leaf that owes an answer and sends it as an input of the turn.

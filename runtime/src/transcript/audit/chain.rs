@@ -65,7 +65,8 @@ impl<'a> Chain<'a> {
         if let Proof::Lines { hash } = seal.proof {
             let open = self.open.iter().flat_map(|it| [it.1, b"\n"]);
             let parts = std::iter::once(&self.head.hash.0[..]).chain(open);
-            if Digest::of_parts(parts.chain(hashed_part(line))) != hash {
+            let parts: Vec<&[u8]> = parts.chain(hashed_part(line)).collect();
+            if Digest::of_parts(&parts) != hash {
                 let from = self.open.first().map_or(number, |it| it.0);
                 let what = ViolationKind::AlteredWithSum { to: number };
                 return Err(Violation { line: from, what });

@@ -25,6 +25,17 @@ impl Record {
                 | StepDetail::Stop { .. }
                 | StepDetail::Nothing { .. } => false,
             },
+            RecordKind::ModelAttempt {
+                cause: None,
+                provider: None,
+                model: None,
+                message: None,
+                unsaid: None,
+                cache_drop: None,
+                purpose,
+                outcome,
+                ..
+            } => purpose == "turn" && outcome == "ok",
             RecordKind::ShapersPassed { stages, .. } => {
                 stages.iter().all(PassedStage::is_in_own_words)
             }
@@ -43,10 +54,41 @@ impl PassedStage {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{digest::Digest, step::Step, time::Timestamp, tokens::Tokens};
+    use crate::{
+        digest::Digest,
+        step::Step,
+        time::Timestamp,
+        tokens::{Tokens, Usage},
+    };
 
     fn step(detail: StepDetail) -> RecordKind {
         RecordKind::TurnStep { number: 1, step: Step::StopCheck, detail }
+    }
+
+    fn attempt(outcome: &str, message: Option<&str>) -> RecordKind {
+        RecordKind::ModelAttempt {
+            attempt: 1,
+            purpose: "turn".into(),
+            cause: None,
+            provider: None,
+            model: None,
+            streamed: true,
+            max_tokens: 1,
+            request: Digest::default(),
+            request_bytes: 1,
+            outcome: outcome.into(),
+            message: message.map(str::to_owned),
+            retry_after_ms: None,
+            status: None,
+            usage: Usage::default(),
+            in_doubt: None,
+            cost: None,
+            first_token_ms: None,
+            duration_ms: 1,
+            parked_ms: None,
+            unsaid: None,
+            cache_drop: None,
+        }
     }
 
     fn passed(why: Cow<'static, str>) -> RecordKind {
@@ -74,6 +116,9 @@ mod tests {
             (step(stopped(Some("words".into()))), false),
             (step(model("ok")), true),
             (step(model("words")), false),
+            (attempt("ok", None), true),
+            (attempt("words", None), false),
+            (attempt("ok", Some("words")), false),
             (passed("no pressure".into()), true),
             (passed("words".to_owned().into()), false),
             (RecordKind::Alert { what: "words".into() }, false),

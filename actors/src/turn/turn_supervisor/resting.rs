@@ -1,0 +1,51 @@
+//! From one turn of a run to the next: a supervisor goes on where the turn before has left nothing at work.
+//!
+//! Messages name no turn. So a supervisor of which anybody might still hear ends with its turn, and what was
+//! sent before the next turn began is dropped.
+
+use ennead_runtime::turn::Turn;
+use tracing::Span;
+
+use super::{ActiveTurn, Pending, TurnSupervisorSetup};
+use crate::groundwork::spans;
+
+impl ActiveTurn {
+    /// Whether nothing is left that could still send something.
+    pub(super) fn may_rest(&self) -> bool {
+        let is_dispatcher = |it: &Pending| matches!(it, Pending::Dispatcher);
+        !self.has_timer
+            && self.firing.is_none()
+            && self.question.is_none()
+            && self.running.is_empty()
+            && self.pending.iter().all(|it| is_dispatcher(&it.1))
+            && !self.scope.cancel.is_cancelled()
+            && self.scope.tracker.is_empty()
+    }
+
+    /// The turn is over, and so are its spans.
+    pub(super) fn rest(&mut self) {
+        self.rests = true;
+        (self.step_span, self.span) = (Span::none(), Span::none());
+    }
+
+    /// Takes on the next turn of the run. The dispatcher, idle now, is that of the turn before.
+    pub(super) fn begin(&mut self, setup: TurnSupervisorSetup) {
+        let TurnSupervisorSetup {
+            shared,
+            session,
+            key,
+            turn,
+            scope,
+            fingerprints,
+            chosen,
+            first_layers,
+        } = setup;
+        self.span = spans::turn(&shared.span, turn.run.as_str(), turn.number);
+        self.step_span = self.span.clone();
+        self.turn = Box::new(Turn::new(*turn));
+        (self.shared, self.session, self.key, self.scope) = (shared, session, key, scope);
+        (self.fingerprints, self.chosen, self.first_layers) = (fingerprints, chosen, first_layers);
+        (self.passed, self.rests) = (None, false);
+        self.slots.clear();
+    }
+}
