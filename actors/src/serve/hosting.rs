@@ -16,8 +16,7 @@ use super::{
     runs::{Run, Runs},
 };
 use crate::{
-    OpenError, SessionHandle,
-    storage::{transcript_index, transcript_store::FileStore},
+    OpenError, SessionHandle, ports::transcript_store::FileStore, storage::transcript_index,
 };
 use ennead_runtime::saturating::Saturating as _;
 
