@@ -9,6 +9,7 @@ mod gate;
 mod gate_fuzz;
 mod governor;
 mod hooks;
+mod indexed_resume;
 mod learned_limits;
 mod library;
 mod limits;

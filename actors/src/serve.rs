@@ -46,6 +46,7 @@ mod hosting;
 mod journal;
 mod limits;
 mod listen;
+mod memory;
 mod metrics;
 mod options;
 pub(crate) mod page;
@@ -165,7 +166,8 @@ impl Server {
         server.0.tasks.spawn(async move { it.passivate().await });
         let it = server.clone();
         server.0.tasks.spawn(async move { it.take_up_all().await });
-        if server.0.options.limits.disk_bytes.is_some() {
+        let limits = &server.0.options.limits;
+        if limits.disk_bytes.or(limits.all_disk_bytes).is_some() {
             let it = server.clone();
             server.0.tasks.spawn(async move { it.measure().await });
         }
@@ -175,6 +177,11 @@ impl Server {
     /// Returns the routes of the API.
     pub fn router(&self) -> Router {
         api::router(self.clone())
+    }
+
+    /// Returns how many sessions there are, of all tenants.
+    pub fn n_sessions(&self) -> usize {
+        self.0.book.len()
     }
 
     /// Returns the token file, which lists who is let in.

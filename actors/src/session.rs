@@ -32,7 +32,7 @@ use ennead_runtime::{
     ids::AgentId,
     ports::BoxFuture,
     run::conversation::Conversation,
-    session::{Machine, Now, SessionInput, Summary, TreePlace},
+    session::{Machine, Now, SessionInput, TreePlace},
     step1_settings_resolution::Durability,
     transcript::entry::LineFrame,
 };
@@ -334,9 +334,7 @@ impl SessionState {
 
     /// Returns where the session is. The step and the parked call are known to the directory.
     fn status(&self) -> Status {
-        let Summary { run, turn, n_queued, n_agents } = self.machine.summary();
-        let shells = self.shared.shells.table.running();
-        Status { run, turn, step: None, parked: None, queued: n_queued, agents: n_agents, shells }
+        Status::of(self.machine.summary(), self.shared.shells.table.running())
     }
 
     fn now(&self) -> Now {

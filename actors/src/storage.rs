@@ -2,6 +2,8 @@
 
 pub(crate) mod archive;
 pub(crate) mod checkpoint;
+pub(crate) mod frame;
 pub(crate) mod redaction;
+pub(crate) mod transcript_index;
 pub(crate) mod transcript_writer;
 pub(crate) mod transcripts;

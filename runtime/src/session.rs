@@ -144,6 +144,8 @@ pub struct Summary {
     pub n_queued: usize,
     /// How many sub-agents are at work.
     pub n_agents: usize,
+    /// Bytes of the messages of the conversation.
+    pub n_bytes: u64,
 }
 
 impl Machine {
@@ -257,6 +259,7 @@ impl Machine {
             turn: active.map_or(0, |it| it.run.turns),
             n_queued: self.queue.len(),
             n_agents: self.agents.n_running(),
+            n_bytes: self.conversation.history.n_bytes(),
         }
     }
 }

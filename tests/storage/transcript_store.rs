@@ -130,6 +130,33 @@ async fn second_ennead_on_one_store_learns_who_writes_the_session() {
     second.shutdown().await;
 }
 
+// REQ: SCL-1, SES-1
+#[tokio::test]
+async fn writer_whose_lock_another_one_has_taken_over_writes_nothing_any_more() {
+    let place = TestDirs::new();
+    let store: Arc<dyn TranscriptStore> = Arc::new(FileStore::default());
+    let model = model(|_| text("hello"));
+    let first = start(&place, Arc::clone(&store), &model).await;
+    let loser = first.open(place.session()).await.unwrap();
+    loser.prompt("one").await.unwrap();
+    let second = start(&place, Arc::clone(&store), &model).await;
+    assert!(matches!(second.open(place.session()).await, Err(OpenError::Locked { .. })));
+    // Somebody clears away what looks like the lock of a dead process.
+    fs::remove_file(transcript(&place).with_extension("lock")).unwrap();
+    loser.prompt("two").await.unwrap();
+    let winner = second.open(place.session()).await.unwrap();
+    let taken_over = fs::read(transcript(&place)).unwrap();
+    let error = loser.prompt("lost").await.map(|it| (it.end, it.error));
+    assert!(format!("{error:?}").contains("taken over"), "{error:?}");
+    assert_eq!(fs::read(transcript(&place)).unwrap(), taken_over);
+    assert!(winner.prompt("three").await.unwrap().end.is_success());
+    assert_eq!(model.last_of_top().n_answers(), 2, "one and two");
+    first.shutdown().await;
+    second.shutdown().await;
+    store.verify(&transcript(&place)).unwrap();
+    assert!(!String::from_utf8_lossy(&fs::read(transcript(&place)).unwrap()).contains("lost"));
+}
+
 #[test]
 fn device_among_the_transcripts_of_a_directory_is_not_read() {
     // One that has an end, so that the test has one in any case.

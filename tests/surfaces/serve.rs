@@ -3,8 +3,10 @@
 mod access;
 mod client;
 mod events;
+mod killed;
 mod limits;
 mod load;
+mod passive;
 mod process;
 mod rig;
 mod runs;

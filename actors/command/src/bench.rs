@@ -10,6 +10,7 @@ mod interrupts;
 mod isolation;
 mod memory;
 mod meters;
+mod passive;
 mod samples;
 mod stage;
 mod steps;
@@ -21,6 +22,7 @@ pub use error::BenchError;
 pub use interrupts::{Interrupt, Latency, SERVED_WITHIN, Waiting};
 pub use isolation::{Isolated, Isolation, Misbehaved, Misbehaviour, RunTimes};
 pub use memory::Memory;
+pub use passive::{Known, Prepared, Resumed};
 pub use steps::StepCost;
 pub use turns::TurnCost;
 

@@ -18,6 +18,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use ennead_runtime::saturating::Saturating as _;
+
 pub use file_ops::{FileOps, RealFiles};
 pub use files::FileStore;
 pub use lock::Holder;
@@ -61,6 +63,18 @@ pub trait TranscriptStore: Debug + Send + Sync {
     ///
     /// [`StoreError::Missing`] when there are none; [`StoreError::Failed`].
     fn read(&self, name: &Path) -> Result<Vec<u8>, StoreError>;
+
+    /// Reads at most `max` bytes under a name from an offset on, fewer only at the end. A long transcript is read so,
+    /// piece by piece; a store that does not say how reads all of it each time.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`TranscriptStore::read`].
+    fn read_range(&self, name: &Path, offset: u64, max: u64) -> Result<Vec<u8>, StoreError> {
+        let mut bytes = self.read(name)?;
+        bytes.truncate(usize::saturating(offset.saturating_add(max)));
+        Ok(bytes.split_off(bytes.len().min(usize::saturating(offset))))
+    }
 
     /// Writes bytes under a name in place of older ones, all of them or none.
     ///
@@ -146,12 +160,25 @@ pub struct Lease {
     epoch: u64,
     /// Frees the lock when it is dropped.
     _guard: Box<dyn Any + Send>,
+    is_lost: Option<Box<dyn Fn() -> bool + Send>>,
 }
 
 impl Lease {
     /// Makes the lease of a lock. `epoch` counts takeovers from 1; `guard` frees the lock when it is dropped.
     pub fn new(epoch: u64, guard: impl Any + Send) -> Self {
-        Self { epoch, _guard: Box::new(guard) }
+        Self { epoch, _guard: Box::new(guard), is_lost: None }
+    }
+
+    /// The same of a lock that another one can take although it is held. `is_lost` says whether that has happened;
+    /// it is called on the thread that runs sessions.
+    #[must_use]
+    pub fn watched(self, is_lost: impl Fn() -> bool + Send + 'static) -> Self {
+        Self { is_lost: Some(Box::new(is_lost)), ..self }
+    }
+
+    /// Returns whether another one has taken the lock. Nothing may be written then.
+    pub fn is_lost(&self) -> bool {
+        self.is_lost.as_ref().is_some_and(|it| it())
     }
 
     /// Counts takeovers of the lock, from 1.

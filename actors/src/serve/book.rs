@@ -31,6 +31,26 @@ struct BookIndex {
     /// Also of tenants whose sessions are deleted: their directories may still be there.
     of_tenant: BTreeMap<TenantId, ByAge>,
     awake: BTreeSet<SessionId>,
+    /// Sessions that are being made.
+    coming: BTreeMap<TenantId, usize>,
+}
+
+/// The place of a session that is being made; given up when it is dropped.
+#[derive(Debug)]
+pub(crate) struct ReservedPlace<'a> {
+    book: &'a SessionBook,
+    tenant: TenantId,
+}
+
+impl Drop for ReservedPlace<'_> {
+    fn drop(&mut self) {
+        let mut inner = self.book.lock();
+        let Some(n) = inner.coming.get_mut(&self.tenant) else { return };
+        *n -= 1;
+        if *n == 0 {
+            inner.coming.remove(&self.tenant);
+        }
+    }
 }
 
 type ByAge = BTreeMap<Age, Arc<Hosted>>;
@@ -60,10 +80,17 @@ impl SessionBook {
     /// Makes the book of sessions that were used at `at` the last time.
     pub(crate) fn new(saved: Vec<Saved>, at: Timestamp) -> Self {
         let book = Self::default();
-        for saved in saved {
+        for mut saved in saved {
+            saved.record.tenant = book.known(saved.record.tenant);
             book.insert(Arc::new(Hosted::new(saved, at)));
         }
         book
+    }
+
+    /// Returns the same name of a tenant, in the place of one that has sessions.
+    pub(crate) fn known(&self, tenant: TenantId) -> TenantId {
+        let inner = self.lock();
+        inner.of_tenant.get_key_value(&tenant).map_or(tenant, |(known, _)| known.clone())
     }
 
     pub(crate) fn insert(&self, hosted: Arc<Hosted>) {
@@ -140,10 +167,20 @@ impl SessionBook {
         self.lock().of_tenant.keys().cloned().collect()
     }
 
-    /// Returns how many sessions there are, of this tenant and in all.
-    pub(crate) fn count(&self, tenant: &TenantId) -> (usize, usize) {
-        let inner = self.lock();
-        (inner.of_tenant.get(tenant).map_or(0, BTreeMap::len), inner.by_id.len())
+    /// Takes the place of a session that is to be made. `admit` decides by how many there are, of this tenant and
+    /// in all, those that are being made included.
+    pub(crate) fn reserve<E>(
+        &self,
+        tenant: &TenantId,
+        admit: impl FnOnce(usize, usize) -> Result<(), E>,
+    ) -> Result<ReservedPlace<'_>, E> {
+        let mut inner = self.lock();
+        let of_tenant = inner.of_tenant.get(tenant).map_or(0, BTreeMap::len);
+        let coming = inner.coming.get(tenant).copied().unwrap_or(0);
+        let all = inner.by_id.len() + inner.coming.values().sum::<usize>();
+        admit(of_tenant + coming, all)?;
+        *inner.coming.entry(tenant.clone()).or_default() += 1;
+        Ok(ReservedPlace { book: self, tenant: tenant.clone() })
     }
 
     /// Returns how many sessions there are in all.
@@ -190,7 +227,7 @@ mod tests {
             id: id.into(),
             tenant: tenant.into(),
             title: None,
-            directory: id.to_owned(),
+            directory: id.into(),
             model: None,
             mode: None,
             max_turns: None,
@@ -218,7 +255,17 @@ mod tests {
         let (page, is_more) = book.youngest(None, Some(&cursor), 2);
         assert_eq!((ids(&page), is_more), (vec!["b", "a"], false));
         book.remove(&"a".into());
-        assert_eq!((book.count(&one), book.len()), ((2, 3), 3));
+        assert_eq!(book.len(), 3);
+        let mut seen = (0, 0);
+        let place = book.reserve::<()>(&one, |of_tenant, all| {
+            seen = (of_tenant, all);
+            Ok(())
+        });
+        assert_eq!(seen, (2, 3));
+        let counted = |of_tenant, all| Err((of_tenant, all));
+        assert_eq!(book.reserve(&one, counted).unwrap_err(), (3, 4), "one is being made");
+        drop(place);
+        assert_eq!(book.reserve(&one, counted).unwrap_err(), (2, 3));
         assert_eq!(ids(&book.youngest(Some(&one), Some(&cursor), 2).0), Vec::<&str>::new());
         assert_eq!(book.youngest(Some(&"none".into()), None, 2).0.len(), 0);
     }

@@ -99,7 +99,7 @@ impl Server {
         if hosted.state().parks.replace(why).is_some() {
             return;
         }
-        if let Some(handle) = hosted.handle.lock().await.as_ref() {
+        if let Some(handle) = hosted.live().handle.lock().await.as_ref() {
             handle.stop();
         }
     }
@@ -129,7 +129,7 @@ impl Server {
             if keeps && hosted.is_asked() {
                 return;
             }
-            let handle = hosted.handle.lock().await.take();
+            let handle = hosted.live().handle.lock().await.take();
             if let Some(handle) = handle {
                 handle.close().await;
             }
@@ -139,7 +139,7 @@ impl Server {
 }
 
 async fn interrupt(hosted: &Hosted) {
-    if let Some(handle) = hosted.handle.lock().await.as_ref() {
+    if let Some(handle) = hosted.live().handle.lock().await.as_ref() {
         handle.interrupt();
     }
 }

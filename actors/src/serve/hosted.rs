@@ -1,6 +1,6 @@
 //! A session that the server hosts, whether it is an actor at the moment or not.
 
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
 use ennead_runtime::{
     ids::{RunId, SessionId, TenantId},
@@ -10,6 +10,7 @@ use ennead_runtime::{
 };
 use serde::Serialize;
 use serde_json::Value;
+use tokio::sync::OwnedMutexGuard;
 use utoipa::ToSchema;
 
 use super::{
@@ -24,8 +25,14 @@ use ennead_tools::locked::Locked as _;
 #[derive(Debug)]
 pub(crate) struct Hosted {
     pub(crate) record: Record,
-    pub(crate) ring: Ring,
     state: Mutex<HostedData>,
+    live: OnceLock<Box<LiveParts>>,
+}
+
+/// What only a session has that was used since the server started: most are never used again.
+#[derive(Debug, Default)]
+pub(crate) struct LiveParts {
+    pub(crate) ring: Ring,
     /// The actor, while there is one. Locked as long as one is made or ended.
     pub(crate) handle: tokio::sync::Mutex<Option<SessionHandle>>,
     /// Held by the one that reads or writes the files of the session.
@@ -64,6 +71,8 @@ pub(crate) enum Held {
     MoneyLimit,
     /// The place on the disk is used up.
     DiskLimit,
+    /// The sessions that are actors take all memory that they may.
+    MemoryLimit,
     /// The server is about to end; the next process goes on.
     Draining,
 }
@@ -109,13 +118,17 @@ impl Hosted {
             last_used,
             n_readers: 0,
         };
-        Self {
-            record: saved.record,
-            ring: Ring::default(),
-            state: Mutex::new(state),
-            handle: tokio::sync::Mutex::default(),
-            files: Arc::default(),
-        }
+        Self { record: saved.record, state: Mutex::new(state), live: OnceLock::new() }
+    }
+
+    /// Returns what a session has that is used, made if there is none.
+    pub(crate) fn live(&self) -> &LiveParts {
+        self.live.get_or_init(Box::default)
+    }
+
+    /// Waits for the files of the session.
+    pub(crate) async fn lock_files(&self) -> OwnedMutexGuard<()> {
+        Arc::clone(&self.live().files).lock_owned().await
     }
 
     pub(crate) fn id(&self) -> &SessionId {
@@ -159,7 +172,7 @@ impl Hosted {
             let progress = state.progress.get_or_insert_default();
             progress.observe(&event.event.event, event.at);
         }
-        self.ring.push(RingItem::event(event));
+        self.live().ring.push(RingItem::event(event));
     }
 }
 
@@ -258,9 +271,9 @@ impl Hosted {
         SessionView {
             id: id.clone(),
             tenant: tenant.clone(),
-            title: title.clone(),
-            directory: directory.clone(),
-            model: model.clone(),
+            title: title.as_deref().map(ToOwned::to_owned),
+            directory: directory.to_string(),
+            model: model.as_deref().map(ToOwned::to_owned),
             mode: mode.map(|it| serde_json::json!(it)).unwrap_or_default(),
             created_at: *created_at,
             last_used_at: state.last_used,

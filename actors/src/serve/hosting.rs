@@ -2,7 +2,7 @@
 
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
-use ennead_runtime::{ids::TenantId, time::Timestamp};
+use ennead_runtime::{ids::TenantId, time::Timestamp, transcript::load::LoadAs};
 
 use tokio::{sync::OwnedMutexGuard, task::yield_now};
 
@@ -15,7 +15,9 @@ use super::{
     problem::{Code, Problem},
     runs::{Run, Runs},
 };
-use crate::{OpenError, SessionHandle};
+use crate::{
+    OpenError, SessionHandle, ports::transcript_store::FileStore, storage::transcript_index,
+};
 use ennead_runtime::saturating::Saturating as _;
 
 /// How often idle sessions are looked for.
@@ -32,7 +34,7 @@ impl Server {
 
     /// Returns the actor of a session, and makes it if there is none.
     pub(crate) async fn wake(&self, hosted: &Hosted) -> Result<SessionHandle, Problem> {
-        let mut handle = hosted.handle.lock().await;
+        let mut handle = hosted.live().handle.lock().await;
         if let Some(handle) = handle.as_ref().filter(|it| it.is_alive()) {
             return Ok(handle.clone());
         }
@@ -60,7 +62,7 @@ impl Server {
             session = session.max_turns(max_turns);
         }
         if let Some(system) = &record.system {
-            session = session.append_system_prompt(system.as_str());
+            session = session.append_system_prompt(&**system);
         }
         let opened = self.0.ennead.open(session).await.map_err(|it| cannot_open(&it))?;
         let mut state = hosted.state();
@@ -110,7 +112,7 @@ impl Server {
     /// Reads the runs of a session if they are not at hand. While what is returned is held, they stay at hand, and
     /// no other task reads or writes the files of the session.
     async fn load_runs(&self, hosted: &Hosted) -> Result<OwnedMutexGuard<()>, Problem> {
-        let files = Arc::clone(&hosted.files).lock_owned().await;
+        let files = hosted.lock_files().await;
         if hosted.state().runs.is_some() {
             return Ok(files);
         }
@@ -169,7 +171,7 @@ impl Server {
         hosted: &Arc<Hosted>,
         plan: impl FnOnce(&Runs) -> Vec<Run>,
     ) -> Vec<Run> {
-        let files = Arc::clone(&hosted.files).lock_owned().await;
+        let files = hosted.lock_files().await;
         let changed = hosted.state().runs.as_deref().map(plan).unwrap_or_default();
         let journal = self.0.paths.runs(hosted.tenant(), hosted.id());
         let (hosted, noted) = (Arc::clone(hosted), changed.clone());
@@ -191,9 +193,13 @@ impl Server {
     pub(crate) async fn passivate(&self) {
         loop {
             tokio::time::sleep(SWEEP.min(self.0.options.passivate_after)).await;
+            let above = self.weigh().await;
             for page in self.0.book.walk(Walked::Awake) {
                 for hosted in page {
-                    self.let_go(&hosted).await;
+                    let is_above = above.contains(hosted.tenant());
+                    let idle =
+                        if is_above { Duration::ZERO } else { self.0.options.passivate_after };
+                    self.let_go(&hosted, idle).await;
                 }
                 yield_now().await;
             }
@@ -220,8 +226,8 @@ impl Server {
     }
 
     /// Ends the actor of a session that has nothing to do and was not asked for long.
-    async fn let_go(&self, hosted: &Hosted) {
-        let idle = u64::saturating(self.0.options.passivate_after.as_millis());
+    async fn let_go(&self, hosted: &Hosted, idle: Duration) {
+        let idle = u64::saturating(idle.as_millis());
         let is_due = || {
             let state = hosted.state();
             let has_nothing = state.runs.as_ref().is_none_or(|it| it.is_idle());
@@ -235,9 +241,9 @@ impl Server {
             return;
         }
         // It cannot be woken as long as this is held.
-        let Ok(mut handle) = hosted.handle.try_lock() else { return };
+        let Ok(mut handle) = hosted.live().handle.try_lock() else { return };
         // Nor are its runs changed.
-        let Ok(_files) = hosted.files.try_lock() else { return };
+        let Ok(files) = hosted.live().files.try_lock() else { return };
         if let Some(open) = handle.as_ref() {
             let has_shells = open.status().await.is_ok_and(|it| !it.shells.is_empty());
             if has_shells || !is_due() {
@@ -246,6 +252,13 @@ impl Server {
             open.close().await;
         }
         *handle = None;
+        self.put_to_sleep(hosted);
+        // It can be woken from here on.
+        drop((handle, files));
+        self.index(hosted).await;
+    }
+
+    fn put_to_sleep(&self, hosted: &Hosted) {
         let mut state = hosted.state();
         let has_readers = 0 < state.n_readers;
         if state.runs.as_ref().is_none_or(|it| it.is_idle()) && !state.has_worker {
@@ -254,7 +267,18 @@ impl Server {
         }
         drop(state);
         if !has_readers {
-            hosted.ring.clear();
+            hosted.live().ring.clear();
+        }
+    }
+
+    /// Leaves what the session wakes from, if its transcript is long: so it reads the end of that alone.
+    async fn index(&self, hosted: &Hosted) {
+        let transcript = self.0.paths.transcript(hosted.tenant(), hosted.id());
+        let refresh = move || {
+            transcript_index::refresh(&FileStore::default(), &transcript, LoadAs::Session);
+        };
+        if let Err(problem) = self.write(refresh).await {
+            tracing::error!(%problem, "a session has no index");
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Holds runs to what tenants may use, and keeps on the disk what they used today, so that it survives a restart.
 
 use std::{
+    collections::BTreeMap,
     fs, io,
     path::{Path, PathBuf},
     sync::{Mutex, MutexGuard},
@@ -80,6 +81,7 @@ impl Limits {
             UsedUp::Tokens => Held::TokenLimit,
             UsedUp::Money => Held::MoneyLimit,
             UsedUp::Disk => Held::DiskLimit,
+            UsedUp::Memory => Held::MemoryLimit,
         };
         Some((held, wait))
     }
@@ -101,6 +103,7 @@ impl Limits {
             UsedUp::Tokens => (Code::Tokens, "the tokens of the day are used up"),
             UsedUp::Money => (Code::Money, "the money of the day is used up"),
             UsedUp::Disk => (Code::Disk, "the place on the disk is used up; delete something"),
+            UsedUp::Memory => (Code::Memory, "the sessions that are at work take all memory"),
         };
         Err(Problem::new(code, detail).after(wait))
     }
@@ -109,6 +112,13 @@ impl Limits {
     pub(crate) fn measure(&self, tenant: &TenantId, directories: [PathBuf; 2]) {
         let bytes = directories.iter().map(|it| size(it)).fold(0, u64::saturating_add);
         self.lock().set_disk(tenant, bytes);
+    }
+
+    /// Takes in what sessions take of the memory. Returns the tenants of which idle ones are to become no actors.
+    pub(crate) fn set_memory(&self, memory: BTreeMap<TenantId, u64>) -> Vec<TenantId> {
+        let mut ledger = self.lock();
+        ledger.set_memory(memory);
+        ledger.above_memory(&self.limits)
     }
 
     fn used_up(&self, tenant: &TenantId, now: Timestamp) -> Option<(UsedUp, Duration)> {

@@ -91,6 +91,8 @@ codes! {
     Money = "money_limit", TOO_MANY_REQUESTS, "the money of the day is used up";
     /// The tenant has used its place on the disk.
     Disk = "disk_limit", INSUFFICIENT_STORAGE, "the place on the disk is used up";
+    /// The sessions of the tenant, or of the server, take all memory that they may.
+    Memory = "memory_limit", TOO_MANY_REQUESTS, "the memory is used up";
     /// There are as many streams of events as there may be.
     Streams = "stream_limit", TOO_MANY_REQUESTS, "there are as many streams as there may be";
     /// The server is about to end.

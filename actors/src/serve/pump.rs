@@ -35,7 +35,7 @@ impl Server {
                     // It is not known whose they were.
                     for page in self.0.book.walk(Walked::Awake) {
                         let active = page.iter().filter(|it| it.state().progress.is_some());
-                        active.for_each(|it| it.ring.push(RingItem::Missed(missed.missed)));
+                        active.for_each(|it| it.live().ring.push(RingItem::Missed(missed.missed)));
                         yield_now().await;
                     }
                 }

@@ -27,14 +27,14 @@ const MAX_FILE: u64 = 256 * 1024;
 pub(crate) struct Record {
     pub(crate) id: SessionId,
     pub(crate) tenant: TenantId,
-    pub(crate) title: Option<String>,
+    pub(crate) title: Option<Box<str>>,
     /// Below the directory of the tenant.
-    pub(crate) directory: String,
-    pub(crate) model: Option<String>,
+    pub(crate) directory: Box<str>,
+    pub(crate) model: Option<Box<str>>,
     pub(crate) mode: Option<PermissionMode>,
     pub(crate) max_turns: Option<NonZeroU32>,
     /// Follows the system prompt.
-    pub(crate) system: Option<String>,
+    pub(crate) system: Option<Box<str>>,
     pub(crate) created_at: Timestamp,
 }
 

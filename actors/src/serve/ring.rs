@@ -96,6 +96,11 @@ impl Ring {
         self.changed.notify_waiters();
     }
 
+    /// Returns the bytes of what is kept, without the texts of those that were read.
+    pub(crate) fn n_bytes(&self) -> usize {
+        self.lock().n_bytes
+    }
+
     /// Drops everything, as of a session that has been idle for long.
     pub(crate) fn clear(&self) {
         let mut inner = self.lock();

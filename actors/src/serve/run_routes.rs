@@ -138,7 +138,7 @@ pub(crate) async fn create(
     RunRequest::new(new.prompt.as_str()).check().map_err(bad)?;
     let digest = digest(&new);
     // Before the run is accepted, so that nothing of it is missed.
-    let place = hosted.ring.end();
+    let place = hosted.live().ring.end();
     let known = match &key {
         Some(key) => {
             let known = server.with_runs(&hosted, |runs| runs.of_key(key).cloned()).await?;
@@ -224,7 +224,7 @@ async fn accept(
 
 /// Makes room for a run that is not to wait.
 async fn steer(hosted: &Hosted, delivery: Delivery) {
-    let handle = hosted.handle.lock().await.clone();
+    let handle = hosted.live().handle.lock().await.clone();
     match (delivery, handle) {
         (Delivery::Steer, Some(handle)) => handle.stop(),
         (Delivery::Interrupt, Some(handle)) => handle.interrupt(),

@@ -99,20 +99,20 @@ impl Server {
             let detail = "all sessions of this server work in one directory; name none";
             return Err(Problem::new(Code::BadDirectory, detail));
         }
-        let (of_tenant, all) = self.0.book.count(&tenant);
-        self.0.limits.admit_session(of_tenant, all)?;
+        let admit = |of_tenant, all| self.0.limits.admit_session(of_tenant, all);
+        let _place = self.0.book.reserve(&tenant, admit)?;
         let id = random::uuid().map_err(|it| Problem::internal("no id can be made", &it))?;
         let directory = new.directory.unwrap_or_else(|| id.clone());
         self.directory_of(&tenant, &directory).await?;
         let record = Record {
             id: id.into(),
-            tenant,
-            title: new.title,
-            directory,
-            model: new.model,
+            tenant: self.0.book.known(tenant),
+            title: new.title.map(Into::into),
+            directory: directory.into(),
+            model: new.model.map(Into::into),
             mode: new.mode,
             max_turns: new.max_turns,
-            system: new.system,
+            system: new.system.map(Into::into),
             created_at: self.now(),
         };
         let saved = Saved { record, totals: Totals::default() };
@@ -239,7 +239,7 @@ pub(crate) async fn delete(
     let paths = &server.0.paths;
     let record = paths.record(hosted.tenant(), hosted.id());
     let journal = paths.runs(hosted.tenant(), hosted.id());
-    let files = hosted.files.lock().await;
+    let files = hosted.lock_files().await;
     let removed = server.write(move || {
         let _none = std::fs::remove_file(journal);
         std::fs::remove_file(record)
@@ -249,14 +249,14 @@ pub(crate) async fn delete(
     // From now on nothing is written of it.
     hosted.state().is_deleted = true;
     drop(files);
-    let handle = hosted.handle.lock().await.take();
+    let handle = hosted.live().handle.lock().await.take();
     let outcome = json!({ "end": "failed", "error": "the session was deleted" });
     let at = server.now();
     server.note_runs(&hosted, |runs| runs.failed(&outcome, at)).await;
     if let Some(handle) = handle {
         handle.close().await;
     }
-    hosted.ring.close();
+    hosted.live().ring.close();
     Ok(StatusCode::NO_CONTENT)
 }
 

@@ -67,7 +67,7 @@ pub(crate) async fn events(
             let (seq, at) = parse(text).ok_or_else(|| {
                 Problem::new(Code::BadRequest, "Last-Event-ID is none of this server")
             })?;
-            match reader.hosted.ring.after(seq, at).filter(|_| seq != 0) {
+            match reader.hosted.live().ring.after(seq, at).filter(|_| seq != 0) {
                 Some(place) => reader.place = place,
                 None => reader.replay(&server, at.unwrap_or_default()),
             }
@@ -127,7 +127,7 @@ impl StreamReader {
             state.n_readers += 1;
         }
         let (server, ready) = (server.clone(), VecDeque::new());
-        let place = hosted.ring.end();
+        let place = hosted.live().ring.end();
         Ok(Self { server, hosted, place, replay: None, until, is_over: false, ready })
     }
 
@@ -151,7 +151,7 @@ impl StreamReader {
                 Some(text) => return Some(text),
                 None => {
                     // What happened since the last line, of which the disk may have nothing yet.
-                    self.place = self.hosted.ring.since(replay.last_at());
+                    self.place = self.hosted.live().ring.since(replay.last_at());
                     self.replay = None;
                 }
             }
@@ -159,7 +159,7 @@ impl StreamReader {
         if self.is_over {
             return None;
         }
-        let next = match self.hosted.ring.at(self.place) {
+        let next = match self.hosted.live().ring.at(self.place) {
             Next::Nothing => match self.wait().await {
                 Some(next) => next,
                 None => return self.ready.pop_front(),
@@ -169,7 +169,7 @@ impl StreamReader {
         let mut text = String::new();
         self.write(next, &mut text);
         while !self.is_over && text.len() < BATCH {
-            match self.hosted.ring.at(self.place) {
+            match self.hosted.live().ring.at(self.place) {
                 Next::Nothing => break,
                 next => self.write(next, &mut text),
             }
@@ -189,7 +189,7 @@ impl StreamReader {
         };
         tokio::select! {
             biased;
-            next = self.hosted.ring.next(self.place) => return Some(next),
+            next = self.hosted.live().ring.next(self.place) => return Some(next),
             () = ended => self.end().await,
             () = stopped.cancelled() => self.is_over = true,
             () = tokio::time::sleep(HEARTBEAT) => self.ready.push_back(Bytes::from_static(b":\n\n")),

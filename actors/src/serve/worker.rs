@@ -74,6 +74,10 @@ impl Server {
     async fn admit(&self, hosted: &Hosted) -> Option<RunPermit> {
         if let Some((held, wait)) = self.0.limits.hold(hosted.tenant(), self.now()) {
             hosted.state().held = Some(held);
+            if held == Held::MemoryLimit {
+                // Its own part is free then, so it goes on when it is looked again.
+                self.end_actor(hosted).await;
+            }
             tokio::time::sleep(wait.min(PATIENCE)).await;
             return None;
         }
@@ -145,7 +149,7 @@ impl Server {
         };
         self.0.metrics.add(metrics::COST, "", "", total.cost.micro_usd());
         let (server, at, cost, run) = (self.clone(), self.now(), total.cost, run.clone());
-        let files = Arc::clone(&hosted.files).lock_owned().await;
+        let files = hosted.lock_files().await;
         let hosted = Arc::clone(hosted);
         let kept = self.write(move || {
             let _files = files;

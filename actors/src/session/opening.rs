@@ -9,7 +9,7 @@ use ennead_runtime::{
     step1_settings_resolution::Merged,
     transcript::{
         entry::Stored,
-        load::{LoadAs, Loaded, load, load_until},
+        load::{LoadAs, Loaded, load_until},
     },
     turn::input::SettingsRead,
 };
@@ -25,9 +25,9 @@ use crate::{
     },
     ports::{
         errors::OpenError,
-        transcript_store::{TranscriptStore, layout},
+        transcript_store::{StoreError, TranscriptStore, layout},
     },
-    storage::archive::OpenOutcome,
+    storage::{archive::OpenOutcome, transcript_index},
 };
 
 /// Whether the transcript is open, or why not, and who waits to know.
@@ -184,10 +184,11 @@ fn read(
     from: Option<&EntryId>,
 ) -> Result<ReadTranscripts, String> {
     let load_as = if sidechain { LoadAs::Sidechain } else { LoadAs::Session };
-    let bytes = store.read(file).map_err(|it| format!("{}: {it}", file.display()))?;
-    let loaded = load(&bytes, load_as);
+    let in_file = |it: StoreError| format!("{}: {it}", file.display());
+    let loaded = transcript_index::load(store, file, load_as).map_err(in_file)?;
     let cut = match from.filter(|it| loaded.last.as_ref() != Some(*it)) {
         Some(from) => {
+            let bytes = store.read(file).map_err(in_file)?;
             let cut = load_until(&bytes, load_as, from);
             Some(Box::new(cut.ok_or_else(|| format!("no message of the session is named {from}"))?))
         }

@@ -1,6 +1,6 @@
 //! Where a session is, as its handle reports it.
 
-use ennead_runtime::{ids::RunId, ports::shells::ShellStatus, step::Step};
+use ennead_runtime::{ids::RunId, ports::shells::ShellStatus, session::Summary, step::Step};
 
 use crate::groundwork::directory::ParkedCall;
 
@@ -22,4 +22,15 @@ pub struct Status {
     pub agents: usize,
     /// Commands in the background, oldest first.
     pub shells: Vec<ShellStatus>,
+    /// Bytes of the messages of its conversation, which it has in memory.
+    pub n_bytes: u64,
+}
+
+impl Status {
+    /// What the session itself knows.
+    pub(crate) fn of(summary: Summary, shells: Vec<ShellStatus>) -> Self {
+        let Summary { run, turn, n_queued, n_agents, n_bytes } = summary;
+        let (step, parked) = (None, None);
+        Self { run, turn, step, parked, queued: n_queued, agents: n_agents, shells, n_bytes }
+    }
 }

@@ -41,6 +41,7 @@ use crate::{
         transcript_writer::{NOT_OPENED, TranscriptWriter, WriterMsg, WriterSetup},
     },
 };
+use ennead_tools::locked::Locked as _;
 
 /// Restarts of a writer in a row without a line acknowledged in between.
 const MAX_RESTARTS: u32 = 3;
@@ -69,6 +70,11 @@ pub(crate) type OpenReply = Arc<dyn Fn(OpenOutcome) + Send + Sync>;
 
 /// The lock of a session. Held by the archive, so that it outlives a crash of the writer.
 pub(crate) type LockSlot = Arc<Mutex<Option<Lease>>>;
+
+/// Whether another process has taken over the session of this lock.
+pub(crate) fn is_lost(slot: &LockSlot) -> bool {
+    slot.locked().as_ref().is_some_and(Lease::is_lost)
+}
 
 /// A transcript to be opened for appending.
 #[expect(missing_debug_implementations, reason = "holds a function")]

@@ -2,9 +2,6 @@
 //! came after, and the one that checks the transcript sees whether its end is still there. Never
 //! needed: a missing, old or damaged one is made anew from the transcript. Written only when
 //! everything that it speaks of is on disk.
-//!
-//! The only place that knows bincode. A frame is magic, format version, type, type version, length,
-//! digest, payload; whatever does not fit exactly is not a checkpoint.
 
 use std::{
     io,
@@ -18,14 +15,12 @@ use ennead_runtime::{
     transcript::seal::{Head, OpenLines},
 };
 
-use crate::ports::transcript_store::{StoreError, TranscriptStore};
+use crate::{
+    ports::transcript_store::{StoreError, TranscriptStore},
+    storage::frame::FrameKind,
+};
 
-const MAGIC: &[u8; 4] = b"ennd";
-const FORMAT: u8 = 1;
-const TYPE_CHECKPOINT: u8 = 1;
-const TYPE_VERSION: u8 = 1;
-/// Bytes in front of the payload.
-const HEADER: usize = 4 + 3 + 4 + 16;
+const KIND: FrameKind = FrameKind { kind: 1, version: 1 };
 /// Bytes that decoding may allocate; a checkpoint takes about a hundred.
 const LIMIT: usize = 64 * 1024;
 
@@ -65,32 +60,13 @@ pub(crate) fn encode(checkpoint: &Checkpoint) -> Option<Vec<u8>> {
         hash: checkpoint.head.hash.0,
         last: checkpoint.last.as_ref().map(|id| id.as_str().to_owned()),
     };
-    let payload = bincode::encode_to_vec(wire, bincode::config::legacy()).ok()?;
-    let mut frame = Vec::with_capacity(HEADER + payload.len());
-    frame.extend_from_slice(MAGIC);
-    frame.extend_from_slice(&[FORMAT, TYPE_CHECKPOINT, TYPE_VERSION]);
-    frame.extend_from_slice(&u32::try_from(payload.len()).ok()?.to_le_bytes());
-    frame.extend_from_slice(&Digest::of(&payload).0);
-    frame.extend_from_slice(&payload);
-    Some(frame)
+    KIND.encode(wire)
 }
 
 /// Decodes the checkpoint; `None` unless the frame is whole and of this version.
 pub(crate) fn decode(frame: &[u8]) -> Option<Checkpoint> {
-    let (header, payload) = frame.split_at_checked(HEADER)?;
-    let (magic, header) = header.split_at(4);
-    let (versions, header) = header.split_at(3);
-    let (length, digest) = header.split_at(4);
-    let fits = magic == MAGIC
-        && versions == [FORMAT, TYPE_CHECKPOINT, TYPE_VERSION]
-        && length == u32::try_from(payload.len()).ok()?.to_le_bytes()
-        && digest == Digest::of(payload).0;
-    if !fits {
-        return None;
-    }
-    let config = bincode::config::legacy().with_limit::<LIMIT>();
-    let (wire, read): (Wire, usize) = bincode::decode_from_slice(payload, config).ok()?;
-    (read == payload.len()).then(|| Checkpoint {
+    let wire: Wire = KIND.decode::<_, LIMIT>(frame)?;
+    Some(Checkpoint {
         offset: wire.offset,
         head: Head { seq: wire.seq, hash: Digest(wire.hash) },
         last: wire.last.map(EntryId::from),
@@ -168,8 +144,7 @@ mod tests {
         let mut payload = vec![0; 32];
         payload.push(1);
         payload.extend_from_slice(&(1_u64 << 40).to_le_bytes());
-        let mut frame = MAGIC.to_vec();
-        frame.extend_from_slice(&[FORMAT, TYPE_CHECKPOINT, TYPE_VERSION]);
+        let mut frame = b"ennd\x01\x01\x01".to_vec();
         frame.extend_from_slice(&(payload.len() as u32).to_le_bytes());
         frame.extend_from_slice(&Digest::of(&payload).0);
         frame.extend_from_slice(&payload);

@@ -34,6 +34,7 @@ use crate::{
         archive::{
             LockSlot, OpenOutcome, OpenReply, WriterHandle,
             flusher::{Flusher, SyncRequest},
+            is_lost,
         },
         checkpoint::{Acknowledged, Checkpoint},
         redaction::Redaction,
@@ -282,6 +283,9 @@ fn write(append: Append, state: &mut TranscriptWriterState) {
     let is_due = state.looked.is_none_or(|it| LOOK_EVERY <= now.saturating_sub(it));
     // Not at every write: what is to be safe by now is to be found by now.
     let looks = sync && (is_due || lines.iter().any(bounds_run));
+    if looks && state.setup.lock.as_ref().is_some_and(is_lost) {
+        state.file.iter_mut().for_each(TranscriptFile::give_up);
+    }
     let result = match (&mut state.file, &state.failed) {
         // What follows lost lines would be in their place: they come first.
         (Some(_), Some((failed, error))) if **failed != *lines => Err(error.clone()),

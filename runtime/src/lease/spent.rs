@@ -2,10 +2,12 @@
 
 use std::ops::Add;
 
+use serde::{Deserialize, Serialize};
+
 use crate::{catalogue::Money, cost::Account, tokens::Tokens, transcript::entry::UnconfirmedUsage};
 
 /// Sum of what the agents of a tree used.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Spent {
     /// Turns in which a model was asked, or could have been.
     pub turns: u64,

@@ -8,6 +8,8 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
+use serde::{Deserialize, Serialize};
+
 use super::{BoxFuture, WorkGuard};
 use crate::saturating::Saturating as _;
 use crate::{
@@ -134,7 +136,7 @@ impl fmt::Debug for NewOutput {
 }
 
 /// How a command in the background is.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ShellStatus {
     /// Its name.
     pub shell: ShellId,
@@ -158,7 +160,7 @@ pub struct EndedShell {
 }
 
 /// Whether a command in the background runs, or how it ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum ShellState {
     /// It runs.

@@ -45,6 +45,14 @@ pub enum HistoryUpdate {
     Withdrawn(EntryId),
 }
 
+impl History {
+    /// Returns the bytes of all messages as JSON.
+    pub(crate) fn n_bytes(&self) -> u64 {
+        let blocks = self.iter().flat_map(|it| it.blocks.iter());
+        blocks.map(|it| it.wire_len() as u64).sum()
+    }
+}
+
 impl HistoryUpdate {
     /// Returns the message that this update adds.
     pub fn message(&self) -> Option<&Arc<Message>> {

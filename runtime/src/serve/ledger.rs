@@ -11,8 +11,11 @@ use crate::{catalogue::Money, ids::TenantId, time::Timestamp};
 /// Milliseconds of a day.
 const DAY: u64 = 24 * 60 * 60 * 1000;
 
-/// Milliseconds after which a limit that is no matter of the day is looked at again.
+/// Milliseconds after which the disk is looked at again.
 const SOON: u64 = 30 * 1000;
+
+/// Milliseconds after which the memory is looked at again.
+const VERY_SOON: u64 = 5 * 1000;
 
 /// What one tenant may use, and all of them together. `None` means no limit.
 ///
@@ -44,6 +47,12 @@ pub struct TenantLimits {
     pub all_micro_usd_per_day: Option<u64>,
     /// Bytes of the directories and transcripts of one tenant; looked at every half minute.
     pub disk_bytes: Option<u64>,
+    /// Bytes of the directories and transcripts of all tenants.
+    pub all_disk_bytes: Option<u64>,
+    /// Bytes of memory that the sessions of one tenant take that are actors; looked at every five seconds.
+    pub memory_bytes: Option<u64>,
+    /// Bytes of memory that the sessions of all tenants take that are actors.
+    pub all_memory_bytes: Option<u64>,
 }
 
 impl Default for TenantLimits {
@@ -58,6 +67,9 @@ impl Default for TenantLimits {
             micro_usd_per_day: None,
             all_micro_usd_per_day: None,
             disk_bytes: None,
+            all_disk_bytes: None,
+            memory_bytes: None,
+            all_memory_bytes: None,
         }
     }
 }
@@ -90,6 +102,8 @@ pub enum UsedUp {
     Money,
     /// The place on the disk.
     Disk,
+    /// The memory.
+    Memory,
 }
 
 /// What was used in a day.
@@ -116,6 +130,9 @@ pub struct UsageLedger {
     /// Bytes on the disk, as they were measured last.
     #[serde(skip)]
     disk: BTreeMap<TenantId, u64>,
+    /// Bytes of memory, as they were measured last.
+    #[serde(skip)]
+    memory: BTreeMap<TenantId, u64>,
 }
 
 impl UsageLedger {
@@ -134,6 +151,18 @@ impl UsageLedger {
         self.disk.insert(tenant.clone(), bytes);
     }
 
+    /// Takes in what the sessions of all tenants take of the memory, in bytes. One that is not named takes none.
+    pub fn set_memory(&mut self, memory: BTreeMap<TenantId, u64>) {
+        self.memory = memory;
+    }
+
+    /// Returns the tenants whose sessions take more memory than they may: all that take any where all together do.
+    pub fn above_memory(&self, limits: &TenantLimits) -> Vec<TenantId> {
+        let are_all = is_over(sum(&self.memory), limits.all_memory_bytes);
+        let is_above = |used: u64| are_all || is_over(used, limits.memory_bytes);
+        self.memory.iter().filter(|it| is_above(*it.1)).map(|it| it.0.clone()).collect()
+    }
+
     /// Returns what keeps a run of this tenant from beginning, and after how many milliseconds at the earliest
     /// that may be otherwise.
     pub fn used_up(
@@ -144,7 +173,6 @@ impl UsageLedger {
     ) -> Option<(UsedUp, u64)> {
         self.begin_day(now);
         let spent = self.of_tenant.get(tenant).copied().unwrap_or_default();
-        let is_over = |used: u64, limit: Option<u64>| limit.is_some_and(|it| it <= used);
         let until_tomorrow = DAY - now.0 % DAY;
         if is_over(spent.tokens, limits.tokens_per_day)
             || is_over(self.all.tokens, limits.all_tokens_per_day)
@@ -156,8 +184,15 @@ impl UsageLedger {
         {
             return Some((UsedUp::Money, until_tomorrow));
         }
-        let disk = self.disk.get(tenant).copied().unwrap_or(0);
-        is_over(disk, limits.disk_bytes).then_some((UsedUp::Disk, SOON))
+        let of = |measured: &BTreeMap<TenantId, u64>| measured.get(tenant).copied().unwrap_or(0);
+        if is_over(of(&self.disk), limits.disk_bytes)
+            || is_over(sum(&self.disk), limits.all_disk_bytes)
+        {
+            return Some((UsedUp::Disk, SOON));
+        }
+        let is_above = is_over(of(&self.memory), limits.memory_bytes)
+            || is_over(sum(&self.memory), limits.all_memory_bytes);
+        is_above.then_some((UsedUp::Memory, VERY_SOON))
     }
 
     fn count(&mut self, tenant: &TenantId, tokens: u64, micro_usd: u64, now: Timestamp) {
@@ -174,6 +209,15 @@ impl UsageLedger {
             self.of_tenant.clear();
         }
     }
+}
+
+/// Whether nothing is left of what there is a limit for.
+fn is_over(used: u64, limit: Option<u64>) -> bool {
+    limit.is_some_and(|it| it <= used)
+}
+
+fn sum(measured: &BTreeMap<TenantId, u64>) -> u64 {
+    measured.values().fold(0, |sum, it| sum.saturating_add(*it))
 }
 
 #[cfg(test)]
@@ -218,6 +262,32 @@ mod tests {
         assert_eq!(ledger.used_up(&limits, &two, NOON), Some((UsedUp::Money, DAY / 2)));
         ledger.count_tokens(&one, 10, NOON);
         assert_eq!(ledger.used_up(&limits, &two, NOON), Some((UsedUp::Tokens, DAY / 2)));
+    }
+
+    // REQ: RUN-4, RUN-7
+    #[test]
+    fn memory_and_disk_of_a_tenant_hold_up_itself_and_those_of_all_hold_up_everybody() {
+        let (one, two, idle) = (TenantId::from("one"), TenantId::from("two"), "idle".into());
+        let memory = BTreeMap::from([(one.clone(), 10), (two.clone(), 9)]);
+        let mut ledger = UsageLedger::default();
+        ledger.set_memory(memory);
+        let mut limits = TenantLimits { memory_bytes: Some(10), ..TenantLimits::default() };
+        let above = Some((UsedUp::Memory, VERY_SOON));
+        assert_eq!(ledger.used_up(&limits, &one, NOON), above);
+        assert_eq!(ledger.used_up(&limits, &two, NOON), None);
+        assert_eq!(ledger.above_memory(&limits), [one.clone()]);
+        limits.all_memory_bytes = Some(20);
+        assert_eq!(ledger.used_up(&limits, &two, NOON), None, "19 of 20");
+        limits.all_memory_bytes = Some(19);
+        assert_eq!(ledger.used_up(&limits, &two, NOON), above);
+        assert_eq!(ledger.used_up(&limits, &idle, NOON), above, "it would take more");
+        assert_eq!(ledger.above_memory(&limits), [one.clone(), two.clone()]);
+        ledger.set_memory(BTreeMap::new());
+        assert_eq!(ledger.used_up(&limits, &one, NOON), None);
+        ledger.set_disk(&one, 5);
+        ledger.set_disk(&two, 6);
+        limits.all_disk_bytes = Some(11);
+        assert_eq!(ledger.used_up(&limits, &idle, NOON), Some((UsedUp::Disk, SOON)));
     }
 
     // REQ: RUN-7

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use super::{
     appended::{DuePart, name_of},
@@ -28,10 +28,10 @@ const SHARE: u64 = 16;
 const MAX_CHARS: usize = 20_000;
 
 /// The skills, the one that was loaded last at the end.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LoadedSkills(Vec<LoadedSkill>);
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct LoadedSkill {
     name: Arc<str>,
     /// The result of the call.

@@ -9,6 +9,8 @@ use std::{
     sync::Arc,
 };
 
+use serde::{Deserialize, Serialize};
+
 use crate::{
     block::{Block, BlockKind},
     ids::EntryId,
@@ -26,7 +28,7 @@ const MAX_BYTES: usize = 3_000;
 const MAX_FRAME: usize = 100;
 
 /// All changes since the last compaction.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct RecordedView {
     changes: Vec<ViewChange>,
     /// Messages whose pictures and documents a provider refused; a compaction changes nothing about these.

@@ -2,11 +2,13 @@
 
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use super::{Counting, Estimate, Tokens};
 
 /// A reported size, and the estimate for the same request: what was added since is estimated, the
 /// rest is known (CTX-8).
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Anchor {
     /// The model that was asked; others count otherwise.
     pub model: Arc<str>,

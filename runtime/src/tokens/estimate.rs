@@ -2,10 +2,12 @@
 
 use std::{iter::Sum, ops::Add};
 
+use serde::{Deserialize, Serialize};
+
 use super::{CHARS_PER_TOKEN, Tokens, by_class::Size, learned::Factor};
 
 /// What something is estimated at, by all rules: a session goes by those of its revision.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Estimate {
     by_chars: Tokens,
     by_class: Tokens,

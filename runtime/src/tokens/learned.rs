@@ -5,6 +5,8 @@
 
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use super::Tokens;
 use crate::saturating::Saturating as _;
 
@@ -22,7 +24,7 @@ const BOUNDS: (u64, u64) = (500, 2_000);
 const SMOOTHING: u64 = 4;
 
 /// What estimates are multiplied by, in thousandths.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Factor(u64);
 
 impl Default for Factor {
@@ -55,7 +57,7 @@ fn scaled(tokens: Tokens, by: u64, of: u64) -> Tokens {
 }
 
 /// The factors of the models of a session.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Learned(Vec<(Arc<str>, Factor)>);
 
 impl Learned {

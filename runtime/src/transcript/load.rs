@@ -8,6 +8,7 @@ mod chain;
 #[cfg(any(test, feature = "conformance"))]
 pub mod conformance;
 mod cut;
+mod indexed;
 mod lines;
 mod loader;
 mod order;
@@ -23,6 +24,7 @@ mod used;
 use std::collections::BTreeMap;
 
 use order::Placed;
+use serde::{Deserialize, Serialize};
 
 use crate::{
     approval::QuestionCounts,
@@ -42,8 +44,10 @@ use crate::{
 };
 
 pub use cut::load_until;
+pub use indexed::{IndexedLoad, TranscriptIndex};
 pub(in crate::transcript) use lines::BYTE_ORDER_MARK;
 pub(crate) use loader::Loader;
+use loader::TranscriptSums;
 pub(crate) use recorded_state::RecordedState;
 pub use report::{Report, ReportKind};
 pub use tail::{Tail, Torn, tail};
@@ -54,7 +58,7 @@ pub use used::UsageTotals;
 pub type Ended = BTreeMap<ToolUseId, Option<ToolErrorKind>>;
 
 /// Which lines are the conversation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum LoadAs {
     /// Those of the session; lines of sub-agents are left out.
     Session,
@@ -96,7 +100,7 @@ impl Loaded {
 }
 
 /// Commands in the background, as a transcript has them.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Shells {
     /// Those of whose end the model has not learned.
     pub open: BTreeMap<ShellId, ShellStatus>,
@@ -135,7 +139,7 @@ pub struct OpenCall {
 }
 
 /// A run that has no end yet.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OpenRun {
     /// Id of the run that was open.
     pub run: RunId,
@@ -216,7 +220,13 @@ pub fn load(bytes: &[u8], load_as: LoadAs) -> Loaded {
     for Placed { number, read } in order::settle(readable, &mut report) {
         loader.take(number, &read, &mut report);
     }
-    let Loader { nodes, state, shells, appended, open_run, .. } = loader;
+    finished(loader, report, tail(bytes, 0))
+}
+
+/// Puts together what was found in all lines.
+fn finished(loader: Loader, mut report: Vec<Report>, tail: Tail) -> Loaded {
+    let Loader { nodes, sums, .. } = loader;
+    let TranscriptSums { state, shells, appended, open_run } = sums;
     let last = nodes.last();
     let recorded = nodes.conversation(&mut report);
     let repaired = repair::repair(&recorded);
@@ -234,7 +244,7 @@ pub fn load(bytes: &[u8], load_as: LoadAs) -> Loaded {
         appended,
         state,
         shells,
-        tail: tail(bytes, 0),
+        tail,
     }
 }
 

@@ -127,3 +127,27 @@ fn tenants_that_behave_are_all_answered_while_others_hang_flood_panic_and_spawn(
         assert!(15 <= it["n_runs"].as_u64().unwrap(), "{it}");
     }
 }
+
+// REQ: SES-5, SUR-7
+#[test]
+fn sessions_that_are_not_actors_are_made_and_counted_in_two_processes() {
+    let known: Value =
+        serde_json::from_str(&measured(&["bench", "--passive", "30", "--json"])).unwrap();
+    assert_eq!(known["n_sessions"], 30);
+    assert!(known["before_kib"].as_u64().unwrap() <= known["known_kib"].as_u64().unwrap());
+    let table = measured(&["bench", "--passive", "2"]);
+    assert!(table.starts_with("2 sessions of a server, none of them an actor\n"), "{table}");
+}
+
+// REQ: SES-5, SUR-7
+#[test]
+fn session_with_a_long_transcript_is_opened_without_an_index_and_then_with_one() {
+    let resumed: Value =
+        serde_json::from_str(&measured(&["bench", "--transcript", "1", "--json"])).unwrap();
+    let resumed = resumed.as_array().unwrap();
+    let indexed: Vec<_> = resumed.iter().map(|it| it["is_indexed"].as_bool().unwrap()).collect();
+    assert_eq!(indexed, [false, true, true]);
+    for it in resumed {
+        assert!(1_000_000 <= it["n_bytes"].as_u64().unwrap(), "{it}");
+    }
+}

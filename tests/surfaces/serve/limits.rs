@@ -36,6 +36,20 @@ async fn tenant_is_refused_sessions_and_runs_beyond_its_limits_with_when_to_ask_
     assert!((1..=86_400).contains(&wait), "until the next day: {wait}");
 }
 
+// REQ: RUN-4, RUN-8
+#[tokio::test]
+async fn sessions_that_are_asked_for_at_once_do_not_pass_the_limit_together() {
+    let rig = Rig::start_with(says(vec![]), |it| it.limits(limits(|it| it.sessions = 3))).await;
+    let asked = (0..20).map(|_| rig.ask("POST /v1/sessions", Some(json!({}))));
+    let replies = futures::future::join_all(asked).await;
+    let made = replies.iter().filter(|it| it.status == 201).count();
+    let refused =
+        replies.iter().filter(|it| it.status != 201 && it.code() == "session_limit").count();
+    assert_eq!((made, refused), (3, 17));
+    let listed = rig.ask("GET /v1/sessions", None).await.ok(200);
+    assert_eq!(listed["sessions"].as_array().unwrap().len(), 3);
+}
+
 // REQ: RUN-4, RUN-7
 #[tokio::test]
 async fn run_that_uses_up_its_tokens_parks_after_its_turn_and_its_session_says_why() {
@@ -138,4 +152,67 @@ async fn metrics_count_what_was_run_and_hold_no_text() {
     assert_eq!(value("ennead_tokens_total{kind=\"input\"} "), 200.0);
     assert_eq!(value("ennead_refusals_total{code=\"unauthorized\"} "), 1.0);
     assert_eq!(value("ennead_sessions{state=\"idle\"} "), 1.0);
+}
+
+// REQ: RUN-4, RUN-7, RUN-8
+#[tokio::test]
+async fn tenant_whose_sessions_take_all_its_memory_is_refused_until_they_end_and_no_other_is() {
+    let limits = limits(|it| it.memory_bytes = Some(150_000));
+    let model = model(|asked| if asked.user().contains("hang") { silence() } else { text("done") });
+    let rig =
+        Rig::start_with(model, |it| it.limits(limits).passivate_after(Duration::from_millis(20)))
+            .await;
+    let (first, second) = (rig.session(json!({})).await, rig.session(json!({})).await);
+    let mut events = rig.stream(&format!("GET {first}/events"), &[], None).await;
+    let long = json!({ "prompt": format!("hang {}", "word ".repeat(40_000)) });
+    rig.ask(&format!("POST {first}/runs"), Some(long)).await.ok(202);
+    events.until("run_started").await;
+    let line = format!("POST {second}/runs");
+    let mut refused = None;
+    until("it is measured", async || {
+        let reply = rig.ask(&line, Some(json!({ "prompt": "short" }))).await;
+        refused = (reply.status == 429).then_some(reply);
+        refused.is_some()
+    })
+    .await;
+    let refused = refused.unwrap();
+    assert_eq!(refused.code(), "memory_limit");
+    assert!((1..=5).contains(&refused.header("retry-after").unwrap().parse::<u64>().unwrap()));
+    let made = rig.ask_as(&rig.other, "POST /v1/sessions", Some(json!({}))).await.ok(201);
+    let of_other = format!("POST /v1/sessions/{}/runs", made["id"].as_str().unwrap());
+    assert_eq!(
+        rig.ask_as(&rig.other, &of_other, Some(json!({ "prompt": "short" }))).await.status,
+        202
+    );
+    rig.ask(&format!("POST {first}/interrupt"), None).await.ok(200);
+    until("there is room again", async || {
+        rig.ask(&line, Some(json!({ "prompt": "short" }))).await.status == 202
+    })
+    .await;
+}
+
+// REQ: RUN-7
+#[tokio::test]
+async fn run_that_takes_all_memory_parks_after_its_turn_and_goes_on_when_its_part_is_free() {
+    let limits = limits(|it| it.memory_bytes = Some(150_000));
+    let model = model(|asked| match asked.results().len() {
+        n if n < 40 && !asked.user().contains("had to stop") => call(
+            &format!("c{n}"),
+            "Glob",
+            json!({ "pattern": format!("{n}{}", "x".repeat(8_000)) }),
+        ),
+        _ => text("went on"),
+    });
+    let rig =
+        Rig::start_with(model, |it| it.limits(limits).passivate_after(Duration::from_millis(5)))
+            .await;
+    let session = rig.session(json!({ "max_turns": 1000 })).await;
+    let run = rig.run(&session, "much").await;
+    assert_eq!(run["state"], "continued", "{run}");
+    let next = format!("GET {session}/runs/{}", run["continued_by"].as_str().unwrap());
+    until("it has gone on", async || {
+        let next = rig.ask(&next, None).await.json();
+        next["state"] == "finished" && next["outcome"]["text"] == "went on"
+    })
+    .await;
 }

@@ -41,7 +41,7 @@ reply = [{ tool = "Write", input = { file_path = "new.txt", content = "hello" } 
 name = "waits"
 when.prompt.regex = "^wait"
 when.answers = 0
-reply = [{ tool = "Bash", input = { command = "touch begun; sleep 1000" } }]
+reply = [{ tool = "Bash", input = { command = "echo x >> begun; sleep 1000" } }]
 
 [[rule]]
 name = "says"
@@ -62,16 +62,16 @@ impl ServeDirs {
     }
 
     /// A path in the working directory.
-    fn path(&self, path: &str) -> PathBuf {
+    pub(super) fn path(&self, path: &str) -> PathBuf {
         self.dirs.work().join(path)
     }
 
     /// The directory of the tenant.
-    fn tenant(&self) -> PathBuf {
+    pub(super) fn tenant(&self) -> PathBuf {
         self.path("ennead-server").join("work").join("acme")
     }
 
-    fn command(&self, args: &[&str]) -> Command {
+    pub(super) fn command(&self, args: &[&str]) -> Command {
         self.model.command(&self.dirs, args)
     }
 
@@ -83,7 +83,7 @@ impl ServeDirs {
         String::from_utf8(made.stdout).unwrap().trim().to_owned()
     }
 
-    fn serve(&self) -> Process {
+    pub(super) fn serve(&self) -> Process {
         self.serve_with(&["--drain", "8"])
     }
 

@@ -5,7 +5,7 @@
 //! measured begins when a prompt is due: so a server that falls back is not asked less. Quiet and loud times take
 //! turns, because a machine that others use has better and worse minutes.
 
-mod hall;
+pub(super) mod hall;
 mod times;
 
 use std::time::Duration;

@@ -46,6 +46,22 @@ fn no_regular_file() -> io::Error {
     io::Error::new(io::ErrorKind::InvalidInput, "it is no regular file")
 }
 
+/// Reads what is under a name, unless that would be waited for or has no end.
+fn read_with(
+    name: &Path,
+    read: impl FnOnce() -> io::Result<Vec<u8>>,
+) -> Result<Vec<u8>, StoreError> {
+    let read = fs::metadata(name).and_then(|it| {
+        // A pipe would be waited for, and a device may have no end.
+        let is_readable = it.is_file() || it.is_dir();
+        if is_readable { read() } else { Err(no_regular_file()) }
+    });
+    read.map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound => StoreError::Missing,
+        _ => StoreError::Failed(error),
+    })
+}
+
 impl TranscriptStore for FileStore {
     fn open(&self, name: &Path) -> Result<Box<dyn TranscriptLog>, StoreError> {
         let file = files::in_directory(name, |path| {
@@ -63,14 +79,16 @@ impl TranscriptStore for FileStore {
     }
 
     fn read(&self, name: &Path) -> Result<Vec<u8>, StoreError> {
-        let read = fs::metadata(name).and_then(|it| {
-            // A pipe would be waited for, and a device may have no end.
-            let is_readable = it.is_file() || it.is_dir();
-            if is_readable { fs::read(name) } else { Err(no_regular_file()) }
-        });
-        read.map_err(|error| match error.kind() {
-            io::ErrorKind::NotFound => StoreError::Missing,
-            _ => StoreError::Failed(error),
+        read_with(name, || fs::read(name))
+    }
+
+    fn read_range(&self, name: &Path, offset: u64, max: u64) -> Result<Vec<u8>, StoreError> {
+        read_with(name, || {
+            let mut file = File::open(name)?;
+            file.seek(SeekFrom::Start(offset))?;
+            let mut bytes = Vec::new();
+            file.take(max).read_to_end(&mut bytes)?;
+            Ok(bytes)
         })
     }
 
@@ -95,7 +113,9 @@ impl TranscriptStore for FileStore {
 
     fn lock(&self, name: &Path, holder: &Holder) -> Result<Lease, StoreError> {
         let lock = SessionLock::take(name, holder)?;
-        Ok(Lease::new(lock.epoch(), lock))
+        let (epoch, file) = (lock.epoch(), lock.identity());
+        let name = name.to_owned();
+        Ok(Lease::new(epoch, lock).watched(move || file.is_some_and(|it| it.is_replaced_at(&name))))
     }
 }
 

@@ -7,7 +7,7 @@
 use std::{
     fs::{self, File, TryLockError},
     io::{self, Read},
-    os::unix::fs::FileExt,
+    os::unix::fs::{FileExt, MetadataExt},
     path::Path,
     sync::LazyLock,
 };
@@ -69,6 +69,25 @@ impl std::fmt::Display for Holder {
     }
 }
 
+/// Which file a lock is on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct LockedFile {
+    device: u64,
+    inode: u64,
+}
+
+impl LockedFile {
+    /// Whether another file has the name: somebody removed this one, and another process locked a new one. Where no
+    /// file has it, no other process writes yet.
+    pub(crate) fn is_replaced_at(self, path: &Path) -> bool {
+        fs::metadata(path).is_ok_and(|it| Self::of(&it) != self)
+    }
+
+    fn of(found: &fs::Metadata) -> Self {
+        Self { device: found.dev(), inode: found.ino() }
+    }
+}
+
 /// A lock that is held until this is dropped.
 #[derive(Debug)]
 pub(crate) struct SessionLock {
@@ -104,6 +123,11 @@ impl SessionLock {
         let epoch = old.map_or(0, |old| old.epoch) + 1;
         write_over(&file, old_len, &Holder { epoch, ..holder.clone() })?;
         Ok(Self { file, epoch })
+    }
+
+    /// Returns which file it is on, if the system says so.
+    pub(crate) fn identity(&self) -> Option<LockedFile> {
+        self.file.metadata().ok().map(|it| LockedFile::of(&it))
     }
 
     /// Counts takeovers of this session, from 1.

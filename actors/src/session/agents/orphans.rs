@@ -21,7 +21,7 @@ use ennead_runtime::{
     tool::{ToolErrorKind, ToolOutcome},
     transcript::{
         entry::{Line, LineFrame, Record, RecordKind, StoredText},
-        load::{LoadAs, Loaded, OpenRun, UsageTotals, load},
+        load::{LoadAs, Loaded, OpenRun, UsageTotals},
     },
     turn::{DenialReason, OpenTurn, close},
 };
@@ -34,6 +34,7 @@ use crate::{
     storage::{
         archive::{ArchiveMsg, OpenOutcome, OpenTranscript, WriterHandle},
         redaction::Redaction,
+        transcript_index,
         transcript_writer::{Append, Recorded},
     },
 };
@@ -41,6 +42,9 @@ use crate::{
 /// Characters of an agent's last words that its caller is given; more than a report needs, and less
 /// than what a result may hold.
 const MAX_WORDS: usize = 20_000;
+
+/// Bytes at the beginning of a transcript in which its first message is.
+const MAX_FIRST_LINES: u64 = 1024 * 1024;
 
 /// A sub-agent as its transcript shows it.
 pub(in crate::session) struct FoundAgent {
@@ -73,8 +77,10 @@ pub(in crate::session) fn find(
 ) -> (Vec<FoundAgent>, Vec<String>) {
     let (mut found, mut unread) = (Vec::new(), Vec::new());
     for (agent, file) in files {
-        let bytes = match store.read(&file) {
-            Ok(bytes) => bytes,
+        let first = store.read_range(&file, 0, MAX_FIRST_LINES);
+        let loaded = transcript_index::load(store, &file, LoadAs::Sidechain);
+        let (first, loaded) = match first.and_then(|first| Ok((first, loaded?))) {
+            Ok(read) => read,
             Err(error) => {
                 let file = file.display();
                 unread.push(format!("what a sub-agent used is not known: {file}: {error}"));
@@ -82,13 +88,13 @@ pub(in crate::session) fn find(
             }
         };
         let meta = store.read(&file.with_extension("meta.json")).unwrap_or_default();
-        let cwd = bytes
+        let cwd = first
             .split(|it| *it == b'\n')
             .find_map(|line| serde_json::from_slice::<Cwd>(line).ok().and_then(|it| it.cwd));
         found.push(FoundAgent {
             agent,
             meta: serde_json::from_slice(&meta).unwrap_or_default(),
-            loaded: load(&bytes, LoadAs::Sidechain),
+            loaded,
             cwd,
             file,
         });

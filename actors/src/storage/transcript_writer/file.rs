@@ -147,6 +147,11 @@ impl TranscriptFile {
         }
     }
 
+    /// Writes nothing any more: another process does.
+    pub(crate) fn give_up(&mut self) {
+        self.replaced.get_or_insert(WriteError::LeaseLost);
+    }
+
     /// Returns whether readers find what was written under its name.
     pub(crate) fn is_in_place(&self) -> bool {
         self.log.is_in_place(self.end.offset)
@@ -170,6 +175,7 @@ impl TranscriptFile {
     pub(crate) fn needs_checkpoint(&self) -> bool {
         !self.newline
             && !self.doubtful
+            && self.replaced.is_none()
             && self.end.open.is_none()
             && WINDOW < self.end.offset
             && checkpoint::read(&*self.store, &self.place.checkpoint()).as_ref() != Some(&self.end)

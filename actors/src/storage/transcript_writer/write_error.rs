@@ -62,6 +62,9 @@ pub enum WriteError {
         /// A copy of all that was written; `None` when none could be made.
         kept: Option<PathBuf>,
     },
+    /// Another process has taken over the session. Nothing is written any more.
+    #[error("another process has taken over the session; nothing more of it is recorded here")]
+    LeaseLost,
     /// The transcript was closed.
     #[error("the transcript is closed")]
     Closed,

@@ -2,6 +2,7 @@
 
 mod adopted;
 mod base;
+mod unused;
 
 use std::{
     collections::{BTreeMap, BTreeSet},

@@ -6,6 +6,8 @@
 
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use super::{
     LoadAs, OpenRun, RecordedState, Report, ReportKind, Shells,
     chain::{Base, Nodes},
@@ -28,26 +30,54 @@ use crate::{
 pub(crate) struct Loader {
     load_as: LoadAs,
     pub(super) nodes: Nodes,
-    pub(super) state: RecordedState,
-    pub(super) shells: Shells,
-    /// What of the context was appended, oldest first.
-    pub(super) appended: Vec<ShownPart>,
-    pub(super) open_run: Option<OpenRun>,
+    pub(super) sums: TranscriptSums,
     base: Option<Base>,
     /// How often links were followed from the newest line back.
     #[cfg(test)]
     pub(crate) n_walks: usize,
 }
 
+/// What all lines together say; nothing of the conversation itself.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct TranscriptSums {
+    pub(super) state: RecordedState,
+    pub(super) shells: Shells,
+    /// What of the context was appended, oldest first.
+    pub(super) appended: Vec<ShownPart>,
+    pub(super) open_run: Option<OpenRun>,
+}
+
+impl TranscriptSums {
+    /// Takes in one line. `is_ours` says which lines of the conversation are those that are loaded.
+    fn note(&mut self, entry: &Entry, is_ours: impl Fn(bool) -> bool) {
+        match entry {
+            Entry::Harness(record) => {
+                self.state.note(record);
+                self.shells.note(record);
+                if let RecordKind::ContextAppended { part } = &record.what {
+                    self.appended.push(part.clone());
+                }
+                follow_run(&mut self.open_run, record);
+            }
+            Entry::Conversation { line, sidechain, .. } if is_ours(*sidechain) => {
+                self.state.add_message(line);
+            }
+            Entry::Conversation { .. } | Entry::Other { .. } => {}
+        }
+    }
+}
+
 impl Loader {
     pub(crate) fn new(load_as: LoadAs) -> Self {
+        Self::going_on(load_as, TranscriptSums::default())
+    }
+
+    /// Begins with the sums of lines that are not taken any more.
+    pub(super) fn going_on(load_as: LoadAs, sums: TranscriptSums) -> Self {
         Self {
             load_as,
             nodes: Nodes::default(),
-            state: RecordedState::default(),
-            shells: Shells::default(),
-            appended: Vec::new(),
-            open_run: None,
+            sums,
             base: None,
             #[cfg(test)]
             n_walks: 0,
@@ -56,19 +86,15 @@ impl Loader {
 
     /// Takes the next line, in the order in which lines were written.
     pub(crate) fn take(&mut self, number: u64, read: &ReadLine, report: &mut Vec<Report>) {
-        let seal = read.seal;
-        let is_ours = |sidechain: bool| {
-            let says_nothing = seal.is_some() && !read.says_sidechain;
-            says_nothing || sidechain == (self.load_as == LoadAs::Sidechain)
-        };
+        self.sums.note(&read.entry, is_ours(self.load_as, read));
+        self.link(number, read, report);
+    }
+
+    /// Takes the next line as part of the conversation alone: the sums have it.
+    pub(super) fn link(&mut self, number: u64, read: &ReadLine, report: &mut Vec<Report>) {
+        let (seal, is_ours) = (read.seal, is_ours(self.load_as, read));
         match &read.entry {
             Entry::Harness(record) => {
-                self.state.note(record);
-                self.shells.note(record);
-                if let RecordKind::ContextAppended { part } = &record.what {
-                    self.appended.push(part.clone());
-                }
-                follow_run(&mut self.open_run, record);
                 if let RecordKind::PromptWithdrawn { prompt, .. } = &record.what {
                     self.nodes.withdraw(prompt);
                     self.base = None;
@@ -79,7 +105,6 @@ impl Loader {
                     report.push(Report::counted(ReportKind::BadBlock, number, *bad_blocks));
                 }
                 if is_ours(*sidechain) {
-                    self.state.add_message(conversation);
                     let message = doubted(&conversation.message, seal);
                     // The writer links every line but the first and those after a compaction.
                     let is_altered = seal.is_some_and(|it| !it.intact);
@@ -99,6 +124,12 @@ impl Loader {
                 }
             }
         }
+    }
+
+    /// Drops what the conversation does not need any more. Returns the number of the oldest line that it does.
+    pub(super) fn forget_unused(&mut self) -> Option<u64> {
+        self.base = None;
+        self.nodes.forget_unused()
     }
 
     /// Returns what was recorded so far, from the last compaction on.
@@ -125,13 +156,29 @@ impl Loader {
 
     /// Returns what was appended to the context so far.
     pub(crate) fn appended(&self) -> &[ShownPart] {
-        &self.appended
+        &self.sums.appended
     }
 
-    /// Returns what else the lines say so far.
-    pub(crate) fn state(&self) -> &RecordedState {
-        &self.state
+    /// Returns the list of tasks so far.
+    pub(crate) fn todos(&self) -> &[Todo] {
+        self.sums.tasks.todos()
     }
+
+    /// Returns the skills that were loaded so far.
+    pub(crate) fn skills(&self) -> &LoadedSkills {
+        &self.sums.skills.loaded
+    }
+
+    /// Returns what was used so far.
+    pub(crate) fn used(&self) -> &UsageTotals {
+        &self.sums.used
+    }
+}
+
+/// Whether a line of a sidechain, or not of one, is among those that are loaded.
+fn is_ours(load_as: LoadAs, read: &ReadLine) -> impl Fn(bool) -> bool + use<> {
+    let says_nothing = read.seal.is_some() && !read.says_sidechain;
+    move |sidechain| says_nothing || sidechain == (load_as == LoadAs::Sidechain)
 }
 
 /// The message, with blocks marked that a provider may not have written so: all of a line that was changed, and those of

@@ -5,6 +5,8 @@
 
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use super::{UsageTotals, seen_files::SeenFiles, skills::SkillCalls, tasks::Tasks};
 use crate::{
     step4_context_shapers::recorded_view::RecordedView,
@@ -13,7 +15,7 @@ use crate::{
 };
 
 /// The lines so far, but for the messages.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct RecordedState {
     pub(crate) used: UsageTotals,
     pub(crate) tasks: Tasks,

@@ -5,6 +5,8 @@ use std::{
     sync::Arc,
 };
 
+use serde::{Deserialize, Serialize};
+
 use crate::{
     ids::{ToolName, ToolUseId},
     run::conversation::MAX_EDITED,
@@ -14,7 +16,7 @@ use crate::{
 
 /// The files so far, and the calls that may see another one. What a call noted is read where its record
 /// holds it; a list of more than 1 KiB lies next to the transcript and is not.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct SeenFiles {
     /// Calls without an end, with their tools.
     calls: BTreeMap<ToolUseId, ToolName>,

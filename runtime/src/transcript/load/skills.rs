@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use serde::{Deserialize, Serialize};
+
 use crate::{
     ids::ToolUseId,
     step3_context_assembly::loaded_skills::{LoadedSkills, TOOL, named_in},
@@ -9,7 +11,7 @@ use crate::{
 };
 
 /// The skills so far, and the calls that may load another one.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct SkillCalls {
     /// Calls without a result, with the skill that each asks for.
     calls: BTreeMap<ToolUseId, String>,

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use crate::{ids::ToolUseId, tool::Todo, transcript::entry::ConversationLine};
 
@@ -10,7 +10,7 @@ use crate::{ids::ToolUseId, tool::Todo, transcript::entry::ConversationLine};
 const TOOL: &str = "TodoWrite";
 
 /// The list so far, and the calls that may replace it.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Tasks {
     /// Calls without a result, with the list that each asks for.
     calls: BTreeMap<ToolUseId, Vec<Todo>>,

@@ -4,6 +4,8 @@
 
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use super::lines;
 use crate::{
     catalogue::Money,
@@ -21,7 +23,7 @@ use crate::{
 };
 
 /// Of one file; of a session, without its sub-agents.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UsageTotals {
     /// When the first record was written: that of a sub-agent is written when it has been started.
     pub began: Option<Timestamp>,

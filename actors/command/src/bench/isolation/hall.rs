@@ -1,6 +1,6 @@
 //! A server with sessions of many tenants, and the one client that asks for all of them.
 
-use std::{future::pending, sync::Arc, time::Duration};
+use std::{future::pending, path::Path, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use ennead::{
@@ -15,7 +15,7 @@ use ennead_runtime::{
     tool::ToolOutcome,
 };
 use ennead_tools::custom::CustomTool;
-use futures::StreamExt;
+use futures::{StreamExt, TryStreamExt};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::net::TcpListener;
@@ -38,6 +38,9 @@ const FLOOD: usize = 1024 * 1024;
 
 /// Turns of a run, which a flood uses up.
 const MAX_TURNS: u32 = 20;
+
+/// Sessions that are made at once.
+const AT_ONCE: usize = 16;
 
 /// How long the client waits for the end of a run.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -97,18 +100,18 @@ reply = [{ text = "done" }]
 const SCHEMA: &str = r#"{ "type": "object", "properties": {}, "additionalProperties": false }"#;
 
 /// A server that listens, and the tokens of its tenants.
-pub(super) struct Hall {
+pub(in crate::bench) struct Hall {
     server: Server,
     address: String,
     client: Http,
     tokens: Vec<Arc<str>>,
     // The last to be dropped: the server writes there.
-    _dir: TempDir,
+    dir: TempDir,
 }
 
 /// A session of the server.
 #[derive(Clone, Debug)]
-pub(super) struct Guest {
+pub(in crate::bench) struct Guest {
     token: Arc<str>,
     /// Its address.
     session: Arc<str>,
@@ -127,7 +130,7 @@ pub(super) enum Asked {
 
 impl Hall {
     /// Starts a server on loopback with so many tenants.
-    pub(super) async fn open(n_tenants: u32) -> Result<(Self, TcpListener), BenchError> {
+    pub(in crate::bench) async fn open(n_tenants: u32) -> Result<(Self, TcpListener), BenchError> {
         let dir = tempfile::Builder::new().prefix("ennead-bench-").tempdir()?;
         let playbook = Playbook::parse(PLAYBOOK, "bench")?;
         let model = SimulatedTransport::new(Simulator::new(playbook));
@@ -148,27 +151,30 @@ impl Hall {
         let listener = TcpListener::bind("127.0.0.1:0").await?;
         let address = format!("http://{}", listener.local_addr()?);
         let client = Http::new().map_err(|it| std::io::Error::other(it.to_string()))?;
-        Ok((Self { server, address, client, tokens, _dir: dir }, listener))
+        Ok((Self { server, address, client, tokens, dir }, listener))
     }
 
     /// Answers requests until the server ends.
-    pub(super) async fn listen(&self, listener: TcpListener) -> Result<(), BenchError> {
+    pub(in crate::bench) async fn listen(&self, listener: TcpListener) -> Result<(), BenchError> {
         Ok(self.server.listen(listener, None, self.server.router()).await?)
     }
 
     /// Makes this many sessions for each tenant; those of one tenant come together.
-    pub(super) async fn guests(&self, per_tenant: u32) -> Result<Vec<Guest>, BenchError> {
-        let mut guests = Vec::new();
-        for token in &self.tokens {
-            for _ in 0..per_tenant {
-                let url = format!("{}/v1/sessions", self.address);
-                let made = self.post(token, &url, json!({ "max_turns": MAX_TURNS })).await;
-                let id = made.and_then(|it| Some(it.1["id"].as_str()?.to_owned()));
-                let session = format!("{url}/{}", id.ok_or(BenchError::Gone)?).into();
-                guests.push(Guest { token: Arc::clone(token), session });
-            }
-        }
-        Ok(guests)
+    pub(in crate::bench) async fn guests(&self, per_tenant: u32) -> Result<Vec<Guest>, BenchError> {
+        let owners = self.tokens.iter().flat_map(|it| std::iter::repeat_n(it, per_tenant as usize));
+        let guests = owners.map(|token| async move {
+            let url = format!("{}/v1/sessions", self.address);
+            let made = self.post(token, &url, json!({ "max_turns": MAX_TURNS })).await;
+            let id = made.and_then(|it| Some(it.1["id"].as_str()?.to_owned()));
+            let session = format!("{url}/{}", id.ok_or(BenchError::Gone)?).into();
+            Ok(Guest { token: Arc::clone(token), session })
+        });
+        futures::stream::iter(guests).buffered(AT_ONCE).try_collect().await
+    }
+
+    /// The directory of the server, which has `work` and `state`.
+    pub(in crate::bench) fn directory(&self) -> &Path {
+        self.dir.path()
     }
 
     /// Runs a prompt of a session and waits for its end.
@@ -208,7 +214,7 @@ impl Hall {
     }
 
     /// Ends the server and all that it hosts.
-    pub(super) async fn end(&self) {
+    pub(in crate::bench) async fn end(&self) {
         self.server.shutdown().await;
     }
 

@@ -223,6 +223,16 @@ pub(crate) struct BenchArgs {
     /// number of tenants, of which a tenth misbehave.
     #[arg(long, value_name = "N", conflicts_with = "interrupts", value_parser = clap::value_parser!(u32).range(2..=1_000))]
     pub(crate) tenants: Option<u32>,
+    /// Measure instead what a server takes that knows this number of sessions, none of which is an actor.
+    #[arg(long, value_name = "N", conflicts_with_all = ["interrupts", "tenants", "transcript"], value_parser = clap::value_parser!(u32).range(1..=200_000))]
+    pub(crate) passive: Option<u32>,
+    /// Measure instead how a session goes on whose transcript has this number of megabytes, without an index of it
+    /// and with one.
+    #[arg(long, value_name = "MB", conflicts_with_all = ["interrupts", "tenants"], value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub(crate) transcript: Option<u32>,
+    /// The directory of what another process has made to be measured.
+    #[arg(long, hide = true, value_name = "DIR")]
+    pub(crate) made: Option<PathBuf>,
     /// Print one JSON object; its times are microseconds.
     #[arg(long)]
     pub(crate) json: bool,

@@ -1,5 +1,7 @@
 //! `bench`: what the harness itself costs, as a table or as JSON.
 
+mod passive;
+
 use std::{fmt::Write, time::Duration};
 
 use ennead_command::{
@@ -30,6 +32,12 @@ pub(crate) async fn run(args: args::BenchArgs) -> Result<Exit, Failure> {
             exit = signals.next() => return Ok(exit),
         };
         return print(args.json, &isolated, isolation_table);
+    }
+    if args.passive.is_some() || args.transcript.is_some() {
+        return tokio::select! {
+            printed = passive::run(&args) => printed,
+            exit = signals.next() => Ok(exit),
+        };
     }
     let bench =
         BenchPlan { n_turns: args.turns, n_sessions: args.sessions, n_interrupts: args.interrupts };

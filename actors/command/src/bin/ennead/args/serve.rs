@@ -62,6 +62,15 @@ pub(crate) struct Limits {
     /// Mebibytes of the directories and transcripts of one tenant.
     #[arg(long, value_name = "MIB")]
     pub(crate) tenant_disk: Option<u64>,
+    /// Mebibytes of the directories and transcripts of all tenants.
+    #[arg(long, value_name = "MIB")]
+    pub(crate) max_disk: Option<u64>,
+    /// Mebibytes of memory that the sessions of one tenant take that are actors.
+    #[arg(long, value_name = "MIB")]
+    pub(crate) tenant_memory: Option<u64>,
+    /// Mebibytes of memory that the sessions of all tenants take that are actors.
+    #[arg(long, value_name = "MIB")]
+    pub(crate) max_memory: Option<u64>,
 }
 
 impl Limits {
@@ -74,7 +83,11 @@ impl Limits {
         // What is not an amount counts as 0.
         let micro_usd = |it: f64| format!("{:.0}", it.max(0.0) * 1e6).parse().unwrap_or(0);
         limits.micro_usd_per_day = self.tenant_usd.map(micro_usd);
-        limits.disk_bytes = self.tenant_disk.map(|it| it.saturating_mul(1024 * 1024));
+        let bytes = |mebibytes: Option<u64>| mebibytes.map(|it| it.saturating_mul(1024 * 1024));
+        limits.disk_bytes = bytes(self.tenant_disk);
+        limits.all_disk_bytes = bytes(self.max_disk);
+        limits.memory_bytes = bytes(self.tenant_memory);
+        limits.all_memory_bytes = bytes(self.max_memory);
         limits
     }
 }
