@@ -9,6 +9,7 @@ pub(crate) mod hook_process;
 #[cfg(feature = "http")]
 pub(crate) mod http;
 pub(crate) mod http_limits;
+pub(crate) mod kept_sources;
 pub(crate) mod local_files;
 mod negative_dir_cache;
 pub(crate) mod plugin_files;

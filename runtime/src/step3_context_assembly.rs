@@ -29,7 +29,7 @@ pub use assemble::Sources;
 pub(crate) use assemble::{Assembled, assemble_grown};
 pub use counted::CountedMessages;
 pub use look::{FileContent, SourceMarks, SourcesLook, SourcesOrder, SourcesSeen};
-pub use made_sources::MadeSources;
+pub use made_sources::{KeepSources, MadeSources};
 pub use source1_system_prompt::{PromptFacts, SystemPromptParts};
 pub(crate) use source8_tool_results::reminder;
 

@@ -221,6 +221,10 @@ const LOCKS: &[(&str, &str)] = &[
     ("world/clock.rs", "a clock that is moved by hand"),
     ("world/http/pools.rs", "the HTTP clients of a thread"),
     ("world/simulated.rs", "the simulated server's log"),
+    (
+        "world/kept_sources.rs",
+        "sources that sessions of a place have encoded; each is what a turn would make",
+    ),
     ("world/local_files/last_good.rs", "settings files that could be read"),
     ("world/compiled_patterns.rs", "patterns of paths that sessions of a place have"),
     ("world/negative_dir_cache.rs", "directories that held nothing for a session"),

@@ -23,7 +23,6 @@ use ennead_runtime::{
     entropy::EntropyStream,
     ids::SessionId,
     step1_settings_resolution::{LayerText, Merged},
-    step3_context_assembly::MadeSources,
 };
 use tokio::sync::oneshot;
 
@@ -44,6 +43,7 @@ use crate::{
     shard::{ShardHandle, ShardMsg},
     storage::redaction::PatternsInUse,
     turn::{approval::pending::Approvals, model_call::learned::Learned},
+    world::kept_sources::KeptSources,
 };
 #[cfg(feature = "simulated")]
 use ennead_simulated::Playbook;
@@ -68,7 +68,7 @@ pub struct Ennead {
     /// The settings of the session opened last: the next one mostly has the same.
     merged: Mutex<Option<Arc<Merged>>>,
     /// The sources of the sessions opened last.
-    made_sources: MadeSources,
+    kept_sources: Arc<KeptSources>,
     patterns: PatternsInUse,
     /// Counts sessions; places them on shards in turn, and makes their ids differ.
     n_opened: AtomicUsize,
@@ -112,7 +112,7 @@ impl Ennead {
             catalogue,
             learned: Learned::default(),
             merged,
-            made_sources: MadeSources::default(),
+            kept_sources: Arc::default(),
             patterns: PatternsInUse::default(),
             n_opened,
             events,

@@ -308,7 +308,7 @@ impl SessionState {
         Some(SessionSetup {
             conversation: Conversation::new(facts, stream)
                 .with_catalogue(Arc::clone(&self.machine.conversation().memory.catalogue))
-                .sharing(self.machine.conversation().memory.made_sources.clone()),
+                .sharing(self.machine.conversation().memory.kept_sources.clone()),
             shared: Arc::new(shared),
             archive: self.archive.clone(),
             open,

@@ -21,7 +21,7 @@ use crate::{
     },
     turn::{
         model_call::SentMark,
-        turn_supervisor::{self, TurnMsg, TurnSupervisor, TurnSupervisorSetup},
+        turn_supervisor::{NextTurn, TurnMsg, TurnScope, TurnSupervisor, TurnSupervisorSetup},
     },
 };
 
@@ -32,7 +32,7 @@ pub(super) const QUIET_LIMIT: Duration = Duration::from_secs(2);
 pub(super) struct TurnHandles {
     pub(super) key: u64,
     pub(super) supervisor: ActorRef<TurnMsg>,
-    scope: turn_supervisor::Scope,
+    scope: TurnScope,
     /// Its model call, while that waits for the tree of agents.
     pub(super) waiting_call: Option<Box<WaitingCall>>,
     /// Set when the model call that was let go last is sent.
@@ -80,12 +80,10 @@ impl SessionState {
         key: u64,
         turn: Box<TurnSetup>,
     ) -> HandlerResult {
-        let scope = turn_supervisor::Scope::default();
+        let scope = TurnScope::default();
         let first_look = self.open.first_look.take();
         let first_seen = first_look.as_ref().map(|it| Arc::clone(&it.seen));
-        let setup = TurnSupervisorSetup {
-            shared: Arc::clone(&self.shared),
-            session: myself.clone(),
+        let next = NextTurn {
             key,
             turn,
             scope: scope.clone(),
@@ -97,7 +95,7 @@ impl SessionState {
             chosen: self.model.layer.clone(),
         };
         self.model.is_new = false;
-        let supervisor = self.supervise(myself, Box::new(setup)).await?;
+        let supervisor = self.supervise(myself, Box::new(next)).await?;
         self.turn = Some(TurnHandles {
             key,
             supervisor,
@@ -115,20 +113,20 @@ impl SessionState {
     async fn supervise(
         &mut self,
         myself: &ActorRef<SessionMsg>,
-        setup: Box<TurnSupervisorSetup>,
+        next: Box<NextTurn>,
     ) -> Result<ActorRef<TurnMsg>, ActorProcessingErr> {
-        let setup = match self.turn.take().filter(|it| it.rests) {
-            None => setup,
-            Some(TurnHandles { supervisor, .. }) => {
-                match supervisor.cast(TurnMsg::Begin(setup)) {
-                    Ok(()) => return Ok(supervisor),
-                    // Killed meanwhile.
-                    Err(MessagingErr::SendErr(TurnMsg::Begin(setup))) => setup,
-                    Err(error) => return Err(error.into()),
-                }
-            }
+        let next = match self.turn.take().filter(|it| it.rests) {
+            None => next,
+            Some(TurnHandles { supervisor, .. }) => match supervisor.cast(TurnMsg::Begin(next)) {
+                Ok(()) => return Ok(supervisor),
+                // Killed meanwhile.
+                Err(MessagingErr::SendErr(TurnMsg::Begin(next))) => next,
+                Err(error) => return Err(error.into()),
+            },
         };
-        Ok(spawn(TurnSupervisor, setup, myself.get_cell()).await?)
+        let shared = Arc::clone(&self.shared);
+        let setup = TurnSupervisorSetup { shared, session: myself.clone(), next: *next };
+        Ok(spawn(TurnSupervisor, Box::new(setup), myself.get_cell()).await?)
     }
 
     /// Notes whether the supervisor of a turn that is over may walk the next one.

@@ -41,7 +41,6 @@ use crate::{
         transcript_writer::{NOT_OPENED, TranscriptWriter, WriterMsg, WriterSetup},
     },
 };
-use ennead_tools::locked::Locked as _;
 
 /// Restarts of a writer in a row without a line acknowledged in between.
 const MAX_RESTARTS: u32 = 3;

@@ -12,6 +12,7 @@
 mod awaited_children;
 mod dispatch;
 mod message;
+mod next_turn;
 mod open_question;
 mod outcome;
 mod progress;
@@ -22,6 +23,7 @@ mod tree_admission;
 mod turn_effects;
 
 pub(crate) use message::TurnMsg;
+pub(crate) use next_turn::{NextTurn, TurnScope};
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -34,10 +36,9 @@ use ennead_runtime::{
     step::Step,
     step1_settings_resolution::LayerText,
     tool::ToolCall,
-    turn::{Effect, Turn, TurnInput, TurnSetup},
+    turn::{Effect, Turn, TurnInput},
 };
 use ractor::{Actor, ActorId, ActorProcessingErr, ActorRef, SupervisionEvent};
-use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use tracing::Span;
 
 use crate::{
@@ -56,33 +57,15 @@ use crate::{
     world::source_files::Fingerprints,
 };
 
-/// What a turn is given.
+/// What a supervisor is given: the session, which stays the same, and the first turn.
 pub(crate) struct TurnSupervisorSetup {
     /// The session's world and listeners.
     pub(crate) shared: Arc<SessionContext>,
     pub(crate) session: ActorRef<SessionMsg>,
-    /// Which turn of the session this is; names it in messages to the session.
-    pub(crate) key: u64,
-    /// What the rules start from.
-    pub(crate) turn: Box<TurnSetup>,
-    /// What holds the turn's leaves and says when they are done.
-    pub(crate) scope: Scope,
-    /// State of the settings files when they were last read.
-    pub(crate) fingerprints: Option<Fingerprints>,
-    /// What was chosen while the session lives, over all settings but those of an organisation.
-    pub(crate) chosen: Option<LayerText>,
-    /// What the files held when the session was opened, for its first turn.
-    pub(crate) first_layers: Option<Vec<LayerText>>,
+    pub(crate) next: NextTurn,
 }
 
-/// What ends with the turn: a flag to give up, and a count of those who still work.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Scope {
-    pub(crate) cancel: CancellationToken,
-    pub(crate) tracker: TaskTracker,
-}
-
-/// The actor that walks one turn.
+/// The actor that walks the turns of a run one after the other.
 pub(crate) struct TurnSupervisor;
 
 pub(crate) struct ActiveTurn {
@@ -90,7 +73,7 @@ pub(crate) struct ActiveTurn {
     shared: Arc<SessionContext>,
     session: ActorRef<SessionMsg>,
     key: u64,
-    scope: Scope,
+    scope: TurnScope,
     fingerprints: Option<Fingerprints>,
     chosen: Option<LayerText>,
     first_layers: Option<Vec<LayerText>>,
@@ -151,16 +134,8 @@ impl Actor for TurnSupervisor {
         myself: ActorRef<TurnMsg>,
         setup: Box<TurnSupervisorSetup>,
     ) -> Result<ActiveTurn, ActorProcessingErr> {
-        let TurnSupervisorSetup {
-            shared,
-            session,
-            key,
-            turn,
-            scope,
-            fingerprints,
-            chosen,
-            first_layers,
-        } = *setup;
+        let TurnSupervisorSetup { shared, session, next } = *setup;
+        let NextTurn { key, turn, scope, fingerprints, chosen, first_layers } = next;
         let id = &shared.session;
         let registration =
             shared.directory.enter(ActorKind::TurnSupervisor, Some(id), myself.get_cell());
@@ -210,8 +185,8 @@ impl Actor for TurnSupervisor {
             return Ok(());
         }
         let effects = VecDeque::from(match message {
-            TurnMsg::Begin(setup) => {
-                state.begin(*setup);
+            TurnMsg::Begin(next) => {
+                state.begin(*next);
                 vec![Effect::Next(Step::SettingsResolution)]
             }
             TurnMsg::InputsChecked(calls) => {

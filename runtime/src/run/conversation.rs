@@ -29,7 +29,7 @@ use crate::{
     },
     step1_settings_resolution::{Merged, Resolved, ShaperSettings},
     step3_context_assembly::{
-        CountedMessages, MadeSources, SourceMarks, Sources, SourcesSeen, appended::ShownParts,
+        CountedMessages, KeepSources, SourceMarks, Sources, SourcesSeen, appended::ShownParts,
         loaded_skills::LoadedSkills,
     },
     step4_context_shapers::{cap_watch::CapWatch, fruitless::CompactionWatch},
@@ -95,8 +95,8 @@ pub struct TurnMemory {
     pub shapers: Option<Arc<ShaperSettings>>,
     /// The nine sources' part that is fixed for the session.
     pub sources: Option<Arc<Sources>>,
-    /// What it may have in common with other sessions.
-    pub made_sources: MadeSources,
+    /// Sources that other sessions have made; none are shared without it.
+    pub kept_sources: Option<Arc<dyn KeepSources>>,
     /// What the sources held when they were looked at last.
     pub seen: Option<Arc<SourcesSeen>>,
     /// The state of the files at that look.
@@ -233,8 +233,8 @@ impl Conversation {
 
     /// Shares sources that others have made, which it uses where they are equal to its own.
     #[must_use]
-    pub fn sharing(mut self, made_sources: MadeSources) -> Self {
-        self.memory.made_sources = made_sources;
+    pub fn sharing(mut self, kept_sources: Option<Arc<dyn KeepSources>>) -> Self {
+        self.memory.kept_sources = kept_sources;
         self
     }
 

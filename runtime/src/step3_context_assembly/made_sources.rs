@@ -2,21 +2,23 @@
 //!
 //! It spares work and decides nothing: what is taken from it is what [`Sources::new`] would make.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::{fmt, sync::Arc};
 
 use super::{PromptFacts, SourceTexts, Sources, SystemPromptParts};
 use crate::{ids::EntryId, tool::ToolSpec};
 
-/// How many are kept. Sub-agents have others than the session above them, and each type its own.
-const MAX_KEPT: usize = 4;
+/// Keeps sources that were encoded, for all sessions that share it. How many, and for how long, is its own affair.
+pub trait KeepSources: Send + Sync + fmt::Debug {
+    /// Returns kept sources of which `is_same` is true.
+    fn find(&self, is_same: &dyn Fn(&MadeSources) -> bool) -> Option<Arc<MadeSources>>;
 
-/// The sources that were encoded last, for all sessions that share this. Clones are the same one.
-#[derive(Clone, Debug, Default)]
-pub struct MadeSources(Arc<Mutex<Vec<Arc<Made>>>>);
+    /// Keeps these.
+    fn keep(&self, made: Arc<MadeSources>);
+}
 
 /// Sources, and what they were made of.
 #[derive(Debug)]
-struct Made {
+pub struct MadeSources {
     texts: SourceTexts,
     adaptation: String,
     directory: String,
@@ -29,35 +31,26 @@ struct Made {
     sources: Sources,
 }
 
-impl MadeSources {
-    /// As [`Sources::new`].
-    pub(crate) fn make(
-        &self,
+impl Sources {
+    /// Makes what [`Sources::new`] makes, or takes it from those that are kept.
+    pub(crate) fn shared(
+        kept: Option<&dyn KeepSources>,
         texts: &SourceTexts,
         parts: &SystemPromptParts<'_>,
         tools: Vec<Arc<ToolSpec>>,
         context_id: EntryId,
     ) -> Sources {
-        let is_same = |it: &&Arc<Made>| it.is_of(texts, parts, &tools);
-        if let Some(made) = self.kept(|it| it.iter().find(is_same).cloned()) {
+        let Some(kept) = kept else { return Sources::new(texts, parts, tools, context_id) };
+        if let Some(made) = kept.find(&|it| it.is_of(texts, parts, &tools)) {
             return made.sources.with_context_id(context_id);
         }
         let sources = Sources::new(texts, parts, tools.clone(), context_id);
-        let made = Arc::new(Made::new(texts, parts, tools, sources.clone()));
-        self.kept(|it| {
-            it.insert(0, made);
-            it.truncate(MAX_KEPT);
-        });
+        kept.keep(Arc::new(MadeSources::new(texts, parts, tools, sources.clone())));
         sources
-    }
-
-    fn kept<T>(&self, look: impl FnOnce(&mut Vec<Arc<Made>>) -> T) -> T {
-        // Whole values are put in at once, so a panic elsewhere spoils nothing.
-        look(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
-impl Made {
+impl MadeSources {
     fn new(
         texts: &SourceTexts,
         parts: &SystemPromptParts<'_>,
@@ -115,6 +108,20 @@ mod tests {
         })
     }
 
+    /// Finds these and keeps no others.
+    #[derive(Debug)]
+    struct These(Vec<Arc<MadeSources>>);
+
+    impl KeepSources for These {
+        fn find(&self, is_same: &dyn Fn(&MadeSources) -> bool) -> Option<Arc<MadeSources>> {
+            self.0.iter().find(|it| is_same(it)).cloned()
+        }
+
+        fn keep(&self, made: Arc<MadeSources>) {
+            panic!("made anew: {made:?}");
+        }
+    }
+
     // REQ: CTX-1
     #[test]
     fn sources_made_before_are_those_that_would_be_made_now() {
@@ -141,26 +148,21 @@ mod tests {
             SystemPromptParts { now: Some(tomorrow), ..parts.clone() },
             SystemPromptParts { window: Some(2_000), ..parts },
         ];
-        let made = MadeSources::default();
-        for (n, parts) in variants.iter().chain(&variants).enumerate() {
-            for texts in [&texts, &other, &texts] {
-                for tool in [tool("a"), tool("b"), tool("a")] {
-                    let id: EntryId = format!("id-{n}").into();
-                    let shared = made.make(texts, parts, vec![Arc::clone(&tool)], id.clone());
-                    let own = Sources::new(texts, parts, vec![tool], id);
-                    assert_eq!(format!("{shared:?}"), format!("{own:?}"));
-                }
-            }
+        let all = || {
+            let texts = [&texts, &other].into_iter();
+            texts.flat_map(|texts| variants.iter().map(move |parts| (texts, parts))).flat_map(
+                |(texts, parts)| [tool("a"), tool("b")].map(|tool| (texts, parts, vec![tool])),
+            )
+        };
+        let made = all().map(|(texts, parts, tools)| {
+            let sources = Sources::new(texts, parts, tools.clone(), "first".into());
+            Arc::new(MadeSources::new(texts, parts, tools, sources))
+        });
+        let kept = These(made.collect());
+        for (texts, parts, tools) in all() {
+            let shared = Sources::shared(Some(&kept), texts, parts, tools.clone(), "x".into());
+            let own = Sources::new(texts, parts, tools, "x".into());
+            assert_eq!(format!("{shared:?}"), format!("{own:?}"));
         }
-        assert_eq!(made.kept(|it| it.len()), MAX_KEPT);
-    }
-
-    #[test]
-    fn what_was_made_is_taken_up_again() {
-        let made = MadeSources::default();
-        let (texts, parts) = (SourceTexts::default(), SystemPromptParts::default());
-        made.make(&texts, &parts, vec![tool("a")], "x".into());
-        made.clone().make(&texts, &parts, vec![tool("a")], "y".into());
-        assert_eq!(made.kept(|it| it.len()), 1);
     }
 }

@@ -7,7 +7,9 @@ use crate::{
     event::Event,
     message::Messages,
     run::{conversation::ShapedView, facts::REBUILDS},
-    step3_context_assembly::{PromptFacts, SourceTexts, SystemPromptParts, assemble_grown},
+    step3_context_assembly::{
+        PromptFacts, SourceTexts, Sources, SystemPromptParts, assemble_grown,
+    },
     step4_context_shapers::ShapedContext,
     tokens::{Estimate, Tokens},
     transcript::entry::{Repeated, StepDetail, Stored},
@@ -58,7 +60,8 @@ impl Turn {
             auto_memory: texts.auto_memory.clone().filter(|_| has_memory),
             ..texts.clone()
         };
-        let mut sources = self.memory.made_sources.make(&shown, &parts, tools, id);
+        let mut sources =
+            Sources::shared(self.memory.kept_sources.as_deref(), &shown, &parts, tools, id);
         if let Some(isolation) = self.facts.isolation() {
             sources = sources.in_worktree(isolation);
         }

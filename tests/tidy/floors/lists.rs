@@ -132,6 +132,7 @@ pub(super) const LEAVES: &[Floor] = &[
             "turn::source_reader",
             "turn::tool_dispatcher",
             "turn::turn_supervisor::message",
+            "turn::turn_supervisor::next_turn",
         ],
     ),
     ("supervisors", &["session", "turn"]),

@@ -120,7 +120,7 @@ impl Ennead {
             conversation: Conversation::new(facts, self.stream.child(id.as_str()))
                 .with_catalogue(catalogue)
                 .with_merged(merged)
-                .sharing(self.made_sources.clone()),
+                .sharing(Some(self.kept_sources.clone())),
             archive: shard.archive.clone(),
             open: OpenPlan { place: file, frame, durability, meta: None, first_look },
             parent: None,

@@ -4,7 +4,7 @@
 use ennead_runtime::{hook::HandlerOutput, step::Step, turn::TurnInput};
 use ractor::ActorId;
 
-use super::TurnSupervisorSetup;
+use super::next_turn::NextTurn;
 use crate::turn::{
     approval::pending::SurfaceAnswer, gate_worker::CheckedCall, source_reader::Look,
 };
@@ -12,7 +12,7 @@ use crate::turn::{
 /// What a turn supervisor receives.
 pub(crate) enum TurnMsg {
     /// Walk the next turn of the run. Sent when the one before has left nothing at work.
-    Begin(Box<TurnSupervisorSetup>),
+    Begin(Box<NextTurn>),
     /// Do this step. Sent by the turn to itself where stop and kill are to come first, and by a breakpoint.
     Run(Step),
     /// Something the turn asked for has an answer.

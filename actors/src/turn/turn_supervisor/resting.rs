@@ -6,11 +6,11 @@
 use ennead_runtime::turn::Turn;
 use tracing::Span;
 
-use super::{ActiveTurn, Pending, TurnSupervisorSetup};
+use super::{ActiveTurn, NextTurn, Pending};
 use crate::groundwork::spans;
 
 impl ActiveTurn {
-    /// Whether nothing is left that could still send something.
+    /// Returns whether nothing is left that could still send something.
     pub(super) fn may_rest(&self) -> bool {
         let is_dispatcher = |it: &Pending| matches!(it, Pending::Dispatcher);
         !self.has_timer
@@ -22,28 +22,19 @@ impl ActiveTurn {
             && self.scope.tracker.is_empty()
     }
 
-    /// The turn is over, and so are its spans.
+    /// Ends the turn and its spans.
     pub(super) fn rest(&mut self) {
         self.rests = true;
         (self.step_span, self.span) = (Span::none(), Span::none());
     }
 
     /// Takes on the next turn of the run. The dispatcher, idle now, is that of the turn before.
-    pub(super) fn begin(&mut self, setup: TurnSupervisorSetup) {
-        let TurnSupervisorSetup {
-            shared,
-            session,
-            key,
-            turn,
-            scope,
-            fingerprints,
-            chosen,
-            first_layers,
-        } = setup;
-        self.span = spans::turn(&shared.span, turn.run.as_str(), turn.number);
+    pub(super) fn begin(&mut self, next: NextTurn) {
+        let NextTurn { key, turn, scope, fingerprints, chosen, first_layers } = next;
+        self.span = spans::turn(&self.shared.span, turn.run.as_str(), turn.number);
         self.step_span = self.span.clone();
         self.turn = Box::new(Turn::new(*turn));
-        (self.shared, self.session, self.key, self.scope) = (shared, session, key, scope);
+        (self.key, self.scope) = (key, scope);
         (self.fingerprints, self.chosen, self.first_layers) = (fingerprints, chosen, first_layers);
         (self.passed, self.rests) = (None, false);
         self.slots.clear();

@@ -159,19 +159,9 @@ impl Loader {
         &self.sums.appended
     }
 
-    /// Returns the list of tasks so far.
-    pub(crate) fn todos(&self) -> &[Todo] {
-        self.sums.tasks.todos()
-    }
-
-    /// Returns the skills that were loaded so far.
-    pub(crate) fn skills(&self) -> &LoadedSkills {
-        &self.sums.skills.loaded
-    }
-
-    /// Returns what was used so far.
-    pub(crate) fn used(&self) -> &UsageTotals {
-        &self.sums.used
+    /// Returns what else the lines say so far.
+    pub(crate) fn state(&self) -> &RecordedState {
+        &self.sums.state
     }
 }
 
