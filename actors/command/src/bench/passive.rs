@@ -85,7 +85,7 @@ pub struct Resumed {
 }
 
 impl Known {
-    /// Makes so many sessions below a directory that [`Hall`] gives, and returns what keeps that.
+    /// Makes so many sessions below a directory that the hall gives, and returns what keeps that.
     ///
     /// # Errors
     ///
