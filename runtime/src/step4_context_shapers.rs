@@ -120,6 +120,9 @@ pub struct ShaperSetup {
     pub clears: bool,
     /// Whether a cut ends the frames of the harness that it is in. Not so in turns that were recorded before.
     pub keeps_frames: bool,
+    /// Whether superseded results count as what is left of them when others are chosen to be cleared. Not so in
+    /// turns that were recorded before.
+    pub counts_cleared: bool,
     /// Messages from which on a summary is made again where the last one did not help and the context fits
     /// the window; 0 where every summary helped.
     pub summary_pause: usize,

@@ -8,7 +8,9 @@ use crate::{
     run::{
         conversation::TurnMemory,
         derived_settings::DerivedSettings,
-        facts::{APPENDS, CLEARS_OLD, KEEPS_FRAMES, SHAPES_CONVERSATION, SessionFacts},
+        facts::{
+            APPENDS, CLEARS_OLD, COUNTS_CLEARED, KEEPS_FRAMES, SHAPES_CONVERSATION, SessionFacts,
+        },
     },
     step1_settings_resolution::{LayerText, Resolved, merge_with},
     step4_context_shapers::{ShaperSetup, Sharing, shaper5_auto_compact::OPENING},
@@ -178,6 +180,7 @@ fn setup(resolved: &Resolved, facts: &SessionFacts) -> ShaperSetup {
         grades: APPENDS <= facts.revision,
         clears: CLEARS_OLD <= facts.revision,
         keeps_frames: KEEPS_FRAMES <= facts.revision,
+        counts_cleared: COUNTS_CLEARED <= facts.revision,
         summary_pause: 0,
         asked: None,
         counting: counting(facts),

@@ -63,6 +63,10 @@ pub(crate) const ESCAPES_MARKS: u32 = 14;
 /// The first revision in which a cut leaves no frame of the harness open.
 pub(crate) const KEEPS_FRAMES: u32 = 15;
 
+/// The first revision in which the results that later ones supersede count as what is left of them, before others
+/// are chosen to be cleared.
+pub(crate) const COUNTS_CLEARED: u32 = 15;
+
 /// The first revision in which what later turns are shown is recorded, so that another process goes on with
 /// the same request.
 pub(crate) const REBUILDS: u32 = 15;

@@ -139,6 +139,7 @@ pub(crate) fn read_case(case: &Value) -> Result<ShaperCase, BadCase> {
         grades: true,
         clears: true,
         keeps_frames: true,
+        counts_cleared: true,
         sharing: Sharing::default(),
         summary_pause: 0,
         asked: None,

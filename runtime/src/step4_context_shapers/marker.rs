@@ -170,7 +170,9 @@ mod tests {
             text in framed(), head in 0..200_u64, tail in 0..200_u64,
         ) {
             let total = text.chars().count() as u64;
-            prop_assume!(head + tail < total);
+            if head + tail >= total {
+                return Ok(());
+            }
             let setup = setup_with("/store");
             let cut = cut(&text, head, tail, &setup);
             prop_assert!(OpenFrames::after(&cut.text).is_empty(), "{}", cut.text);

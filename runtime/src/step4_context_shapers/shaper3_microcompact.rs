@@ -102,7 +102,11 @@ fn oldest(
         whole.saturating_sub(left + Tokens(ROUNDING))
     };
     let without = |tokens: Tokens, it| tokens.saturating_sub(freed(it));
-    let mut tokens = first.iter().fold(context.tokens, without);
+    let mut tokens = if setup.counts_cleared {
+        tokens_without(context, setup, &first)
+    } else {
+        first.iter().fold(context.tokens, without)
+    };
     // By number and not by id: some providers count calls anew in each answer.
     let mut n_long = 0;
     for it in &others {
@@ -120,6 +124,16 @@ fn oldest(
     let mut places: Vec<_> = first.chain(long).collect();
     places.sort_unstable();
     (Reason::Oldest, places)
+}
+
+/// Counts the context without these results. What is cleared alone must be counted and not estimated: the next
+/// shaping begins from there, and would find others to clear where the estimate had found none.
+fn tokens_without(context: &ShapedContext, setup: &ShaperSetup, these: &[Clearable<'_>]) -> Tokens {
+    let places: Vec<_> = these.iter().map(|it| it.place).collect();
+    match run(context, setup, &Clearing { reason: Reason::Superseded, places }) {
+        StageResult::Changed { context, .. } => context.tokens,
+        _ => context.tokens,
+    }
 }
 
 /// A result that may be cleared.

@@ -12,7 +12,7 @@ use crate::{
     message::{Message, Messages, estimate_of},
     run::{
         conversation::ShapedView,
-        facts::{CLEARS_OLD, KEEPS_FRAMES, REBUILDS, SHAPES_CONVERSATION},
+        facts::{CLEARS_OLD, COUNTS_CLEARED, KEEPS_FRAMES, REBUILDS, SHAPES_CONVERSATION},
     },
     step::Step,
     step2_state_initialization::FiringReason,
@@ -47,6 +47,7 @@ impl Turn {
             grades: self.appends(),
             clears: CLEARS_OLD <= self.facts.revision,
             keeps_frames: KEEPS_FRAMES <= self.facts.revision,
+            counts_cleared: COUNTS_CLEARED <= self.facts.revision,
             summary_pause: self.memory.compactions.pause(),
             asked: self.compacts.clone(),
             counting: self.counting(),

@@ -13,7 +13,9 @@ use crate::{
     step4_context_shapers::{
         ShapedContext, Stage,
         chain::{Shaped, shape},
-        history, marker, under_pressure,
+        history, marker,
+        superseded::superseded,
+        under_pressure,
     },
 };
 
@@ -168,10 +170,12 @@ fn no_partial_unicode(before: &Messages, after: &Messages) -> bool {
         .all(|(old, new)| is_broken(content(old)) || !is_broken(content(new)))
 }
 
-/// No result that is worth clearing is whole before one that was cut below its cap.
+/// No result that is worth clearing is whole before one that was cut below its cap, but for those that a later
+/// one supersedes: they go before all others.
 fn cleared_oldest_first(case: &ShaperCase, after: &Messages) -> bool {
     let old = by_id(&case.messages);
     let setup = &case.setup;
+    let superseded = superseded(&case.messages);
     let mut saw_whole = false;
     for (at, message) in after.iter().enumerate() {
         let Some((_, old)) = old.get(&message.id) else { continue };
@@ -181,8 +185,10 @@ fn cleared_oldest_first(case: &ShaperCase, after: &Messages) -> bool {
                 let mark = marker::max_chars(old.chars(), &setup.reference_prefix);
                 saw_whole |= marker::is_worth_it(mark + 200, old.chars())
                     && !history::tool_of(after, at, id).is_some_and(|it| setup.is_exempt(it));
-            } else if old.chars() <= setup.settings.per_result_cap_chars && saw_whole {
-                return false;
+            } else if old.chars() <= setup.settings.per_result_cap_chars {
+                if saw_whole && !superseded.contains(id) {
+                    return false;
+                }
             }
         }
     }

@@ -155,8 +155,16 @@ fn text(n: usize) -> Block {
     Block::text(&"aß語🙂".chars().cycle().take(n).collect::<String>())
 }
 
+/// Every other call reads or changes one of two files.
 fn call(id: &str) -> Block {
-    Block::tool_use(&id.into(), &"Bash".into(), r#"{"command":"ls"}"#)
+    let number: usize = id.trim_start_matches(char::is_alphabetic).parse().unwrap();
+    let (tool, input) = match number % 6 {
+        1 => ("Read", r#"{"file_path":"a"}"#),
+        3 => ("Read", r#"{"file_path":"b","offset":1,"limit":9}"#),
+        5 => ("Edit", r#"{"file_path":"a"}"#),
+        _ => ("Bash", r#"{"command":"ls"}"#),
+    };
+    Block::tool_use(&id.into(), &tool.into(), input)
 }
 
 fn result(id: &str, n: usize) -> Block {
@@ -187,7 +195,7 @@ prop_compose! {
                 auto_compact_max_tokens: Some(limit),
                 max_messages,
                 keep_newest: keep,
-                exempt_tools: if is_exempt { vec!["Bash".into()] } else { Vec::new() },
+                exempt_tools: if is_exempt { vec!["Bash".into(), "Read".into(), "Edit".into()] } else { Vec::new() },
                 ..ShaperSettings::default()
             }),
             context_budget: Tokens(10_000),
@@ -201,6 +209,7 @@ prop_compose! {
             grades: true,
         clears: true,
         keeps_frames: true,
+        counts_cleared: true,
             sharing: Sharing::default(),
         summary_pause: 0,
         asked: None,

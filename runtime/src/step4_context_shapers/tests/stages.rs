@@ -29,6 +29,7 @@ pub(in crate::step4_context_shapers) fn setup(
         grades: true,
         clears: true,
         keeps_frames: true,
+        counts_cleared: true,
         summary_pause: 0,
         asked: None,
         counting: Counting::Chars,
