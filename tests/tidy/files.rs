@@ -8,6 +8,9 @@ const COMMAND: &str = "actors/command/src/bin/ennead/main.rs";
 /// The most lines a source file may have, its own tests included.
 const MAX_LINES: usize = 400;
 
+/// The most lines a function may have.
+const MAX_FUNCTION_LINES: usize = 107;
+
 #[test]
 fn every_source_file_is_short_enough_to_read_at_once() {
     let long: Vec<_> = rust_files()
@@ -16,6 +19,52 @@ fn every_source_file_is_short_enough_to_read_at_once() {
         .filter(|(lines, _)| MAX_LINES < *lines)
         .collect();
     assert!(long.is_empty(), "over {MAX_LINES} lines: {long:#?}");
+}
+
+/// Returns each function of a formatted text by its first line, with its length from there to its closing brace, which
+/// is as far indented.
+fn function_lengths(text: &str) -> Vec<(&str, usize)> {
+    let lines: Vec<&str> = text.lines().collect();
+    let mut found = Vec::new();
+    for (at, line) in lines.iter().enumerate() {
+        let code = line.trim_start();
+        // `pub(in path)` has a bracket before that of the parameters.
+        let head =
+            code.strip_prefix("pub(").and_then(|it| it.split_once(") ")).map_or(code, |it| it.1);
+        let before_name = head.split(['(', '<']).next().and_then(|it| it.rsplit_once(' '));
+        let qualifiers = before_name.map_or("", |it| it.0);
+        if head.starts_with("//") || qualifiers.split(' ').next_back() != Some("fn") {
+            continue;
+        }
+        let indent = line.len() - code.len();
+        let ends = |line: &&str| {
+            let is_as_far = line.get(indent..).is_some_and(|it| !it.starts_with(' '));
+            is_as_far && line.ends_with(['}', ';'])
+        };
+        let length = 1 + lines[at..].iter().position(ends).unwrap_or_default();
+        found.push((code, length));
+    }
+    found
+}
+
+#[test]
+fn every_function_is_short_enough_to_read_at_once() {
+    let mut long = Vec::new();
+    for path in rust_files().into_iter().filter(|it| it.iter().any(|it| it == "src")) {
+        let lengths = read(&path);
+        let lengths = function_lengths(&lengths).into_iter();
+        let over = lengths.filter(|(_, length)| MAX_FUNCTION_LINES < *length);
+        long.extend(over.map(|(name, length)| (path.clone(), name.to_owned(), length)));
+    }
+    assert!(long.is_empty(), "over {MAX_FUNCTION_LINES} lines: {long:#?}");
+}
+
+#[test]
+fn a_function_is_as_long_as_from_its_name_to_its_brace() {
+    let text = "// fn none() {\npub(in a::b) async fn one<T>(\n    a: u8,\n) {\n    if a {\n    }\n}\ntrait A {\n    \
+                fn two();\n    fn three() {\n        a;\n    }\n}\nlet it: fn(u8);\n";
+    let lengths: Vec<usize> = function_lengths(text).into_iter().map(|it| it.1).collect();
+    assert_eq!(lengths, [6, 1, 3]);
 }
 
 #[test]

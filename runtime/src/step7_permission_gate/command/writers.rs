@@ -37,47 +37,7 @@ pub(super) fn writer(
     }
     match name {
         "cp" | "mv" | "install" | "ln" => {
-            let makes_directories = name == "install"
-                && args.iter().any(|it| {
-                    has_letter(&it.text, 'd', "mogtS") || is_long(&it.text, "--directory")
-                });
-            let (sources, destinations) = match (&into[..], &plain[..]) {
-                _ if makes_directories => (&[][..], plain.iter().copied().cloned().collect()),
-                ([], [from @ .., last]) if !from.is_empty() => (from, vec![Word::clone(last)]),
-                // A link to a single operand is made where the shell is.
-                ([], all) => (all, vec![Word::plain(".")]),
-                (into, all) => (all, into.to_vec()),
-            };
-            for to in &destinations {
-                let to = at(to);
-                for source in sources {
-                    // If it is a directory, the file gets its name in there.
-                    let name = base(source.text.trim_end_matches('/'));
-                    let below = match &to.target {
-                        PathTarget::Known(text) if source.is_literal() => {
-                            PathTarget::Known(format!("{text}/{name}"))
-                        }
-                        other => PathTarget::Open(format!("{}/{name}", other.text())),
-                    };
-                    let below = place_in(below, &part.dirs, around);
-                    if below.paths.iter().any(|it| is_protected(it)) {
-                        found.changes.push(below);
-                    }
-                }
-                found.changes.push(to);
-            }
-            super::links::renamed(name, args, (sources, &destinations), part, around, found);
-            let is_whole = |it: &&&Word| name == "mv" && !it.has_glob();
-            found.is_critical |=
-                sources.iter().filter(is_whole).any(|it| is_critical(it, &at(it), part, around));
-            let sources = sources.iter().map(|it| at(it));
-            match name {
-                "mv" => found.removes.extend(sources),
-                _ => {
-                    found.reads.extend(sources.clone());
-                    found.trees.extend(sources);
-                }
-            }
+            place_copies(name, args, (&plain, &into), part, around, found)
         }
         "sed" => {
             if let Some(files) = sed_files(args) {
@@ -102,28 +62,87 @@ pub(super) fn writer(
             }
         }
         "tee" => found.writes.extend(plain.iter().map(|it| at(it))),
-        "rm" | "rmdir" | "unlink" | "shred" => {
-            let is_recursive = args.iter().any(|it| {
-                has_letter(&it.text, 'r', "")
-                    || has_letter(&it.text, 'R', "")
-                    || is_long(&it.text, "--recursive")
-            });
-            for word in plain {
-                let mut named = at(word);
-                found.is_critical |= is_critical(word, &named, part, around);
-                if is_recursive {
-                    named
-                        .paths
-                        .iter_mut()
-                        .filter(|it| it.ends_with("/*"))
-                        .for_each(|it| it.push('*'));
-                }
-                found.removes.push(named);
-            }
-        }
+        "rm" | "rmdir" | "unlink" | "shred" => remove(&plain, args, part, around, found),
         // The first operand is a mode or an owner.
         "chmod" | "chown" | "chgrp" => found.changes.extend(plain.iter().skip(1).map(|it| at(it))),
         _ => found.changes.extend(plain.iter().map(|it| at(it))),
+    }
+}
+
+/// Adds what `cp`, `mv`, `install` and `ln` put at their destinations, and what they read or remove for it. `plain` are
+/// their operands, `into` the directories of `-t`.
+fn place_copies(
+    name: &str,
+    args: &[Word],
+    (plain, into): (&[&Word], &[Word]),
+    part: &CommandPart,
+    around: &CommandContext,
+    found: &mut Changes,
+) {
+    let at = |word: &Word| named(word, part, around);
+    let makes_directories = name == "install"
+        && args
+            .iter()
+            .any(|it| has_letter(&it.text, 'd', "mogtS") || is_long(&it.text, "--directory"));
+    let (sources, destinations) = match (into, plain) {
+        _ if makes_directories => (&[][..], plain.iter().copied().cloned().collect()),
+        ([], [from @ .., last]) if !from.is_empty() => (from, vec![Word::clone(last)]),
+        // A link to a single operand is made where the shell is.
+        ([], all) => (all, vec![Word::plain(".")]),
+        (into, all) => (all, into.to_vec()),
+    };
+    for to in &destinations {
+        let to = at(to);
+        for source in sources {
+            // If it is a directory, the file gets its name in there.
+            let name = base(source.text.trim_end_matches('/'));
+            let below = match &to.target {
+                PathTarget::Known(text) if source.is_literal() => {
+                    PathTarget::Known(format!("{text}/{name}"))
+                }
+                other => PathTarget::Open(format!("{}/{name}", other.text())),
+            };
+            let below = place_in(below, &part.dirs, around);
+            if below.paths.iter().any(|it| is_protected(it)) {
+                found.changes.push(below);
+            }
+        }
+        found.changes.push(to);
+    }
+    super::links::renamed(name, args, (sources, &destinations), part, around, found);
+    let is_whole = |it: &&&Word| name == "mv" && !it.has_glob();
+    found.is_critical |=
+        sources.iter().filter(is_whole).any(|it| is_critical(it, &at(it), part, around));
+    let sources = sources.iter().map(|it| at(it));
+    match name {
+        "mv" => found.removes.extend(sources),
+        _ => {
+            found.reads.extend(sources.clone());
+            found.trees.extend(sources);
+        }
+    }
+}
+
+/// Adds what `rm` and its like remove, with all below it if they go into directories.
+fn remove(
+    plain: &[&Word],
+    args: &[Word],
+    part: &CommandPart,
+    around: &CommandContext,
+    found: &mut Changes,
+) {
+    let is_recursive = args.iter().any(|it| {
+        has_letter(&it.text, 'r', "")
+            || has_letter(&it.text, 'R', "")
+            || is_long(&it.text, "--recursive")
+    });
+    for word in plain {
+        let mut named = named(word, part, around);
+        found.is_critical |= is_critical(word, &named, part, around);
+        if is_recursive {
+            named.paths.iter_mut().filter(|it| it.ends_with("/*")).for_each(|it| it.push('*'));
+        }
+        found.removes.push(named);
     }
 }
 

@@ -21,7 +21,7 @@ pub(super) fn write(record: &Record, out: &mut TraceLines) -> fmt::Result {
     match &record.what {
         RecordKind::RunStart { origin, sender, .. } => {
             let run = record.run.as_ref().map_or("?", |run| run.as_str());
-            let sender = after(", asked for by ", sender.as_ref().map(who));
+            let sender = after(", asked for by ", sender.as_ref().map(sender_text));
             out.end(format_args!("run {run} from {origin}{sender}"))
         }
         RecordKind::TurnStep { number, step, detail } => {
@@ -37,43 +37,10 @@ pub(super) fn write(record: &Record, out: &mut TraceLines) -> fmt::Result {
         RecordKind::ContextAppended { part: ShownPart { part, chars, .. } } => {
             out.end(format_args!("    appended {}: {chars} characters", short(part)))
         }
-        RecordKind::View(ViewChange { dropped, cut, without_media, .. }) => {
-            let (n_parts, n_texts, n_media) = (dropped.len(), cut.len(), without_media.len());
-            out.end(format_args!(
-                "    later turns are shown less: without {n_parts} parts, {n_texts} texts cut, \
-                 {n_media} messages without pictures"
-            ))
+        RecordKind::View(_) | RecordKind::ShapersPassed { .. } | RecordKind::Shaper { .. } => {
+            shaping(&record.what, out)
         }
-        RecordKind::ShapersPassed { tokens, stages } => {
-            stages.iter().try_for_each(|PassedStage { stage, why, .. }| {
-                let n = tokens.0;
-                out.end(format_args!("    {stage} passed over: {n} -> {n} tokens, {why}"))
-            })
-        }
-        RecordKind::Shaper { stage, fired, tokens_before, tokens_after, why, attempt, .. } => {
-            let did = if *fired { "fired" } else { "passed over" };
-            let attempt = attempt.map(|it| format!(" (model attempt {it})")).unwrap_or_default();
-            let (from, to) = (tokens_before.0, tokens_after.0);
-            out.end(format_args!("    {stage} {did}: {from} -> {to} tokens{attempt}, {why}"))
-        }
-        RecordKind::ModelAttempt {
-            attempt,
-            purpose,
-            cause,
-            model,
-            outcome,
-            usage,
-            duration_ms,
-            parked_ms,
-            ..
-        } => {
-            let model = after(" of ", model.as_ref());
-            let cause = after(" because of ", cause.as_ref());
-            let (input, output) = (usage.context().0, usage.output_tokens);
-            write!(out, "    attempt {attempt} ({purpose}){model}{cause}: {outcome}, ")?;
-            let parked = parked_ms.map(|ms| format!(", parked for {ms} ms")).unwrap_or_default();
-            out.end(format_args!("{input} tokens in, {output} out, {duration_ms} ms{parked}"))
-        }
+        RecordKind::ModelAttempt { .. } => model_attempt(&record.what, out),
         RecordKind::Permission { call, tool, mode, decision, .. } => {
             permission(call, tool, *mode, decision, out)
         }
@@ -131,6 +98,56 @@ pub(super) fn write(record: &Record, out: &mut TraceLines) -> fmt::Result {
         RecordKind::Links { .. } => out.end(format_args!("    its paths lead through links")),
         RecordKind::Path { path, .. } => out.end(format_args!("    path {}", short(&path.real))),
     }
+}
+
+/// What was taken out of what the model is shown, and by which stage.
+fn shaping(what: &RecordKind, out: &mut TraceLines) -> fmt::Result {
+    match what {
+        RecordKind::View(ViewChange { dropped, cut, without_media, .. }) => {
+            let (n_parts, n_texts, n_media) = (dropped.len(), cut.len(), without_media.len());
+            out.end(format_args!(
+                "    later turns are shown less: without {n_parts} parts, {n_texts} texts cut, \
+                 {n_media} messages without pictures"
+            ))
+        }
+        RecordKind::ShapersPassed { tokens, stages } => {
+            stages.iter().try_for_each(|PassedStage { stage, why, .. }| {
+                let n = tokens.0;
+                out.end(format_args!("    {stage} passed over: {n} -> {n} tokens, {why}"))
+            })
+        }
+        RecordKind::Shaper { stage, fired, tokens_before, tokens_after, why, attempt, .. } => {
+            let did = if *fired { "fired" } else { "passed over" };
+            let attempt = attempt.map(|it| format!(" (model attempt {it})")).unwrap_or_default();
+            let (from, to) = (tokens_before.0, tokens_after.0);
+            out.end(format_args!("    {stage} {did}: {from} -> {to} tokens{attempt}, {why}"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// What one request to a model came to, and what it cost.
+fn model_attempt(what: &RecordKind, out: &mut TraceLines) -> fmt::Result {
+    let RecordKind::ModelAttempt {
+        attempt,
+        purpose,
+        cause,
+        model,
+        outcome,
+        usage,
+        duration_ms,
+        parked_ms,
+        ..
+    } = what
+    else {
+        return Ok(());
+    };
+    let model = after(" of ", model.as_ref());
+    let cause = after(" because of ", cause.as_ref());
+    let (input, output) = (usage.context().0, usage.output_tokens);
+    write!(out, "    attempt {attempt} ({purpose}){model}{cause}: {outcome}, ")?;
+    let parked = parked_ms.map(|ms| format!(", parked for {ms} ms")).unwrap_or_default();
+    out.end(format_args!("{input} tokens in, {output} out, {duration_ms} ms{parked}"))
 }
 
 /// What the gate decided about a tool call.
@@ -213,7 +230,7 @@ fn after(words: &str, known: Option<impl Display>) -> String {
     known.map(|it| format!("{words}{it}")).unwrap_or_default()
 }
 
-fn who(Sender { id, is_owner }: &Sender) -> String {
+fn sender_text(Sender { id, is_owner }: &Sender) -> String {
     format!("{} {id}", if *is_owner { "the owner" } else { "the guest" })
 }
 
