@@ -214,7 +214,7 @@ impl AnsweredBy {
     }
 
     /// Returns whether the question was answered, in contrast to one that ended without an answer.
-    pub fn is_answer(self) -> bool {
+    pub(crate) fn is_answer(self) -> bool {
         matches!(self, Self::Hook | Self::Policy | Self::Classifier | Self::Bubble | Self::Surface)
     }
 }

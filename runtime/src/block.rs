@@ -148,7 +148,7 @@ impl Block {
     }
 
     /// Makes an error that ended a turn, for the stop check to find.
-    pub fn error(text: &str) -> Self {
+    pub(crate) fn error(text: &str) -> Self {
         let wire = format!(r#"{{"type":"error","error":{}"#, quote(text));
         Self::new(BlockKind::Error(text.into()), wire, Size::default())
     }

@@ -134,7 +134,7 @@ impl Catalogue {
     }
 
     /// Makes a catalogue of these models and no aliases.
-    pub fn of(models: impl IntoIterator<Item = ModelFacts>) -> Self {
+    pub(crate) fn of(models: impl IntoIterator<Item = ModelFacts>) -> Self {
         let models = models.into_iter().map(|it| (it.id.clone(), Arc::new(it))).collect();
         Self { models, ..Self::default() }
     }

@@ -67,7 +67,7 @@ pub struct CostLedger {
 
 impl Account {
     /// Returns the account of a single call.
-    pub fn of_call(usage: Usage, cost: Option<Money>) -> Self {
+    pub(crate) fn of_call(usage: Usage, cost: Option<Money>) -> Self {
         let is_unpriced = cost.is_none() && usage != Usage::default();
         Self { calls: 1, usage, cost: cost.unwrap_or_default(), unpriced: is_unpriced.into() }
     }

@@ -45,7 +45,7 @@ impl Digest {
     }
 
     /// Returns the first eight bytes as a number; for draws that are made once per named thing.
-    pub fn low(self) -> u64 {
+    pub(crate) fn low(self) -> u64 {
         let mut low = [0; 8];
         low.copy_from_slice(&self.0[..8]);
         u64::from_le_bytes(low)

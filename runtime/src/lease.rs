@@ -45,7 +45,7 @@ pub struct Lease {
 
 impl Lease {
     /// Makes the lease of a top session: depth 0, without end.
-    pub fn top(limits: AgentLimits) -> Self {
+    pub(crate) fn top(limits: AgentLimits) -> Self {
         let (running, ended) = (BTreeSet::new(), BTreeSet::new());
         Self { limits, depth: 0, ends: None, running, ended }
     }

@@ -88,7 +88,7 @@ impl Message {
     }
 
     /// Makes a stop request or a terminal error, for the stop check.
-    pub fn mark(id: EntryId, block: Block) -> Self {
+    pub(crate) fn mark(id: EntryId, block: Block) -> Self {
         Self {
             id,
             role: Role::System,
@@ -121,7 +121,7 @@ impl Message {
     }
 
     /// Returns whether it starts something new: a user message with text (or with nothing), not only results of tools.
-    pub fn is_prompt(&self) -> bool {
+    pub(crate) fn is_prompt(&self) -> bool {
         self.role == Role::User
             && (self.blocks.is_empty()
                 || self.blocks.iter().any(|it| !matches!(it.kind(), BlockKind::ToolResult { .. })))

@@ -168,7 +168,7 @@ impl Redactor {
     }
 
     /// Replaces the secrets in a text that is shared.
-    pub fn shared(&self, text: &mut Arc<str>) {
+    pub(crate) fn shared(&self, text: &mut Arc<str>) {
         if let Cow::Owned(redacted) = self.text(text) {
             *text = redacted.into();
         }

@@ -162,7 +162,7 @@ impl Sandbox {
 
 /// Returns whether a command is one of those that are not confined. Only a single command of plain words and quotes is:
 /// what the shell has yet to work out could be anything.
-pub fn is_excluded(patterns: &[String], command: &str) -> bool {
+pub(crate) fn is_excluded(patterns: &[String], command: &str) -> bool {
     let is_open = |c: char| {
         matches!(c, '\0'..='\x1f' | ';' | '|' | '&' | '<' | '>' | '(' | ')')
             || matches!(c, '$' | '`' | '{' | '}' | '\\' | '#' | '!' | '*' | '?' | '[' | '~')

@@ -206,7 +206,7 @@ pub struct Due(Option<Clearing>);
 /// # Errors
 ///
 /// Why it would not, for the log.
-pub fn trigger(
+pub(crate) fn trigger(
     stage: Stage,
     context: &ShapedContext,
     setup: &ShaperSetup,

@@ -56,7 +56,7 @@ pub struct ModelAnswer {
 impl ModelAnswer {
     /// Returns the calls that may run, in order: only of an answer that stopped for tools, and only with an input that
     /// is an object.
-    pub fn executable_tools(&self) -> impl Iterator<Item = &ToolUseId> {
+    pub(crate) fn executable_tools(&self) -> impl Iterator<Item = &ToolUseId> {
         let wants_tools = self.stop_reason == StopReason::ToolUse;
         let calls = self.blocks.iter().filter(move |_| wants_tools).filter_map(Block::as_tool_use);
         calls
@@ -88,7 +88,7 @@ pub enum StopReason {
 
 impl StopReason {
     /// Reads the word on the wire.
-    pub fn read(word: &str) -> Self {
+    pub(crate) fn read(word: &str) -> Self {
         match word {
             "end_turn" => Self::EndTurn,
             "tool_use" => Self::ToolUse,

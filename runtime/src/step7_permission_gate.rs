@@ -33,7 +33,8 @@ use serde::{Deserialize, Serialize};
 
 pub use crate::approval::PermissionAnswer;
 use crate::permission::Scope;
-pub use command::{LinksSeen, Listing, Look, class::CommandClass};
+pub(crate) use command::LinksSeen;
+pub use command::{Listing, Look, class::CommandClass};
 pub use gate::{Gate, GateStep};
 pub use judgement::{CommandOrder, Judged};
 pub use permit::{Permit, PermitError};

@@ -120,7 +120,7 @@ impl ToolCall {
     }
 
     /// Returns a digest that is the same for the same action whatever its id; for noticing repetitions.
-    pub fn action(&self) -> Digest {
+    pub(crate) fn action(&self) -> Digest {
         // No tool has a zero in its name, so the name ends where it seems to.
         Digest::of(&[self.name.as_str().as_bytes(), b"\0", self.input.as_bytes()].concat())
     }

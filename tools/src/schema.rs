@@ -64,7 +64,7 @@ pub enum SchemaError {
 impl Schema {
     /// Makes the schema of a type, for reading: closed objects, no references, no `null` for optional fields, no titles
     /// and number formats.
-    pub fn of<I: JsonSchema + DeserializeOwned>() -> Self {
+    pub(crate) fn of<I: JsonSchema + DeserializeOwned>() -> Self {
         let settings = SchemaSettings::draft2020_12().with(|settings| {
             settings.inline_subschemas = true;
             settings.meta_schema = None;

@@ -87,7 +87,7 @@ pub fn variables() -> impl Iterator<Item = (OsString, OsString)> {
 }
 
 /// Returns the variables that were taken out, and that nothing inherits.
-pub fn withdrawn() -> impl Iterator<Item = (&'static OsStr, &'static OsStr)> {
+pub(crate) fn withdrawn() -> impl Iterator<Item = (&'static OsStr, &'static OsStr)> {
     let all = WITHDRAWN.get().into_iter().flatten();
     all.map(|(name, value)| (name.as_os_str(), value.as_os_str()))
 }

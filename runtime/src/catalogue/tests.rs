@@ -127,7 +127,7 @@ fn thinking_rules_are_those_of_the_table() {
     assert_eq!(of("claude-opus-4-6").effort(Effort::Max), Some(Effort::Max));
     let haiku = of("claude-haiku-4-5");
     assert!(haiku.manual && !haiku.adaptive && haiku.effort(Effort::Max).is_none());
-    assert!(ThinkingSupport::default().is_none() && !ThinkingSupport::default().thinks());
+    assert!(ThinkingSupport::default().is_none());
 }
 
 #[test]

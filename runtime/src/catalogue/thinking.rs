@@ -82,14 +82,9 @@ impl ThinkingSupport {
         *self == Self::default()
     }
 
-    /// Returns whether the model can think at all.
-    pub fn thinks(&self) -> bool {
-        self.adaptive || self.manual
-    }
-
     /// Returns the highest level that the model takes and that is not above `wanted`; `None` when it takes no effort,
     /// or none that low.
-    pub fn effort(&self, wanted: Effort) -> Option<Effort> {
+    pub(crate) fn effort(&self, wanted: Effort) -> Option<Effort> {
         self.efforts.iter().copied().filter(|it| *it <= wanted).max()
     }
 

@@ -243,7 +243,7 @@ impl Firing<'_> {
 
     /// Returns the subject that matchers are tested with, in an agent of this type; `None` means that every handler
     /// runs.
-    pub fn subject<'a>(&'a self, agent_type: &'a str) -> Option<&'a str> {
+    pub(crate) fn subject<'a>(&'a self, agent_type: &'a str) -> Option<&'a str> {
         match self {
             Firing::PreToolUse { tool, .. }
             | Firing::PermissionRequest { tool, .. }

@@ -60,7 +60,7 @@ fn compile(pattern: &str) -> Result<Regex, Box<fancy_regex::Error>> {
 
 /// Returns the handlers that run, in configuration order. `subject` is `None` for events that have none (Stop): then
 /// every handler runs. The same command from two settings files runs once.
-pub fn matching<'a>(
+pub(crate) fn matching<'a>(
     table: &'a HookTable,
     event: HookEvent,
     subject: Option<&str>,

@@ -45,7 +45,7 @@ impl From<MaxCost> for UnconfirmedUsage {
 impl MaxCost {
     /// Computes the most that a request with this input and an answer up to its ceiling can cost: nothing is read from
     /// a cache, all of it is written to one.
-    pub fn of_call(models: &Catalogue, model: &str, input: Tokens, max_output: u32) -> Self {
+    pub(crate) fn of_call(models: &Catalogue, model: &str, input: Tokens, max_output: u32) -> Self {
         let output = u64::from(max_output);
         let price = match models.find(model).and_then(|it| it.prices) {
             Some(prices) => Price::Known(prices.dearest(input, output)),

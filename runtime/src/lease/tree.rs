@@ -152,7 +152,7 @@ impl Tree {
     }
 
     /// Returns whether this agent can still ask.
-    pub fn is_open(&self, agent: Option<&AgentId>) -> bool {
+    pub(crate) fn is_open(&self, agent: Option<&AgentId>) -> bool {
         self.members.get(&agent.cloned()).is_some_and(|it| !it.closed)
     }
 

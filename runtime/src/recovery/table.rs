@@ -43,7 +43,7 @@ pub(crate) const OVERLOADS_TO_SWITCH: u32 = 3;
 
 /// One row of the recovery table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RecoveryRow {
+pub(crate) struct RecoveryRow {
     /// The class of failure that the row applies to.
     pub class: FailureClass,
     /// Conditions, all of which must hold.
@@ -56,7 +56,7 @@ pub struct RecoveryRow {
 
 /// When a row holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Condition {
+pub(crate) enum Condition {
     /// The call was for the turn's answer.
     ForTurn,
     /// The call was for a summary.
@@ -122,7 +122,7 @@ pub enum Action {
 
 /// How often a row may be applied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Cap {
+pub(crate) enum Cap {
     /// With all other retries of this model, as often as the settings say.
     Retries,
     /// So often for this class and model, by whatever row.
@@ -206,7 +206,7 @@ pub(crate) fn most_retries(class: FailureClass, max_retries: u32) -> u32 {
 }
 
 /// Returns all rows. Every class has some, next to each other, and the last of each always applies.
-pub fn rows() -> impl Iterator<Item = &'static RecoveryRow> {
+pub(crate) fn rows() -> impl Iterator<Item = &'static RecoveryRow> {
     TABLE.into_iter().flatten()
 }
 
@@ -230,7 +230,7 @@ fn elsewhere() -> [ShownRow; 2] {
 
 impl Condition {
     /// Returns the condition in words, for the table.
-    pub fn words(self) -> String {
+    pub(crate) fn words(self) -> String {
         match self {
             ForTurn => "asked for an answer".into(),
             ForSummary => "asked for a summary".into(),
@@ -272,7 +272,7 @@ impl Action {
     }
 
     /// Returns whether the action sends the same request once more.
-    pub fn is_retry(self) -> bool {
+    pub(crate) fn is_retry(self) -> bool {
         matches!(self, WaitAsNamed | BackOff | BackOffWhole)
     }
 }

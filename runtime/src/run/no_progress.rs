@@ -71,7 +71,7 @@ pub struct DenialWatch {
 
 /// Why denials end a run. The codes are stable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum DenialEnd {
+pub(crate) enum DenialEnd {
     /// The same call was denied [`DENIALS_IN_A_ROW`] times in a row.
     Repeated,
     /// [`DENIALS_IN_A_RUN`] calls were denied.
@@ -80,7 +80,7 @@ pub enum DenialEnd {
 
 impl DenialEnd {
     /// Returns the code, as in transcripts.
-    pub fn code(self) -> &'static str {
+    pub(crate) fn code(self) -> &'static str {
         match self {
             DenialEnd::Repeated => "repeated_denials",
             DenialEnd::TooMany => "too_many_denials",
@@ -90,7 +90,7 @@ impl DenialEnd {
 
 impl DenialWatch {
     /// Notes a denied call, in the order of the calls.
-    pub fn denied(&mut self, call: &ToolCall) -> Option<DenialEnd> {
+    pub(crate) fn denied(&mut self, call: &ToolCall) -> Option<DenialEnd> {
         let action = call.action();
         self.in_a_row = if self.last == Some(action) { self.in_a_row.saturating_add(1) } else { 1 };
         self.last = Some(action);
@@ -105,7 +105,7 @@ impl DenialWatch {
     }
 
     /// Notes an allowed call: it ends the row, not the count of the run.
-    pub fn allowed(&mut self) {
+    pub(crate) fn allowed(&mut self) {
         self.last = None;
         self.in_a_row = 0;
     }

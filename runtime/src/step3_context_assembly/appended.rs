@@ -61,7 +61,7 @@ pub struct ShownParts {
 
 impl ShownParts {
     /// Returns what an earlier process appended, as far as the conversation still holds it.
-    pub fn recorded(parts: &[ShownPart], is_there: impl Fn(&EntryId) -> bool) -> Self {
+    pub(crate) fn recorded(parts: &[ShownPart], is_there: impl Fn(&EntryId) -> bool) -> Self {
         let shown = parts.iter().filter(|it| is_there(&it.entry)).cloned().collect();
         Self { base: BTreeMap::new(), shown }
     }
@@ -84,7 +84,7 @@ impl ShownParts {
     }
 
     /// Returns the characters of each of the nine sources in the conversation.
-    pub fn sizes(&self) -> [u64; 9] {
+    pub(crate) fn sizes(&self) -> [u64; 9] {
         let mut sizes = [0; 9];
         for part in &self.shown {
             if let Some(size) = sizes.get_mut(usize::from(part.source)) {

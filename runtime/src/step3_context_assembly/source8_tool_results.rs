@@ -57,7 +57,7 @@ pub struct Paragraph {
 
 impl Paragraph {
     /// Makes a paragraph without a quotation.
-    pub fn plain(text: impl Into<String>) -> Self {
+    pub(crate) fn plain(text: impl Into<String>) -> Self {
         Self { text: text.into(), quoted: None }
     }
 

@@ -25,7 +25,7 @@ impl CapWatch {
     /// # Errors
     ///
     /// As [`trigger`](super::trigger()).
-    pub fn trigger(
+    pub(crate) fn trigger(
         &mut self,
         context: &ShapedContext,
         setup: &Arc<ShaperSetup>,

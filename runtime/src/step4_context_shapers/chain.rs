@@ -5,17 +5,14 @@
 
 use super::{
     ShapedContext, ShaperSetup, Stage, StageResult, SummaryRequest, apply_summary, run_stage,
-    shrink,
 };
 use crate::{digest::Digest, ids::EntryId, tokens::Tokens};
 
 /// How a request for a summary was answered.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Summarised {
+pub(crate) enum Summarised {
     /// The model answered with a summary.
     Text(String),
-    /// The request was itself too long.
-    TooLong,
     /// No summary could be made.
     Failed {
         /// The reason of the failure, in words.
@@ -53,13 +50,13 @@ pub struct Shaped {
 
 impl Shaped {
     /// Returns the stages that changed something, in order.
-    pub fn fired(&self) -> impl Iterator<Item = Stage> {
+    pub(crate) fn fired(&self) -> impl Iterator<Item = Stage> {
         self.log.iter().filter(|it| it.fired).map(|it| it.stage)
     }
 }
 
 /// Runs all stages in order. `id` names the summary's line, should there be one.
-pub fn shape(
+pub(crate) fn shape(
     context: ShapedContext,
     setup: &ShaperSetup,
     id: &EntryId,
@@ -69,10 +66,13 @@ pub fn shape(
     for stage in Stage::ALL {
         let result = match run_stage(stage, &shaped.context, setup) {
             StageResult::NeedsSummary(request) => {
-                let (result, n_calls) =
-                    sum_up(&shaped.context, setup, *request, id, &mut summarise);
-                shaped.n_model_calls += n_calls;
-                result
+                shaped.n_model_calls += 1;
+                match summarise(&request) {
+                    Summarised::Text(text) => {
+                        apply_summary(&shaped.context, setup, &request, &text, id.clone())
+                    }
+                    Summarised::Failed { why } => StageResult::Unchanged { why },
+                }
             }
             result => result,
         };
@@ -90,31 +90,4 @@ pub fn shape(
         shaped.log.push(StageLog { stage, fired, tokens_before, tokens_after, why });
     }
     shaped
-}
-
-fn sum_up(
-    context: &ShapedContext,
-    setup: &ShaperSetup,
-    mut request: SummaryRequest,
-    id: &EntryId,
-    summarise: &mut impl FnMut(&SummaryRequest) -> Summarised,
-) -> (StageResult, u32) {
-    let mut n_calls = 0;
-    loop {
-        n_calls += 1;
-        let why = match summarise(&request) {
-            Summarised::Text(text) => {
-                return (apply_summary(context, setup, &request, &text, id.clone()), n_calls);
-            }
-            Summarised::Failed { why } => why,
-            Summarised::TooLong => match shrink(&request) {
-                Some(smaller) => {
-                    request = smaller;
-                    continue;
-                }
-                None => "the request for a summary is too long".into(),
-            },
-        };
-        return (StageResult::Unchanged { why }, n_calls);
-    }
 }

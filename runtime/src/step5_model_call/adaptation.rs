@@ -101,7 +101,7 @@ pub enum Change {
 
 impl Change {
     /// Returns the text of the alert about it.
-    pub fn alert(self, model: &str) -> String {
+    pub(crate) fn alert(self, model: &str) -> String {
         format!("{model}: {self}")
     }
 }
@@ -120,7 +120,7 @@ impl Parameters {
     }
 
     /// Adapts as [`Self::adapted`] does, to a model that a catalogue describes; unchanged for any other.
-    pub fn for_model(
+    pub(crate) fn for_model(
         &self,
         models: &Catalogue,
         model: &str,

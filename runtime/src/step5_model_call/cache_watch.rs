@@ -114,7 +114,7 @@ impl CacheWatch {
     }
 
     /// Notes that a request is sent. `chain` has followed the view.
-    pub fn sent(&mut self, head: &EncodedHead, view: &GrownView, chain: &PrefixChain) {
+    pub(crate) fn sent(&mut self, head: &EncodedHead, view: &GrownView, chain: &PrefixChain) {
         self.head = Some(head.clone());
         // A request that failed left nothing behind: what it changed still counts.
         if self.changed.is_none() {

@@ -54,7 +54,7 @@ pub(crate) fn is_retryable(class: FailureClass) -> bool {
 
 /// Returns whether a call that was made for this cause repeats one that failed. Calls that ask for something else (more
 /// room, a smaller context, another provider's turn) are new ones.
-pub fn is_retry(cause: &str) -> bool {
+pub(crate) fn is_retry(cause: &str) -> bool {
     use FailureClass as Class;
     let again = [
         Class::RateLimit,

@@ -90,7 +90,7 @@ impl SseParser {
     }
 
     /// Makes a parser with another limit for one event, in bytes.
-    pub fn with_limit(limit: usize) -> Self {
+    pub(crate) fn with_limit(limit: usize) -> Self {
         Self {
             limit,
             line: Vec::new(),

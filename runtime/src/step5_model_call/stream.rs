@@ -177,11 +177,6 @@ impl StreamReader {
         self.machine.n_bytes() + self.machine.n_blocks() + has_begun
     }
 
-    /// Returns the phase of the stream.
-    pub fn phase(&self) -> StreamPhase {
-        self.machine.phase
-    }
-
     /// Ends the reader, since the connection has ended or [`StreamReader::is_complete`].
     pub fn finish(mut self) -> StreamReport {
         let partial_text = std::mem::take(&mut self.machine.partial_text);

@@ -40,7 +40,7 @@ pub struct Provider {
 
 /// What requests in a format may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Features {
+pub(crate) struct Features {
     /// A mark at the top level, for automatic caching.
     pub automatic_caching: bool,
     /// Tools that the provider runs itself, and their blocks in a conversation.
@@ -88,7 +88,7 @@ impl WireFormat {
     }
 
     /// Returns what requests in this format may use. Blocks that it does not know are kept out of views.
-    pub fn features(self) -> Features {
+    pub(crate) fn features(self) -> Features {
         let of_claude = Features {
             automatic_caching: true,
             server_tools: true,

@@ -113,7 +113,7 @@ impl Gate {
     }
 
     /// Returns where the path of the call leads, as an absolute path; `None` if that is in the workspace.
-    pub fn blocked_path(&self) -> Option<&str> {
+    pub(crate) fn blocked_path(&self) -> Option<&str> {
         let path = self.path.as_ref().filter(|it| !stage3::lies_in_workspace(it, &self.setup))?;
         Some(&path.real)
     }
@@ -172,7 +172,7 @@ impl Gate {
 
     /// Returns allow rules of which any one would let the call pass, narrowest first. Empty when it needs none, and
     /// when none would help: a deny or ask rule, a hook or a protected path decides.
-    pub fn allow_rules(&self) -> Vec<String> {
+    pub(crate) fn allow_rules(&self) -> Vec<String> {
         self.lacking.clone()
     }
 
@@ -187,7 +187,7 @@ impl Gate {
     }
 
     /// Returns what a shell command needs at least, once it was judged.
-    pub fn class(&self) -> Option<CommandClass> {
+    pub(crate) fn class(&self) -> Option<CommandClass> {
         self.class
     }
 

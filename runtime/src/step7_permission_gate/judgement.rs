@@ -145,7 +145,7 @@ impl Judged {
     }
 
     /// Returns the links that were seen.
-    pub fn links(&self) -> &LinksSeen {
+    pub(crate) fn links(&self) -> &LinksSeen {
         &self.links
     }
 

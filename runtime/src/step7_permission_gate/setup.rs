@@ -224,11 +224,6 @@ impl GateSetup {
         Arc::ptr_eq(&self.book, &other.book)
     }
 
-    /// Returns the directories of the session.
-    pub fn places(&self) -> &Places {
-        &self.places
-    }
-
     /// Returns whether anybody or anything answers what no rule decides.
     pub(crate) fn may_ask(&self) -> bool {
         let has_classifier = self.mode == PermissionMode::Auto;
@@ -250,7 +245,7 @@ impl GateSetup {
     }
 
     /// Returns rules that were left out or do not mean what they seem to, in words for the user.
-    pub fn warnings(&self) -> &[String] {
+    pub(crate) fn warnings(&self) -> &[String] {
         self.book.warnings()
     }
 

@@ -29,7 +29,7 @@ pub struct Transcripts {
 impl Transcripts {
     /// Makes the set from the directory next to the transcript of the top session, and the directory that it works in:
     /// each as written and, if that is another one, as it really is. All absolute.
-    pub fn within(directories: &[&str], workspaces: &[&str]) -> Self {
+    pub(crate) fn within(directories: &[&str], workspaces: &[&str]) -> Self {
         let mut found = Self::default();
         for directory in directories {
             let root = directory.rsplit_once('/').map_or("", |(root, _)| root);

@@ -35,7 +35,7 @@ pub enum ImageType {
 
 impl ImageType {
     /// Returns the type that a media type names, if models read it.
-    pub fn of(media_type: &str) -> Option<Self> {
+    pub(crate) fn of(media_type: &str) -> Option<Self> {
         let all = [ImageType::Jpeg, ImageType::Png, ImageType::Gif, ImageType::Webp];
         all.into_iter().find(|it| it.media_type() == media_type)
     }

@@ -221,10 +221,10 @@ fn texts_of_one_read_are_shown_as_one_and_previews_behind_whole_values() {
         r#"{"type":"content_block_delta","index":2,"delta":{"type":"input_json_delta","partial_json":"{\"a\":1,\"b"}}"#,
     ]);
     let mut reader = StreamReader::new();
-    assert_eq!(reader.phase(), StreamPhase::Idle);
+    assert_eq!(reader.machine.phase, StreamPhase::Idle);
     let mut out = vec![StreamDelta::Text("of an earlier read".into())];
     reader.push_chunk(&bytes, &mut out);
-    assert_eq!(reader.phase(), StreamPhase::ToolInput);
+    assert_eq!(reader.machine.phase, StreamPhase::ToolInput);
     let usage = Usage { input_tokens: 9, output_tokens: 1, ..Usage::default() };
     let preview = r#"{"a":1}"#.to_owned();
     assert_eq!(

@@ -66,7 +66,7 @@ impl Look {
 /// Links that the paths of one command lead through. The judgement of the command depends on nothing else
 /// in the world, so with them it is made again.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct LinksSeen {
+pub(crate) struct LinksSeen {
     /// Absolute paths of links, and the text of each.
     pub links: BTreeMap<String, String>,
     /// There were more paths than may be looked at.
@@ -76,7 +76,7 @@ pub struct LinksSeen {
 
 impl LinksSeen {
     /// Returns whether there is nothing to be kept.
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.links.is_empty() && !self.is_cut
     }
 }

@@ -43,7 +43,7 @@ pub struct ConversationLine {
 
 impl ConversationLine {
     /// Makes the line of a message that is neither an answer, nor a tool result, nor a boundary.
-    pub fn of(at: Timestamp, parent: Option<EntryId>, message: Arc<Message>) -> Self {
+    pub(crate) fn of(at: Timestamp, parent: Option<EntryId>, message: Arc<Message>) -> Self {
         Self { at, parent, message, answer: None, tool_result: None, boundary: None }
     }
 }

@@ -6,7 +6,6 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::lines;
 use crate::{
     catalogue::Money,
     cost::CostLedger,
@@ -16,10 +15,7 @@ use crate::{
     step5_model_call::{model_name::is_same, purpose::Purpose},
     time::Timestamp,
     tokens::{Learned, Tokens, Usage},
-    transcript::{
-        entry::{ConversationLine, Record, RecordKind, StepDetail},
-        read::{Entry, read_line},
-    },
+    transcript::entry::{ConversationLine, Record, RecordKind, StepDetail},
 };
 
 /// Of one file; of a session, without its sub-agents.
@@ -66,19 +62,6 @@ pub struct UsageTotals {
 }
 
 impl UsageTotals {
-    /// Reads the sums of a whole file. Lines that cannot be read are passed over.
-    pub fn read(bytes: &[u8]) -> Self {
-        let mut used = Self::default();
-        for line in lines::split(bytes, &mut Vec::new()) {
-            match read_line(&line.text).map(|it| it.entry) {
-                Ok(Entry::Harness(record)) => used.note(&record),
-                Ok(Entry::Conversation { line, .. }) => used.add_message(&line),
-                Ok(Entry::Other { .. }) | Err(_) => {}
-            }
-        }
-        used
-    }
-
     /// Returns these sums as part of those of a tree. Of a call that was lost only the size of its request is known.
     pub fn spent(&self) -> Spent {
         let calls = Spent { turns: self.turns, ..self.cost.own().total().into() };
@@ -205,6 +188,10 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
+    use crate::transcript::{
+        load::lines,
+        read::{Entry, read_line},
+    };
 
     fn line(at: u64, mut fields: Value) -> String {
         fields["type"] = "ennead".into();
@@ -235,13 +222,13 @@ mod tests {
 
     fn read(lines: &[String]) -> UsageTotals {
         let text = lines.concat();
-        let mut report = Vec::new();
-        // Every line is what it is meant to be.
-        for line in lines::split(text.as_bytes(), &mut report) {
+        let mut used = UsageTotals::default();
+        for line in lines::split(text.as_bytes(), &mut Vec::new()) {
             let read = read_line(&line.text).unwrap_or_else(|it| panic!("{it:?}: {}", line.text));
-            assert!(matches!(read.entry, Entry::Harness(_)), "{}", line.text);
+            let Entry::Harness(record) = read.entry else { panic!("{}", line.text) };
+            used.note(&record);
         }
-        UsageTotals::read(text.as_bytes())
+        used
     }
 
     // REQ: AGT-7, SES-4

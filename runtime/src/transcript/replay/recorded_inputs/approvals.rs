@@ -75,11 +75,10 @@ impl RecordedInputs<'_> {
 
     /// The mode that a call has put the session into, if it has.
     fn mode_by(&self, of: &ToolUseId) -> Option<PermissionMode> {
-        let found = self.rest_of_lines().iter().find_map(|it| match &record(it)?.what {
+        self.rest_of_lines().iter().find_map(|it| match &record(it)?.what {
             RecordKind::Mode(it) if it.call.as_ref() == Some(of) => Some(it.mode),
             _ => None,
-        });
-        found
+        })
     }
 
     /// The plan that a call was asked about with; `None` where it was not asked about.
