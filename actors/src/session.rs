@@ -43,7 +43,7 @@ use crate::{
     groundwork::{
         directory::{ActorKind, Registration},
         mailbox::{Admitted, Mailbox, Slot},
-        supervision::{HandlerResult, ended, ended_without_reply},
+        supervision::{HandlerResult, ended_child, ended_without_reply},
     },
     ports::{
         errors::OpenError,
@@ -65,7 +65,7 @@ pub use status::Status;
 
 /// What a session is given.
 pub(crate) struct SessionSetup {
-    pub(crate) shared: Arc<SessionContext>,
+    pub(crate) session_context: Arc<SessionContext>,
     pub(crate) conversation: Conversation,
     pub(crate) archive: ActorRef<ArchiveMsg>,
     pub(crate) open: OpenPlan,
@@ -80,7 +80,7 @@ pub(crate) struct SessionSetup {
 /// Where and how a session's transcript is opened.
 #[derive(Clone, Debug)]
 pub(crate) struct OpenPlan {
-    pub(crate) place: TranscriptPaths,
+    pub(crate) paths: TranscriptPaths,
     pub(crate) frame: LineFrame,
     pub(crate) durability: Durability,
     pub(crate) meta: Option<Arc<str>>,
@@ -95,7 +95,7 @@ pub(crate) struct SessionState {
     /// Dropped before the replies of runs are: subscribers learn first that there are no more events.
     _end_of_events: EndOfEvents,
     machine: Machine,
-    shared: Arc<SessionContext>,
+    session_context: Arc<SessionContext>,
     archive: ActorRef<ArchiveMsg>,
     layout: Layout,
     open: OpenPlan,
@@ -137,27 +137,31 @@ impl Actor for Session {
         myself: ActorRef<SessionMsg>,
         setup: Box<SessionSetup>,
     ) -> Result<Box<SessionState>, ActorProcessingErr> {
-        let SessionSetup { shared, conversation, archive, open, parent, layout, notices, starting } =
-            *setup;
-        let (kind, place) = match &parent {
+        let setup = *setup;
+        let (session_context, open) = (setup.session_context, setup.open);
+        let (kind, place) = match &setup.parent {
             None => (ActorKind::Session, TreePlace::Top),
             Some(agents::Parent { agent, lease, .. }) => {
                 let (agent, lease) = (agent.clone(), lease.clone());
                 (ActorKind::SubAgent, TreePlace::Below { agent, lease })
             }
         };
-        let registration = shared.directory.enter(kind, Some(&shared.session), myself.get_cell());
-        let server_waiter = match starting {
-            Some(starting) => Some(servers::wait(&shared, *starting, &myself).await?),
+        let registration = session_context.directory.enter(
+            kind,
+            Some(&session_context.session),
+            myself.get_cell(),
+        );
+        let server_waiter = match setup.starting {
+            Some(starting) => Some(servers::wait(&session_context, *starting, &myself).await?),
             None => None,
         };
         let (opened, recorded) = (myself.clone(), myself);
-        archive.cast(ArchiveMsg::Open(OpenTranscript {
-            place: open.place.clone(),
+        setup.archive.cast(ArchiveMsg::Open(OpenTranscript {
+            paths: open.paths.clone(),
             frame: open.frame.clone(),
             durability: open.durability,
             meta: open.meta.clone(),
-            redaction: shared.redaction.clone(),
+            redaction: session_context.redaction.clone(),
             owner: Some(recorded.get_cell()),
             reply: Arc::new(move |it| {
                 // A session that is gone needs no transcript; it is closed with the session.
@@ -165,12 +169,12 @@ impl Actor for Session {
             }),
         }))?;
         Ok(Box::new(SessionState {
-            _end_of_events: EndOfEvents(shared.hub.clone()),
-            machine: Machine::new(conversation, place, notices),
-            children: Children::new(parent.map(|it| it.top)),
-            shared,
-            archive,
-            layout,
+            _end_of_events: EndOfEvents(session_context.hub.clone()),
+            machine: Machine::new(setup.conversation, place, setup.notices),
+            children: Children::new(setup.parent.map(|it| it.top)),
+            session_context,
+            archive: setup.archive,
+            layout: setup.layout,
             open,
             writer: None,
             recorded: Arc::new(move |it| {
@@ -214,7 +218,7 @@ impl Actor for Session {
         state: &mut Box<SessionState>,
     ) -> Result<(), ActorProcessingErr> {
         // A turn that has reported its end owes nothing; the ends of others are noted all the same.
-        let Some(child) = ended(&event) else { return Ok(()) };
+        let Some(child) = ended_child(&event) else { return Ok(()) };
         if ended_without_reply(&event).is_some() || !state.is_turn(child) {
             myself.cast(SessionMsg::ChildGone(child))?;
         }
@@ -245,16 +249,10 @@ impl SessionState {
                 self.closing.push(reply);
                 SessionInput::Close
             }
-            SessionMsg::SetMode(mode, reply) => {
-                let may = self.machine.may_change_to(mode);
-                // A caller that has left needs no answer.
-                let _gone = reply.send(may);
-                if may.is_err() {
-                    return Ok(None);
-                }
-                self.children.set_mode(mode);
-                SessionInput::SetMode(mode)
-            }
+            SessionMsg::SetMode(mode, reply) => match self.change_mode(mode, reply) {
+                Some(input) => input,
+                None => return Ok(None),
+            },
             SessionMsg::Status(reply) => {
                 // A caller that has left needs no answer.
                 let _gone = reply.send(self.status());
@@ -334,11 +332,11 @@ impl SessionState {
 
     /// Returns where the session is. The step and the parked call are known to the directory.
     fn status(&self) -> Status {
-        Status::of(self.machine.summary(), self.shared.shells.table.running())
+        Status::of(self.machine.summary(), self.session_context.shells.table.running())
     }
 
     fn now(&self) -> Now {
-        let clock = &self.shared.world.clock;
+        let clock = &self.session_context.world.clock;
         Now { at: clock.now(), elapsed: clock.elapsed() }
     }
 }

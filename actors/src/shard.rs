@@ -14,7 +14,7 @@ use crate::{
     groundwork::{
         directory::{ActorKind, Directory, Registration},
         scheduler,
-        supervision::{ended, spawn},
+        supervision::{ended_child, spawn},
     },
     options::{Options, Placement},
     ports::errors::StartError,
@@ -148,7 +148,7 @@ impl Actor for Shard {
         event: SupervisionEvent,
         state: &mut ShardState,
     ) -> Result<(), ActorProcessingErr> {
-        match ended(&event) {
+        match ended_child(&event) {
             Some(who) if who == state.archive.get_id() => {
                 myself.stop(Some("the archive has ended".into()));
             }
@@ -157,7 +157,7 @@ impl Actor for Shard {
                 if state.shutdown.is_some() {
                     close_archive_if_last(state)?;
                 } else if let Some(server) = server
-                    && let Some(pause) = server.ended(state.clock.elapsed())
+                    && let Some(pause) = server.note_end(state.clock.elapsed())
                 {
                     start_mcp_server(&myself, server, Some(pause), state).await?;
                 }

@@ -154,7 +154,7 @@ impl Governor {
     fn repeaters_wake_at(&self, now: u64) -> Option<u64> {
         self.repeaters.front()?;
         let budget = now.saturating_add(self.retries.wait_ms(now)?);
-        match self.breaker.word(now) {
+        match self.breaker.verdict(now) {
             BreakerVerdict::Call | BreakerVerdict::Probe => Some(budget),
             BreakerVerdict::Wait(_, until) => Some(budget.max(until?)),
         }
@@ -189,7 +189,7 @@ impl Governor {
         }
         self.expire(now, out);
         while let Some(ticket) = self.repeaters.front().copied()
-            && !matches!(self.breaker.word(now), BreakerVerdict::Wait(..))
+            && !matches!(self.breaker.verdict(now), BreakerVerdict::Wait(..))
             && self.retries.take(now)
         {
             self.repeaters.pop_front();
@@ -222,7 +222,7 @@ impl Governor {
     fn obstacle(&self, now: u64, tenant: &Tenant, tokens: u64) -> Option<Obstacle> {
         let all =
             |reason, until| Some(Obstacle { parking: Parking { reason, until }, for_all: true });
-        if let BreakerVerdict::Wait(cause, until) = self.breaker.word(now) {
+        if let BreakerVerdict::Wait(cause, until) = self.breaker.verdict(now) {
             return all(cause.into(), until);
         }
         if now < self.held_until {
@@ -243,14 +243,14 @@ impl Governor {
 
     fn admit(&mut self, now: u64, ticket: Ticket, out: &mut Vec<GovernorOutput>) {
         let Some(call) = self.calls.get_mut(&ticket) else { return };
-        let is_probe = self.breaker.word(now) == BreakerVerdict::Probe;
+        let is_probe = self.breaker.verdict(now) == BreakerVerdict::Probe;
         if is_probe {
             self.breaker.probe_sent();
         }
         call.stage = AdmissionStage::InFlight { admission: self.n_admitted, is_probe };
         self.n_admitted += 1;
         self.buckets.take(now, call.ask.tokens);
-        self.shares.began(&call.ask.tenant);
+        self.shares.count_start(&call.ask.tenant);
         out.push(GovernorOutput::Admit(ticket));
     }
 
@@ -276,7 +276,7 @@ impl Governor {
     ) {
         let Some(call) = self.calls.get(&ticket) else { return };
         let AdmissionStage::InFlight { admission, is_probe } = call.stage else { return };
-        self.shares.ended(&call.ask.tenant);
+        self.shares.count_end(&call.ask.tenant);
         if let Some((input, output)) = used {
             let estimated = call.ask.tokens;
             let input = if call.is_counted { estimated } else { input };
@@ -288,7 +288,7 @@ impl Governor {
             CallOutcome::Answered => {
                 self.retries.earn(now);
                 self.window.grow();
-                if self.breaker.succeeded(is_probe) {
+                if self.breaker.note_success(is_probe) {
                     self.window.start_small();
                 }
                 false
@@ -298,9 +298,9 @@ impl Governor {
                 // However long a pause it names: then somebody looks.
                 let pause_ms = retry_after_ms.unwrap_or(0).min(MAX_RETRY_AFTER_MS);
                 self.held_until = self.held_until.max(now.saturating_add(pause_ms));
-                self.breaker.failed(now, is_probe)
+                self.breaker.note_failure(now, is_probe)
             }
-            CallOutcome::Broken => self.breaker.failed(now, is_probe),
+            CallOutcome::Broken => self.breaker.note_failure(now, is_probe),
             CallOutcome::QuotaOver { for_ms } => self.breaker.quota_is_over(now, for_ms, is_probe),
             CallOutcome::Unpaid { message } => {
                 self.bill = message;
@@ -325,7 +325,7 @@ impl Governor {
             AdmissionStage::Budget | AdmissionStage::Queued => {}
             // What was sent has cost what it costs; the provider's next word corrects it.
             AdmissionStage::InFlight { is_probe, .. } => {
-                self.shares.ended(&call.ask.tenant);
+                self.shares.count_end(&call.ask.tenant);
                 if is_probe {
                     self.breaker.probe_lost();
                 }

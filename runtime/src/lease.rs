@@ -111,7 +111,7 @@ impl Lease {
 
     /// Frees the place of a sub-agent that has ended, or was refused at the top. Returns `false` when it was not
     /// running; so its end counts once, however often it is reported.
-    pub fn ended(&mut self, agent: &AgentId) -> bool {
+    pub(crate) fn mark_ended(&mut self, agent: &AgentId) -> bool {
         let was_running = self.running.remove(agent);
         if was_running {
             self.ended.insert(agent.clone());

@@ -213,8 +213,8 @@ impl Machine {
             }
             SessionInput::TurnLeft { key, left } => self.turn_left(now, key, left),
             SessionInput::TimeIsUp { run, deadline } => self.time_is_up(run, deadline),
-            SessionInput::CallWaits { name, limits, worst } => {
-                self.call_waits(now, name, limits, worst);
+            SessionInput::CallWaits { name, limits, max_cost } => {
+                self.call_waits(now, name, limits, max_cost);
             }
             SessionInput::SpawnAgent(request) => self.spawn_agent(now, request),
             SessionInput::StopAgent(call) => self.stop_agent(&call),

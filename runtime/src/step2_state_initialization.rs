@@ -188,7 +188,7 @@ pub(crate) struct RequestParams {
 
 impl ModelState {
     /// Returns the parameters of attempts for this purpose.
-    pub(crate) fn asking(&mut self, purpose: Purpose) -> &mut RequestParams {
+    pub(crate) fn parameters_for(&mut self, purpose: Purpose) -> &mut RequestParams {
         match purpose {
             Purpose::Turn => &mut self.answering,
             Purpose::Compaction | Purpose::Classification => &mut self.summarising,

@@ -185,12 +185,12 @@ pub(crate) fn stop_after_reply<M: ractor::Message>(actor: &ActorRef<M>) {
 pub(crate) fn ended_without_reply(event: &SupervisionEvent) -> Option<ActorId> {
     match event {
         SupervisionEvent::ActorTerminated(.., Some(why)) if why == REPLIED => None,
-        event => ended(event),
+        event => ended_child(event),
     }
 }
 
 /// Returns the actor that terminated; `None` if the event is not the end of one.
-pub(crate) fn ended(event: &SupervisionEvent) -> Option<ActorId> {
+pub(crate) fn ended_child(event: &SupervisionEvent) -> Option<ActorId> {
     match event {
         SupervisionEvent::ActorTerminated(who, ..) | SupervisionEvent::ActorFailed(who, _) => {
             Some(who.get_id())

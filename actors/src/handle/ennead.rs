@@ -157,10 +157,12 @@ impl Ennead {
         let _place = shard.opening.acquire().await;
         let redaction = self.redaction(&options, &looked).await;
         let setup = self.setup(options, shard, id, joined, looked, redaction)?;
-        let servers = setup.shared.servers.clone();
-        let (session, hub) = (setup.shared.session.clone(), setup.shared.hub.clone());
-        let transcript = setup.open.place.file.clone();
-        let tools = setup.shared.facts.tools.iter().map(|it| it.name.to_string()).collect();
+        let servers = setup.session_context.servers.clone();
+        let (session, hub) =
+            (setup.session_context.session.clone(), setup.session_context.hub.clone());
+        let transcript = setup.open.paths.file.clone();
+        let tools =
+            setup.session_context.facts.tools.iter().map(|it| it.name.to_string()).collect();
         let (reply, spawned) = oneshot::channel();
         shard.actor.cast(ShardMsg::Open(setup, reply)).map_err(|_| OpenError::Ended)?;
         let actor = spawned.await.ok().flatten().ok_or(OpenError::Ended)?;
@@ -194,7 +196,7 @@ impl Ennead {
         looked: &LookResult,
         shard: &ShardHandle,
     ) -> ServersOfSession {
-        let (layers, place) = (looked.layers.clone(), &looked.place);
+        let (layers, place) = (looked.layers.clone(), &looked.dirs);
         let (common, servers) = (&self.options, &self.mcp_servers);
         let home = Arc::new(shard.actor.clone());
         mcp_server::join(options, layers, place, common, servers, home).await

@@ -14,7 +14,7 @@ use tokio::{sync::Notify, task::yield_now, time::timeout};
 use super::{
     Server,
     book::Walked,
-    hosted::{Held, Hosted},
+    hosted::{Hosted, StartBlocker},
 };
 
 /// What is left of the deadline for interrupting what did not settle, and for closing.
@@ -59,7 +59,7 @@ impl Server {
         let patience = deadline.saturating_sub(LAST);
         let under_way = self.under_way().await;
         let parking = async {
-            join_all(under_way.iter().map(|it| self.park(it, Held::Draining))).await;
+            join_all(under_way.iter().map(|it| self.park(it, StartBlocker::Draining))).await;
             self.wait_until_settled().await;
         };
         // Late or not, what comes next is the same.
@@ -95,8 +95,8 @@ impl Server {
     }
 
     /// Ends the run of a session after its present turn, to be continued later.
-    pub(crate) async fn park(&self, hosted: &Hosted, why: Held) {
-        if hosted.state().parks.replace(why).is_some() {
+    pub(crate) async fn park(&self, hosted: &Hosted, why: StartBlocker) {
+        if hosted.state().parks_for.replace(why).is_some() {
             return;
         }
         if let Some(handle) = hosted.live().handle.lock().await.as_ref() {

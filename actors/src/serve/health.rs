@@ -70,7 +70,7 @@ impl Server {
             n_awake += 1;
             let state = hosted.state();
             let is_running = state.progress.as_ref().map(|it| it.run.is_some());
-            let name = match (is_running, state.held) {
+            let name = match (is_running, state.blocked_by) {
                 (Some(true), _) => "running",
                 (_, Some(_)) => "parked",
                 (Some(false), None) => "idle",

@@ -50,9 +50,9 @@ pub(crate) struct HostedData {
     /// A task takes its runs one after another.
     pub(crate) has_worker: bool,
     /// What keeps its next run from beginning, if something does.
-    pub(crate) held: Option<Held>,
+    pub(crate) blocked_by: Option<StartBlocker>,
     /// Why its run ends after the present turn, to be gone on with later.
-    pub(crate) parks: Option<Held>,
+    pub(crate) parks_for: Option<StartBlocker>,
     pub(crate) is_deleted: bool,
     pub(crate) last_used: Timestamp,
     /// Readers of its events.
@@ -62,7 +62,7 @@ pub(crate) struct HostedData {
 /// What keeps the next run of a session from beginning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Held {
+pub(crate) enum StartBlocker {
     /// As many runs as there may be are under way.
     Turn,
     /// The tokens of the day are used up.
@@ -112,8 +112,8 @@ impl Hosted {
             runs: None,
             progress: None,
             has_worker: false,
-            held: None,
-            parks: None,
+            blocked_by: None,
+            parks_for: None,
             is_deleted: false,
             last_used,
             n_readers: 0,
@@ -259,7 +259,7 @@ impl Hosted {
         let nothing = RunProgress::default();
         let progress = state.progress.as_deref().unwrap_or(&nothing);
         let is_running = progress.run.is_some();
-        let held = state.held.map(|it| WaitingFor { kind: "limit", what: code_of(&it) });
+        let held = state.blocked_by.map(|it| WaitingFor { kind: "limit", what: code_of(&it) });
         let shown = match (&held, is_running) {
             (_, true) if !progress.asked.is_empty() => HostedState::Waiting,
             (_, true) => HostedState::Running,

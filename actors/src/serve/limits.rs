@@ -16,7 +16,7 @@ use ennead_runtime::{
 };
 
 use super::{
-    hosted::Held,
+    hosted::StartBlocker,
     problem::{Code, Problem},
 };
 use crate::groundwork::files;
@@ -75,13 +75,17 @@ impl Limits {
     }
 
     /// Returns what keeps a run of this tenant from beginning now, and for how long at least.
-    pub(crate) fn hold(&self, tenant: &TenantId, now: Timestamp) -> Option<(Held, Duration)> {
+    pub(crate) fn hold(
+        &self,
+        tenant: &TenantId,
+        now: Timestamp,
+    ) -> Option<(StartBlocker, Duration)> {
         let (what, wait) = self.used_up(tenant, now)?;
         let held = match what {
-            UsedUp::Tokens => Held::TokenLimit,
-            UsedUp::Money => Held::MoneyLimit,
-            UsedUp::Disk => Held::DiskLimit,
-            UsedUp::Memory => Held::MemoryLimit,
+            UsedUp::Tokens => StartBlocker::TokenLimit,
+            UsedUp::Money => StartBlocker::MoneyLimit,
+            UsedUp::Disk => StartBlocker::DiskLimit,
+            UsedUp::Memory => StartBlocker::MemoryLimit,
         };
         Some((held, wait))
     }
@@ -171,7 +175,7 @@ mod tests {
         first.count_money(&one, Money::of_micro_usd(5), NOON);
         let again = Limits::load(limits.clone(), file.clone());
         assert_eq!(again.admit_run(&one, NOON).unwrap_err().code, Code::Money);
-        assert_eq!(again.hold(&one, NOON).map(|it| it.0), Some(Held::MoneyLimit));
+        assert_eq!(again.hold(&one, NOON).map(|it| it.0), Some(StartBlocker::MoneyLimit));
         fs::write(&file, "{").unwrap();
         assert_eq!(Limits::load(limits, file).hold(&one, NOON), None);
     }
@@ -193,6 +197,6 @@ mod tests {
         limits.measure(&one, [directory.path().join("in"), directory.path().join("none")]);
         assert_eq!(limits.hold(&one, NOON), None);
         limits.measure(&one, [directory.path().to_owned(), directory.path().join("none")]);
-        assert_eq!(limits.hold(&one, NOON).map(|it| it.0), Some(Held::DiskLimit));
+        assert_eq!(limits.hold(&one, NOON).map(|it| it.0), Some(StartBlocker::DiskLimit));
     }
 }

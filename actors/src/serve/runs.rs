@@ -146,7 +146,7 @@ impl Runs {
     }
 
     /// Returns a run as it is once it has ended.
-    pub(crate) fn ended(
+    pub(crate) fn with_outcome(
         &self,
         id: &RunId,
         state: RunState,
@@ -162,14 +162,14 @@ impl Runs {
     /// Returns a run as it is once `next` continues it, after `next` itself, which is then the first that waits.
     pub(crate) fn gone_on(&self, id: &RunId, mut next: Run) -> Vec<Run> {
         next.continues = Some(id.clone());
-        let ended = self.ended(id, RunState::Continued, Value::Null, next.accepted_at);
+        let ended = self.with_outcome(id, RunState::Continued, Value::Null, next.accepted_at);
         let ended = ended.map(|it| Run { continued_by: Some(next.id.clone()), ..it });
         std::iter::once(next).chain(ended).collect()
     }
 
     /// Returns the runs that are not over, as they are once they have failed.
     pub(crate) fn failed(&self, outcome: &Value, at: Timestamp) -> Vec<Run> {
-        let failed = |id| self.ended(id, RunState::Failed, outcome.clone(), at);
+        let failed = |id| self.with_outcome(id, RunState::Failed, outcome.clone(), at);
         self.queue.open().filter_map(failed).collect()
     }
 

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use super::{
     Server,
     book::Walked,
-    hosted::{Held, Hosted},
+    hosted::{Hosted, StartBlocker},
     hosting::blocking,
     metrics,
     problem::{Code, Problem},
@@ -45,7 +45,7 @@ impl Server {
     async fn work(&self, hosted: &Arc<Hosted>) {
         while self.has_next(hosted) {
             let Some(mut pass) = self.admit(hosted).await else { continue };
-            hosted.state().held = None;
+            hosted.state().blocked_by = None;
             let at = self.now();
             let begun = self.note_runs(hosted, |runs| runs.begun(at).into_iter().collect()).await;
             // Deleted meanwhile.
@@ -65,7 +65,7 @@ impl Server {
         let mut state = hosted.state();
         let has_next = state.runs.as_ref().is_some_and(|it| 0 < it.n_queued());
         let is_draining = self.0.drain.is_begun();
-        state.held = (has_next && is_draining).then_some(Held::Draining);
+        state.blocked_by = (has_next && is_draining).then_some(StartBlocker::Draining);
         state.has_worker = has_next && !is_draining;
         state.has_worker
     }
@@ -73,8 +73,8 @@ impl Server {
     /// Waits until a run of the session may begin. `None` when it has to be looked at again.
     async fn admit(&self, hosted: &Hosted) -> Option<RunPermit> {
         if let Some((held, wait)) = self.0.limits.hold(hosted.tenant(), self.now()) {
-            hosted.state().held = Some(held);
-            if held == Held::MemoryLimit {
+            hosted.state().blocked_by = Some(held);
+            if held == StartBlocker::MemoryLimit {
                 // Its own part is free then, so it goes on when it is looked again.
                 self.end_actor(hosted).await;
             }
@@ -86,7 +86,7 @@ impl Server {
         if let Some(pass) = futures::FutureExt::now_or_never(entering.as_mut()) {
             return Some(pass);
         }
-        hosted.state().held = Some(Held::Turn);
+        hosted.state().blocked_by = Some(StartBlocker::Turn);
         Some(entering.await)
     }
 
@@ -103,7 +103,7 @@ impl Server {
     /// Notes how a run ended. One that was parked is gone on with.
     async fn end(&self, hosted: &Arc<Hosted>, run: &Run, result: Result<RunOutcome, String>) {
         let at = self.now();
-        let parks = hosted.state().parks.take();
+        let parks = hosted.state().parks_for.take();
         let ended = match &result {
             Ok(outcome) => {
                 self.settle(hosted, &run.id, outcome).await;
@@ -129,7 +129,7 @@ impl Server {
         }
         let plan = |runs: &Runs| match next {
             Some(next) => runs.gone_on(&run.id, next),
-            None => runs.ended(&run.id, ended.0, ended.1, at).into_iter().collect(),
+            None => runs.with_outcome(&run.id, ended.0, ended.1, at).into_iter().collect(),
         };
         self.note_runs(hosted, plan).await;
     }

@@ -33,7 +33,7 @@ use crate::{
     groundwork::{
         directory::{ActorKind, Directory, Registration},
         mailbox::Admitted,
-        supervision::{HandlerResult, Job, ended, spawn_leaf},
+        supervision::{HandlerResult, Job, ended_child, spawn_leaf},
     },
     world::clock::Timer,
 };
@@ -147,8 +147,8 @@ impl Actor for McpServer {
         match message {
             McpMsg::Call(order) => state.call(&myself, order).await?,
             McpMsg::Tools(reply) => state.reply_with_tools(&myself, reply).await?,
-            McpMsg::Connected { tools, orders } => state.connected(tools, orders),
-            McpMsg::Ended { why } => state.ended(&why),
+            McpMsg::Connected { tools, orders } => state.on_connected(tools, orders),
+            McpMsg::Ended { why } => state.on_end(&why),
             McpMsg::Close => state.close(&myself),
             McpMsg::ChildGone(child) => {
                 if state.leaf == Some(child) {
@@ -165,7 +165,7 @@ impl Actor for McpServer {
         event: SupervisionEvent,
         state: &mut McpServerState,
     ) -> HandlerResult {
-        if let Some(child) = ended(&event)
+        if let Some(child) = ended_child(&event)
             && state.leaf == Some(child)
         {
             myself.cast(McpMsg::ChildGone(child))?;
@@ -243,7 +243,7 @@ impl McpServerState {
         self.start(myself, Duration::ZERO).await
     }
 
-    fn connected(&mut self, tools: Arc<[Listed]>, orders: Orders) {
+    fn on_connected(&mut self, tools: Arc<[Listed]>, orders: Orders) {
         if self.closing {
             // It was on its way when the end was asked for. Without `orders` its leaf ends, too,
             // and what that says answers those who wait.
@@ -260,7 +260,7 @@ impl McpServerState {
     }
 
     /// The attempt or the connection has ended: those that waited for it get an answer.
-    fn ended(&mut self, why: &str) {
+    fn on_end(&mut self, why: &str) {
         let name = self.setup.server.name();
         tracing::warn!(server = name, why, "an MCP server has ended");
         self.phase = Phase::Ending;
@@ -279,10 +279,10 @@ impl McpServerState {
         match self.phase {
             // It crashed on the way. Calls that came to a connection were answered by its end, and
             // those that did not may wait for the next one.
-            Phase::Starting => self.ended("its connection crashed"),
+            Phase::Starting => self.on_end("its connection crashed"),
             Phase::Standing { .. } | Phase::Ending | Phase::GivenUp => {}
         }
-        let pause = self.setup.server.ended(self.setup.clock.elapsed());
+        let pause = self.setup.server.note_end(self.setup.clock.elapsed());
         if self.closing {
             myself.stop(None);
         } else if let Some(pause) = pause {

@@ -213,7 +213,7 @@ impl SessionState {
         let Some(Request { order, reply, .. }) = self.children.requests.remove(&request) else {
             return Ok(Err("the call that wanted it is gone".into()));
         };
-        self.shared.hub.publish(Event::AgentStarted {
+        self.session_context.hub.publish(Event::AgentStarted {
             agent: agent.clone(),
             call: order.tool_use,
             description: order.description.as_str().into(),
@@ -225,7 +225,7 @@ impl SessionState {
         });
         let request = RunRequest::new(order.prompt).origin("agent");
         let prompts = Mailbox::new(actor.clone(), NonZeroU32::MIN, SessionMsg::Prompt);
-        self.shared.directory.note_mailbox(actor.get_id(), prompts.gauge());
+        self.session_context.directory.note_mailbox(actor.get_id(), prompts.gauge());
         // A new session has an empty queue; if it is gone already, its end is the answer.
         let _gone = prompts.try_send(Box::new(Prompt { request, reply: ended }));
         let child = RunningAgent { actor, reply: Some(reply), reader: None };
@@ -244,8 +244,8 @@ impl SessionState {
         kind: AgentType,
         lease: Lease,
     ) -> Option<SessionSetup> {
-        let parent = &self.shared;
-        let place = self.layout.sidechain(&parent.facts.session, agent).ok()?;
+        let parent = &self.session_context;
+        let paths = self.layout.sidechain(&parent.facts.session, agent).ok()?;
         let nests = lease.allows_nesting();
         // Those of the session itself do not have the tools that have joined.
         let mut facts = (*self.machine.conversation().facts).clone();
@@ -255,11 +255,11 @@ impl SessionState {
         facts.agents = facts.agents.iter().chain([agent]).cloned().collect();
         facts.agent_type = Arc::clone(&kind.name);
         facts.depth += 1;
-        facts.transcript = place.file.display().to_string().into();
-        facts.directory = place.directory.display().to_string().into();
+        facts.transcript = paths.file.display().to_string().into();
+        facts.directory = paths.directory.display().to_string().into();
         facts.tools.retain(|it| kind.may_use(it) && (nests || it.name.as_str() != "Agent"));
         facts.layers = layers.to_vec();
-        let mut files = parent.place.clone();
+        let mut files = parent.dirs.clone();
         let mut guard = parent.guard.clone();
         if let Some(worktree) = &order.worktree {
             files.worktree = Some((&worktree.directory).into());
@@ -273,10 +273,10 @@ impl SessionState {
             facts.layers.push(LayerText { scope: Scope::CliArg, source, text });
         }
         let facts = Arc::new(facts);
-        let shared = parent.of_agent(AgentContext {
+        let session_context = parent.of_agent(AgentContext {
             agent,
             facts: Arc::clone(&facts),
-            place: files,
+            dirs: files,
             guard,
             system_prompt: kind.system_prompt.to_string(),
         });
@@ -289,7 +289,7 @@ impl SessionState {
             meta["parentAgentId"] = above.as_str().into();
         }
         let open = OpenPlan {
-            place,
+            paths,
             frame: LineFrame {
                 agent: Some(agent.clone()),
                 cwd: Arc::clone(&facts.workspace),
@@ -309,7 +309,7 @@ impl SessionState {
             conversation: Conversation::new(facts, stream)
                 .with_catalogue(Arc::clone(&self.machine.conversation().memory.catalogue))
                 .sharing(self.machine.conversation().memory.kept_sources.clone()),
-            shared: Arc::new(shared),
+            session_context: Arc::new(session_context),
             archive: self.archive.clone(),
             open,
             parent: Some(link),

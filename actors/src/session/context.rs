@@ -34,7 +34,7 @@ pub(crate) struct SessionContext {
     pub(crate) facts: Arc<SessionFacts>,
     pub(crate) world: World,
     /// Where its files lie.
-    pub(crate) place: SessionDirs,
+    pub(crate) dirs: SessionDirs,
     /// Kept until nothing that works for it can touch the world any more.
     pub(crate) guard: Option<WorkGuard>,
     /// The model servers, in the order of the facts.
@@ -90,7 +90,7 @@ pub(crate) struct SessionContext {
 pub(crate) struct AgentContext<'a> {
     pub(crate) agent: &'a AgentId,
     pub(crate) facts: Arc<SessionFacts>,
-    pub(crate) place: SessionDirs,
+    pub(crate) dirs: SessionDirs,
     pub(crate) guard: Option<WorkGuard>,
     pub(crate) system_prompt: String,
 }
@@ -105,7 +105,7 @@ impl SessionContext {
             span: spans::session(Some(&self.span), &session),
             session,
             facts: own.facts,
-            place: own.place,
+            dirs: own.dirs,
             guard: own.guard,
             servers: SessionServers::default(),
             shells: Arc::default(),

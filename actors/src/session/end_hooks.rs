@@ -23,37 +23,37 @@ impl SessionState {
             return None;
         }
         let hooks = self.machine.end_hooks()?;
-        Some(Box::pin(run(Arc::clone(&self.shared), hooks)))
+        Some(Box::pin(run(Arc::clone(&self.session_context), hooks)))
     }
 }
 
 /// Runs all handlers, each within its limit. A failure is published and changes nothing.
-async fn run(shared: Arc<SessionContext>, hooks: EndHooks) {
+async fn run(session_context: Arc<SessionContext>, hooks: EndHooks) {
     let EndHooks { handlers, input, cwd, env, sandbox } = hooks;
-    let facts = &shared.facts;
+    let facts = &session_context.facts;
     let place = HookPlace {
         cwd: cwd.to_string(),
         project: facts.within.first().unwrap_or(&facts.workspace).to_string(),
-        env: env.iter().chain(shared.secret_variables.iter()).cloned().collect(),
+        env: env.iter().chain(session_context.secret_variables.iter()).cloned().collect(),
         event: HookEvent::SessionEnd,
-        chain: Arc::clone(&shared.hook_chain),
+        chain: Arc::clone(&session_context.hook_chain),
         sandbox,
     };
     let input = input.to_json();
     let run = |handler: HookHandler| {
-        let (shared, place, input) = (&shared, &place, &input);
+        let (session_context, place, input) = (&session_context, &place, &input);
         async move {
-            let (clock, hooks) = (&*shared.world.clock, &shared.hooks);
+            let (clock, hooks) = (&*session_context.world.clock, &session_context.hooks);
             let output = if handler.in_process {
                 in_process_hook::run(hooks, &handler, HookEvent::SessionEnd, input, clock).await
             } else {
-                let hold = WorkGuard::new(shared.guard.clone());
+                let hold = WorkGuard::new(session_context.guard.clone());
                 run_handler(&handler, place, input, clock, hold).await
             };
             if output.ended != HandlerEnd::Exited(0) {
                 let why = output.stderr.trim();
                 let what = format!("the SessionEnd hook `{}` failed: {why}", handler.label());
-                shared.hub.publish(Event::Alert { what: what.into() });
+                session_context.hub.publish(Event::Alert { what: what.into() });
             }
         }
     };

@@ -29,11 +29,11 @@ impl SessionState {
         let runner = match &self.hooks {
             Some(runner) => runner.clone(),
             None => {
-                let shared = Arc::clone(&self.shared);
-                let actor = spawn(HookRunner, shared, myself.get_cell()).await?;
+                let session_context = Arc::clone(&self.session_context);
+                let actor = spawn(HookRunner, session_context, myself.get_cell()).await?;
                 let id = actor.get_id();
                 let runner = self.hooks.insert(Mailbox::new(actor, WINDOW, HookMsg::Run)).clone();
-                self.shared.directory.note_mailbox(id, runner.gauge());
+                self.session_context.directory.note_mailbox(id, runner.gauge());
                 runner
             }
         };

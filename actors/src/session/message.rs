@@ -127,7 +127,7 @@ pub(crate) struct WaitingCall {
     /// The limits in the settings under which it is made.
     pub(crate) limits: AgentLimits,
     /// The most that it can use.
-    pub(crate) worst: MaxCost,
+    pub(crate) max_cost: MaxCost,
     /// Sent to when it may begin. Dropped when the turn is ended instead.
     pub(crate) go: oneshot::Sender<()>,
     /// Set when it is sent then.

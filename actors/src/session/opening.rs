@@ -94,7 +94,9 @@ impl SessionState {
     ) -> SessionInput {
         self.loader = None;
         match &*earlier {
-            Ok(earlier) => self.shared.shells.table.resume(earlier.loaded.shells.last_number),
+            Ok(earlier) => {
+                self.session_context.shells.table.resume(earlier.loaded.shells.last_number)
+            }
             Err(why) => {
                 let error = std::io::Error::other(why.clone());
                 self.readiness.fails_with(OpenError::File(error));
@@ -111,7 +113,7 @@ impl SessionState {
 
     /// Starts a leaf that reads the settings layers, and merges them.
     pub(super) async fn read_settings(&mut self, myself: &ActorRef<SessionMsg>) -> HandlerResult {
-        let look = self.shared.world.files.settings(&self.shared.place, None);
+        let look = self.session_context.world.files.settings(&self.session_context.dirs, None);
         let order = self.machine.merge_order();
         let back = myself.clone();
         let work = Box::pin(async move {
@@ -121,19 +123,19 @@ impl SessionState {
             };
             let _gone = back.cast(SessionMsg::SettingsRead(merged));
         });
-        let job = self.shared.job(ActorKind::SourceReader, work);
+        let job = self.session_context.job(ActorKind::SourceReader, work);
         self.settings_reader = Some(spawn_leaf(job, myself.get_cell()).await?.get_id());
         Ok(())
     }
 
     /// Starts a leaf that reads the earlier conversation, on the blocking pool.
     pub(super) async fn load_earlier(&mut self, myself: &ActorRef<SessionMsg>) -> HandlerResult {
-        let (file, back) = (self.open.place.file.clone(), myself.clone());
+        let (file, back) = (self.open.paths.file.clone(), myself.clone());
         let sidechain = self.open.frame.agent.is_some();
-        let directory = self.open.place.directory.clone();
-        let (closer, caller) = (self.closer(), self.shared.facts.agent.clone());
-        let store = Arc::clone(&self.shared.world.transcripts);
-        let from = self.shared.goes_on_from.clone();
+        let directory = self.open.paths.directory.clone();
+        let (closer, caller) = (self.closer(), self.session_context.facts.agent.clone());
+        let store = Arc::clone(&self.session_context.world.transcripts);
+        let from = self.session_context.goes_on_from.clone();
         let work = Box::pin(async move {
             let read = move || read(&*store, &file, &directory, sidechain, from.as_ref());
             let read = tokio::task::spawn_blocking(read).await;
@@ -154,7 +156,7 @@ impl SessionState {
             };
             let _gone = back.cast(SessionMsg::Loaded(Box::new(earlier)));
         });
-        let job = self.shared.job(ActorKind::SourceReader, work);
+        let job = self.session_context.job(ActorKind::SourceReader, work);
         self.loader = Some(spawn_leaf(job, myself.get_cell()).await?.get_id());
         Ok(())
     }

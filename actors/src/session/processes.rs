@@ -17,7 +17,7 @@ use crate::groundwork::{directory::ActorKind, supervision::spawn_leaf};
 
 /// The way from a tool to its session.
 pub(crate) struct ProcessPort {
-    pub(crate) shared: Arc<SessionContext>,
+    pub(crate) session_context: Arc<SessionContext>,
     pub(crate) session: ActorRef<SessionMsg>,
     /// Key of the turn that the process works for.
     pub(crate) key: u64,
@@ -87,7 +87,7 @@ impl SessionState {
         if !self.machine.is_turning(key) {
             return Ok(());
         }
-        let job = self.shared.job(ActorKind::ShellProcess, work);
+        let job = self.session_context.job(ActorKind::ShellProcess, work);
         let actor = spawn_leaf(job, myself.get_cell()).await?;
         self.processes.0.insert(actor.get_id(), Process { key, detached, actor });
         Ok(())

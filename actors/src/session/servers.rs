@@ -15,7 +15,7 @@ use crate::{
 
 /// Starts a leaf that waits for servers.
 pub(super) async fn wait(
-    shared: &SessionContext,
+    session_context: &SessionContext,
     starting: StartingServers,
     myself: &ActorRef<SessionMsg>,
 ) -> Result<ActorId, SpawnErr> {
@@ -23,7 +23,7 @@ pub(super) async fn wait(
     let work = Box::pin(starting.wait(move |answered| {
         let _gone = back.cast(SessionMsg::ServerAnswered(Box::new(answered)));
     }));
-    let job = shared.job(ActorKind::McpWaiter, work);
+    let job = session_context.job(ActorKind::McpWaiter, work);
     Ok(spawn_leaf(job, myself.get_cell()).await?.get_id())
 }
 
@@ -31,8 +31,8 @@ impl SessionState {
     /// Takes over the tools of a server, or reports why there are none.
     pub(super) fn server_answered(&mut self, answered: Answered) -> SessionInput {
         let server = answered.server();
-        let joining = answered.joining(&mut self.shared.tools.names());
-        self.shared.tools.join(&joining.tools);
+        let joining = answered.joining(&mut self.session_context.tools.names());
+        self.session_context.tools.join(&joining.tools);
         self.became(&server, joining.error);
         let tools = joining.tools.iter().map(|it| Arc::new(it.spec().clone())).collect();
         SessionInput::ServerAnswered { tools, notes: joining.notes }
@@ -40,7 +40,7 @@ impl SessionState {
 
     /// Notes that the leaf which waited is gone: servers that have not answered are not waited for any more.
     pub(super) fn servers_lost(&mut self) -> Option<SessionInput> {
-        let lost = self.shared.servers.pending();
+        let lost = self.session_context.servers.pending();
         let why: Arc<str> = "the wait for it crashed".into();
         let notes = |server: &Arc<str>| format!("MCP server `{server}` failed: {why}").into();
         let notes: Vec<_> = lost.iter().map(notes).collect();
@@ -52,7 +52,11 @@ impl SessionState {
 
     fn became(&self, server: &Arc<str>, error: Option<Arc<str>>) {
         let state = if error.is_some() { ServerState::Failed } else { ServerState::Connected };
-        self.shared.servers.became(server, state, error.clone());
-        self.shared.hub.publish(Event::McpServer { server: Arc::clone(server), state, error });
+        self.session_context.servers.became(server, state, error.clone());
+        self.session_context.hub.publish(Event::McpServer {
+            server: Arc::clone(server),
+            state,
+            error,
+        });
     }
 }

@@ -31,7 +31,7 @@ impl SessionState {
         myself: &'a ActorRef<SessionMsg>,
         mut input: SessionInput,
     ) -> Starting<'a> {
-        self.shared.redaction.session_input(&mut input);
+        self.session_context.redaction.session_input(&mut input);
         let before = match self.ended_shells(&input) {
             Some(ended) => self.machine.handle(self.now(), ended),
             None => Vec::new(),
@@ -93,9 +93,9 @@ impl SessionState {
     ) -> Result<Option<SessionEffect>, ActorProcessingErr> {
         while let Some(effect) = effects.pop_front() {
             match effect {
-                SessionEffect::Publish(event) => self.shared.hub.publish(event),
+                SessionEffect::Publish(event) => self.session_context.hub.publish(event),
                 SessionEffect::Write(batch) => {
-                    self.shared.hub.publish_messages(&batch.lines);
+                    self.session_context.hub.publish_messages(&batch.lines);
                     let Some(writer) = &self.writer else { continue };
                     // When the writer is gone another one follows, and this is sent again.
                     let _gone = writer.append(transcript_writer::Append {
@@ -109,7 +109,7 @@ impl SessionState {
                 SessionEffect::Ready { is_open } => self.readiness.known(is_open),
                 SessionEffect::Reply { prompt, mut result } => {
                     if let Some((reply, _slot)) = self.prompts.remove(&prompt) {
-                        self.shared.redaction.result(&mut result);
+                        self.session_context.redaction.result(&mut result);
                         reply(*result);
                     }
                 }
@@ -124,7 +124,7 @@ impl SessionState {
                 SessionEffect::LeaveTurn { key } => {
                     let left = self.leave_turn(key);
                     let mut left = SessionInput::TurnLeft { key, left };
-                    self.shared.redaction.session_input(&mut left);
+                    self.session_context.redaction.session_input(&mut left);
                     effects.extend(self.machine.handle(self.now(), left));
                 }
                 SessionEffect::UnwatchTime => self.timer = None,
@@ -133,7 +133,7 @@ impl SessionState {
                 SessionEffect::DropRequest { request } => self.children.forget(request),
                 SessionEffect::CloseAgent(agent) => self.children.close(&agent),
                 SessionEffect::ReportAgent { agent, result } => {
-                    let output = self.shared.hub.output();
+                    let output = self.session_context.hub.output();
                     self.children.report(&agent, *result, &output);
                 }
                 SessionEffect::AskTop(question) => self.children.ask_top(myself, question),
@@ -172,13 +172,13 @@ impl SessionState {
         run: u64,
         deadline: Duration,
     ) -> HandlerResult {
-        let left = deadline.saturating_sub(self.shared.world.clock.elapsed());
-        let (waiting, back) = (self.shared.world.timer.deadline(left), myself.clone());
+        let left = deadline.saturating_sub(self.session_context.world.clock.elapsed());
+        let (waiting, back) = (self.session_context.world.timer.deadline(left), myself.clone());
         let work = Box::pin(async move {
             waiting.await;
             let _gone = back.cast(SessionMsg::TimeIsUp { run, deadline });
         });
-        let job = self.shared.job(ActorKind::RunTimer, work);
+        let job = self.session_context.job(ActorKind::RunTimer, work);
         let leaf = spawn_leaf(job, myself.get_cell()).await?;
         self.timer = Some(RunTimer { run, deadline, leaf });
         Ok(())
@@ -195,7 +195,7 @@ impl SessionState {
             }
             ended.stop(None);
         });
-        let file = self.open.place.file.clone();
+        let file = self.open.paths.file.clone();
         self.archive.cast(ArchiveMsg::Close { file, done: Some(done) })?;
         Ok(())
     }

@@ -23,7 +23,7 @@ use crate::groundwork::{
 
 impl KeepShells for ProcessPort {
     fn new_name(&self) -> ShellId {
-        self.shared.shells.table.new_name()
+        self.session_context.shells.table.new_name()
     }
 
     fn keep(
@@ -31,19 +31,19 @@ impl KeepShells for ProcessPort {
         settings: ShellSettings,
         shell: Arc<dyn BackgroundShell>,
     ) -> Result<WorkGuard, ShellsFull> {
-        let (status, shells) = (shell.status(), &self.shared.shells);
+        let (status, shells) = (shell.status(), &self.session_context.shells);
         shells.table.keep(settings, shell)?;
         // A session that is gone records nothing and drops the command.
         let _gone = self.session.cast(SessionMsg::ShellKept(Box::new(status)));
-        Ok(WorkGuard::new((shells.tracker.token(), self.shared.guard.clone())))
+        Ok(WorkGuard::new((shells.tracker.token(), self.session_context.guard.clone())))
     }
 
     fn find(&self, shell: &ShellId) -> Option<Arc<dyn BackgroundShell>> {
-        self.shared.shells.table.find(shell)
+        self.session_context.shells.table.find(shell)
     }
 
     fn running(&self) -> Vec<ShellStatus> {
-        self.shared.shells.table.running()
+        self.session_context.shells.table.running()
     }
 }
 
@@ -53,7 +53,7 @@ impl SessionState {
         if !self.machine.may_begin_turn(input) {
             return None;
         }
-        let ended = self.shared.shells.table.take_ended();
+        let ended = self.session_context.shells.table.take_ended();
         (!ended.is_empty()).then_some(SessionInput::ShellsEnded(ended))
     }
 
@@ -61,7 +61,7 @@ impl SessionState {
     /// after the limits.
     pub(super) async fn end_shells(&mut self, myself: &ActorRef<SessionMsg>) -> HandlerResult {
         self.processes.end_all();
-        let (tracker, back) = (self.shared.shells.tracker.clone(), myself.clone());
+        let (tracker, back) = (self.session_context.shells.tracker.clone(), myself.clone());
         tracker.close();
         let hooks = self.take_end_hooks();
         let work = Box::pin(async move {
@@ -72,7 +72,7 @@ impl SessionState {
             let _late = tokio::time::timeout(QUIET_LIMIT, tracker.wait()).await;
             let _gone = back.cast(SessionMsg::ShellsEnded);
         });
-        let job = self.shared.job(ActorKind::TurnEnding, work);
+        let job = self.session_context.job(ActorKind::TurnEnding, work);
         spawn_leaf(job, myself.get_cell()).await?;
         Ok(())
     }

@@ -4,14 +4,16 @@
 use std::{sync::Arc, time::Duration};
 
 use ennead_runtime::{
+    approval::ModeError,
     ids::ToolUseId,
-    permission::Scope,
+    permission::{PermissionMode, Scope},
     ports::CommittedOutcome,
     session::{CallName, SessionInput, TurnRemains},
     step1_settings_resolution::LayerText,
     turn::TurnSetup,
 };
 use ractor::{ActorId, ActorProcessingErr, ActorRef, MessagingErr};
+use tokio::sync::oneshot;
 
 use super::{SessionMsg, SessionState, Starting, WaitingCall};
 use crate::{
@@ -124,8 +126,8 @@ impl SessionState {
                 Err(error) => return Err(error.into()),
             },
         };
-        let shared = Arc::clone(&self.shared);
-        let setup = TurnSupervisorSetup { shared, session: myself.clone(), next: *next };
+        let session_context = Arc::clone(&self.session_context);
+        let setup = TurnSupervisorSetup { session_context, session: myself.clone(), next: *next };
         Ok(spawn(TurnSupervisor, Box::new(setup), myself.get_cell()).await?)
     }
 
@@ -156,13 +158,28 @@ impl SessionState {
         Ok(None)
     }
 
+    /// Changes the permission mode here and in sub-agents, if it may be changed, and replies whether it may. Returns what
+    /// the machine is asked.
+    pub(super) fn change_mode(
+        &mut self,
+        mode: PermissionMode,
+        reply: oneshot::Sender<Result<(), ModeError>>,
+    ) -> Option<SessionInput> {
+        let may = self.machine.may_change_to(mode);
+        // A caller that has left needs no answer.
+        let _gone = reply.send(may);
+        may.ok()?;
+        self.children.set_mode(mode);
+        Some(SessionInput::SetMode(mode))
+    }
+
     /// Keeps a model call that waits, and returns what the machine is asked.
     pub(super) fn take_waiting_call(&mut self, call: Box<WaitingCall>) -> SessionInput {
-        let (name, limits, worst) = (call.name, call.limits, call.worst.clone());
+        let (name, limits, max_cost) = (call.name, call.limits, call.max_cost.clone());
         if let Some(turn) = self.turn_of(name.0) {
             turn.waiting_call = Some(call);
         }
-        SessionInput::CallWaits { name, limits, worst }
+        SessionInput::CallWaits { name, limits, max_cost }
     }
 
     /// Admits a model call. One that crashed meanwhile is followed by one that asks anew.
@@ -187,7 +204,7 @@ impl SessionState {
             let waited = tokio::time::timeout(QUIET_LIMIT, tracker.wait()).await;
             let _gone = back.cast(SessionMsg::TurnQuiet { key, late: waited.is_err() });
         });
-        let job = self.shared.job(ActorKind::TurnEnding, work);
+        let job = self.session_context.job(ActorKind::TurnEnding, work);
         turn.ending = Some(spawn_leaf(job, myself.get_cell()).await?.get_id());
         self.processes.end_of(key);
         Ok(())

@@ -79,7 +79,7 @@ pub(crate) fn is_lost(slot: &LockSlot) -> bool {
 #[expect(missing_debug_implementations, reason = "holds a function")]
 pub struct OpenTranscript {
     /// Paths of the transcript and of its folder.
-    pub place: TranscriptPaths,
+    pub paths: TranscriptPaths,
     /// What all its conversation lines have in common. With an agent in it, it is a sidechain and
     /// covered by the lock of its top session.
     pub frame: LineFrame,
@@ -270,7 +270,7 @@ async fn ended(
 }
 
 async fn open(myself: &ActorRef<ArchiveMsg>, transcript: OpenTranscript, state: &mut ArchiveState) {
-    let file = transcript.place.file.as_os_str();
+    let file = transcript.paths.file.as_os_str();
     if let Some(entry) = state.open.get_mut(file).filter(|_| state.shutdown.is_none()) {
         if entry.next.is_none() && (entry.closing.is_some() || entry.is_orphan()) {
             entry.next = Some(transcript);
@@ -343,7 +343,7 @@ async fn spawn_writer(
     state: &mut ArchiveState,
 ) -> Option<ActorRef<WriterMsg>> {
     let setup = WriterSetup {
-        place: transcript.place.clone(),
+        paths: transcript.paths.clone(),
         frame: transcript.frame.clone(),
         durability: transcript.durability,
         lock: transcript.frame.agent.is_none().then(|| lock.clone()),

@@ -92,7 +92,7 @@ pub(crate) enum WriterMsg {
 
 /// What a writer is made of.
 pub(crate) struct WriterSetup {
-    pub(crate) place: TranscriptPaths,
+    pub(crate) paths: TranscriptPaths,
     pub(crate) frame: LineFrame,
     pub(crate) durability: Durability,
     /// `None` for sidechains, which are covered by the lock of their top session.
@@ -222,7 +222,7 @@ async fn start(myself: &ActorRef<WriterMsg>, state: &mut TranscriptWriterState) 
 /// Takes the lock of the session. One of a process that is just being killed is held until the system
 /// has cleared that away, so it is tried for again, for a while.
 async fn lock(setup: &WriterSetup) -> Result<Lease, OpenError> {
-    let path = setup.place.lock();
+    let path = setup.paths.lock();
     let mut n_tries = 0;
     loop {
         let holder = Holder::this_process(setup.clock.now());
@@ -257,15 +257,15 @@ async fn open(setup: &WriterSetup) -> Result<(TranscriptFile, u64), OpenError> {
         epoch = known().as_ref().map_or(0, Lease::epoch);
     }
     let file = TranscriptFile::open(
-        setup.place.clone(),
+        setup.paths.clone(),
         setup.frame.clone(),
         setup.redaction.clone(),
         setup.store.clone(),
         setup.acknowledged.clone(),
     )
-    .map_err(at(&setup.place.file))?;
+    .map_err(at(&setup.paths.file))?;
     if let Some(meta) = &setup.meta {
-        let path = setup.place.meta();
+        let path = setup.paths.meta();
         let meta = setup.redaction.redactor().json(meta);
         setup.store.write(&path, meta.as_bytes()).map_err(at(&path))?;
     }
@@ -293,7 +293,7 @@ fn write(append: Append, state: &mut TranscriptWriterState) {
             let written = file.append(&lines, &stored);
             if looks {
                 state.looked = Some(now);
-                written.and_then(|end| file.stay().map(|()| end))
+                written.and_then(|end| file.ensure_in_place().map(|()| end))
             } else {
                 written
             }
@@ -321,9 +321,9 @@ fn synced(upto: u64, result: Result<(), StoreError>, state: &mut TranscriptWrite
     match result {
         Ok(()) => state.synced = upto,
         Err(error) => {
-            let error = WriteError::sync(&state.setup.place.file, error.into());
+            let error = WriteError::sync(&state.setup.paths.file, error.into());
             if let Some(file) = &mut state.file {
-                file.doubt();
+                file.mark_unverified();
             }
             let is_lost = |it: &PendingWrite| {
                 it.needs_sync && it.result.as_ref().is_ok_and(|end| end.offset <= upto)

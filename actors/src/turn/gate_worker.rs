@@ -26,26 +26,26 @@ const LIGHT_BYTES: usize = 64 * 1024;
 pub(crate) type CheckedCall = (ToolCall, Result<(), String>);
 
 /// Returns whether the inputs of these calls can be checked where others wait.
-pub(crate) fn is_light(shared: &SessionContext, calls: &[ToolCall]) -> bool {
+pub(crate) fn is_light(session_context: &SessionContext, calls: &[ToolCall]) -> bool {
     let n_bytes: usize = calls.iter().map(|it| it.input.len()).sum();
     n_bytes <= LIGHT_BYTES
         && calls.iter().all(|call| {
-            let tool = shared.tools.get(&call.name);
+            let tool = session_context.tools.get(&call.name);
             tool.is_none_or(|it| input_schema::is_light(&it.spec().input_schema, &call.input))
         })
 }
 
 /// Checks the inputs of the first calls, as many as are let in.
 pub(crate) fn check(
-    shared: &SessionContext,
+    session_context: &SessionContext,
     calls: Vec<ToolCall>,
     n_let_in: usize,
 ) -> Vec<CheckedCall> {
     let check = |(place, call): (usize, ToolCall)| {
-        let tool = shared.tools.get(&call.name).filter(|_| place < n_let_in);
+        let tool = session_context.tools.get(&call.name).filter(|_| place < n_let_in);
         let checked = tool.map_or(Ok(()), |it| {
             it.check_input(&call.input)?;
-            shared.redaction.check_input(it.spec(), &call.input)
+            session_context.redaction.check_input(it.spec(), &call.input)
         });
         (call, checked)
     };
@@ -54,12 +54,13 @@ pub(crate) fn check(
 
 /// Checks the inputs on a thread of its own.
 pub(crate) async fn check_on_thread(
-    shared: Arc<SessionContext>,
+    session_context: Arc<SessionContext>,
     calls: Vec<ToolCall>,
     n_let_in: usize,
 ) -> Vec<CheckedCall> {
     let kept = calls.clone();
-    let checked = tokio::task::spawn_blocking(move || check(&shared, calls, n_let_in)).await;
+    let checked =
+        tokio::task::spawn_blocking(move || check(&session_context, calls, n_let_in)).await;
     checked.unwrap_or_else(|_| unchecked(kept))
 }
 
@@ -72,13 +73,13 @@ pub(crate) fn unchecked(calls: Vec<ToolCall>) -> Vec<CheckedCall> {
 /// Resolves a path and returns what the turn is to be given. A path costs one `lstat` per part, about a microsecond
 /// each, done in place.
 pub(crate) fn look(
-    shared: Arc<SessionContext>,
+    session_context: Arc<SessionContext>,
     cwd: String,
     call: ToolUseId,
     given: String,
 ) -> BoxFuture<'static, TurnInput> {
     Box::pin(async move {
-        let path = Box::new(resolve(&given, &cwd, &shared.facts.home, &mut found));
+        let path = Box::new(resolve(&given, &cwd, &session_context.facts.home, &mut found));
         TurnInput::PathResolved { call, path }
     })
 }

@@ -23,7 +23,7 @@ use crate::{
         directory::{ActorKind, Registration},
         mailbox::{Admitted, Slot},
         spans,
-        supervision::{ended, spawn_leaf},
+        supervision::{ended_child, spawn_leaf},
     },
     ports::in_process_hook,
     session::context::SessionContext,
@@ -65,7 +65,7 @@ pub(crate) enum HookMsg {
 pub(crate) struct HookRunner;
 
 pub(crate) struct HookRunnerState {
-    shared: Arc<SessionContext>,
+    session_context: Arc<SessionContext>,
     next: u64,
     running: HashMap<u64, Running>,
     _registration: Registration,
@@ -87,12 +87,15 @@ impl Actor for HookRunner {
     async fn pre_start(
         &self,
         myself: ActorRef<HookMsg>,
-        shared: Arc<SessionContext>,
+        session_context: Arc<SessionContext>,
     ) -> Result<HookRunnerState, ActorProcessingErr> {
-        let registration =
-            shared.directory.enter(ActorKind::HookRunner, Some(&shared.session), myself.get_cell());
+        let registration = session_context.directory.enter(
+            ActorKind::HookRunner,
+            Some(&session_context.session),
+            myself.get_cell(),
+        );
         Ok(HookRunnerState {
-            shared,
+            session_context,
             next: 0,
             running: HashMap::new(),
             _registration: registration,
@@ -123,7 +126,7 @@ impl Actor for HookRunner {
         event: SupervisionEvent,
         _: &mut HookRunnerState,
     ) -> Result<(), ActorProcessingErr> {
-        if let Some(child) = ended(&event) {
+        if let Some(child) = ended_child(&event) {
             myself.cast(HookMsg::Gone(child))?;
         }
         Ok(())
@@ -145,18 +148,19 @@ async fn start(
     }
     let id = state.next;
     state.next += 1;
-    let (back, shared) = (myself.clone(), Arc::clone(&state.shared));
+    let (back, session_context) = (myself.clone(), Arc::clone(&state.session_context));
     let (number, n_handlers) = (firing.firing, firing.handlers.len());
     let hold = WorkGuard::new(token);
     let work = Box::pin(async move {
         let input = written(firing.input).await;
         let run = |handler: HookHandler| {
-            let (shared, place, input, hold) = (&shared, &place, &input, hold.clone());
+            let (session_context, place, input, hold) =
+                (&session_context, &place, &input, hold.clone());
             let span = spans::hook(&span, firing.event);
             async move {
-                let clock = &*shared.world.clock;
+                let clock = &*session_context.world.clock;
                 let output = if handler.in_process {
-                    let hooks = &shared.hooks;
+                    let hooks = &session_context.hooks;
                     in_process_hook::run(hooks, &handler, place.event, input, clock).await
                 } else {
                     run_handler(&handler, place, input, clock, hold).await
@@ -169,7 +173,7 @@ async fn start(
         drop(hold);
         let _gone = back.cast(HookMsg::Finished(id, outputs));
     });
-    let job = state.shared.job(ActorKind::HookExecution, work);
+    let job = state.session_context.job(ActorKind::HookExecution, work);
     let execution = spawn_leaf(job, myself.get_cell()).await?;
     state.running.insert(id, Running { execution, turn, firing: number, n_handlers, _slot: slot });
     Ok(())

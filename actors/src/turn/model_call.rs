@@ -76,15 +76,22 @@ impl SentMark {
 
 /// Calls the model once and returns what the turn is to be given: the answer, or why there is none.
 pub(crate) fn run(
-    shared: Arc<SessionContext>,
+    session_context: Arc<SessionContext>,
     order: ModelCallOrder,
     sent: Option<SentMark>,
 ) -> BoxFuture<'static, TurnInput> {
     Box::pin(async move {
-        let started = shared.world.clock.elapsed();
+        let started = session_context.world.clock.elapsed();
         let (pace, parked_ms, usage) = (Pace::default(), None, Usage::default());
-        let mut call =
-            CallAttempt { shared: &shared, order, sent, started, pace, parked_ms, usage };
+        let mut call = CallAttempt {
+            session_context: &session_context,
+            order,
+            sent,
+            started,
+            pace,
+            parked_ms,
+            usage,
+        };
         let result = call.exchange().await;
         let (first_ms, gap_ms) = (call.pace.first_ms(), call.pace.longest_gap_ms());
         spans::answered(&tracing::Span::current(), &result, first_ms, gap_ms);
@@ -113,14 +120,18 @@ fn located(url: &str, failure: ModelFailure) -> ModelFailure {
 /// A call is parked. A status query shows it; listeners hear when it is over,
 /// whatever ended it.
 struct Parking<'a> {
-    shared: &'a SessionContext,
+    session_context: &'a SessionContext,
     attempt: u32,
     mark: ParkedMark,
 }
 
 impl<'a> Parking<'a> {
-    fn new(shared: &'a SessionContext, attempt: u32) -> Self {
-        Self { shared, attempt, mark: shared.directory.mark_parked(&shared.session) }
+    fn new(session_context: &'a SessionContext, attempt: u32) -> Self {
+        Self {
+            session_context,
+            attempt,
+            mark: session_context.directory.mark_parked(&session_context.session),
+        }
     }
 
     fn mark(&self, reason: ParkReason, until_ms: Option<u64>) {
@@ -130,12 +141,12 @@ impl<'a> Parking<'a> {
 
 impl Drop for Parking<'_> {
     fn drop(&mut self) {
-        self.shared.hub.publish(Event::Unparked { attempt: self.attempt });
+        self.session_context.hub.publish(Event::Unparked { attempt: self.attempt });
     }
 }
 
 struct CallAttempt<'a> {
-    shared: &'a SessionContext,
+    session_context: &'a SessionContext,
     order: ModelCallOrder,
     /// Where somebody counts it.
     sent: Option<SentMark>,
@@ -149,9 +160,9 @@ struct CallAttempt<'a> {
 impl CallAttempt<'_> {
     async fn exchange(&mut self) -> Result<ModelAnswer, ModelFailure> {
         let place = self.order.provider;
-        let shared = self.shared;
+        let session_context = self.session_context;
         let (Some(endpoint), Some(limiter)) =
-            (shared.endpoints.get(place), shared.limiters.get(place))
+            (session_context.endpoints.get(place), session_context.limiters.get(place))
         else {
             return Err(no_provider());
         };
@@ -159,12 +170,12 @@ impl CallAttempt<'_> {
         let parked_ms = if was_parked { self.millis() } else { 0 };
         self.parked_ms = NonZeroU32::new(u32::saturating(parked_ms));
         // What comes before is the governor's time, not the model's.
-        self.started = shared.world.clock.elapsed();
+        self.started = session_context.world.clock.elapsed();
         let permit = permit?;
         // Servers repeat what they were sent.
         let mut result = self.talk(endpoint, &permit).await;
         if let Err(failure) = &mut result {
-            shared.redaction.redactor().failure(failure);
+            session_context.redaction.redactor().failure(failure);
         }
         match &result {
             Ok(answer) => {
@@ -174,7 +185,7 @@ impl CallAttempt<'_> {
                 permit.settle(CallOutcome::Answered, Some((input, usage.output_tokens)));
             }
             Err(failure) => {
-                shared.learned.take_in(&endpoint.base, &self.order.model, failure);
+                session_context.learned.take_in(&endpoint.base, &self.order.model, failure);
                 permit.settle(outcome_of(failure), None);
             }
         }
@@ -189,7 +200,7 @@ impl CallAttempt<'_> {
     ) -> (Result<CallPermit, ModelFailure>, bool) {
         let order = &self.order;
         let request = CallRequest {
-            tenant: self.shared.tenant.clone(),
+            tenant: self.session_context.tenant.clone(),
             tokens: Tokens::from_chars(order.request.body.len() as u64).0,
             is_retry: order.is_retry,
             has_other_provider: order.has_other_provider,
@@ -197,12 +208,12 @@ impl CallAttempt<'_> {
         // Dropped with this future, and so on an interrupt, too.
         let mut parking = None;
         let on_parked = |parked: Parked| {
-            let now = self.shared.world.clock.now().0;
+            let now = self.session_context.world.clock.now().0;
             let until_ms = parked.for_ms.map(|it| now.saturating_add(it));
             let (attempt, provider) = (order.attempt, Arc::clone(limiter.provider()));
             let reason = parked.reason;
             parking
-                .get_or_insert_with(|| Parking::new(self.shared, attempt))
+                .get_or_insert_with(|| Parking::new(self.session_context, attempt))
                 .mark(reason, until_ms);
             self.hub().publish(Event::Parked { attempt, provider, reason, until_ms });
         };
@@ -217,7 +228,7 @@ impl CallAttempt<'_> {
     ) -> Result<ModelAnswer, ModelFailure> {
         let order = &mut self.order;
         let streamed = order.streamed;
-        let limits = self.shared.world.http.with(&order.http);
+        let limits = self.session_context.world.http.with(&order.http);
         let limits = match order.patience_ms {
             Some(ms) => limits.within(Duration::from_millis(ms)),
             None => limits,
@@ -236,12 +247,14 @@ impl CallAttempt<'_> {
         self.sent.iter().for_each(SentMark::set);
         let sending = match &endpoint.model {
             Some(model) => in_process_model::send(model, &request),
-            None => self.shared.world.transport.send(request),
+            None => self.session_context.world.transport.send(request),
         };
         let sent = watchdog.head(sending).await;
         let response = sent.map_err(|error| located(&url, failure::before_head(&error)))?;
         let WireResponse { status, headers, mut body } = response;
-        if let Some(report) = RateLimitReport::read(&headers, self.shared.world.clock.now()) {
+        if let Some(report) =
+            RateLimitReport::read(&headers, self.session_context.world.clock.now())
+        {
             permit.on_report(report);
         }
         if status != 200 {
@@ -268,7 +281,7 @@ impl CallAttempt<'_> {
         if self.hub().wants_stream() {
             reader.keep_events();
         }
-        let mut answer = ShownDeltas::new(self.shared.redaction.redactor());
+        let mut answer = ShownDeltas::new(self.session_context.redaction.redactor());
         let mut shown = Vec::new();
         let mut broken = None;
         let mut n_bytes = 0_usize;
@@ -358,22 +371,22 @@ impl CallAttempt<'_> {
         {
             return failure::named(url, failure);
         }
-        let now = self.shared.world.clock.now();
+        let now = self.session_context.world.clock.now();
         let body = String::from_utf8_lossy(&body);
-        let body = self.shared.redaction.redactor().cut_text(&body);
+        let body = self.session_context.redaction.redactor().cut_text(&body);
         self.order.format.read_refusal(url, status, headers, body.as_bytes(), now)
     }
 
     fn redacted(&self, text: &str) -> Arc<str> {
-        self.shared.redaction.redactor().text(text).into()
+        self.session_context.redaction.redactor().text(text).into()
     }
 
     fn hub(&self) -> &EventHub {
-        &self.shared.hub
+        &self.session_context.hub
     }
 
     fn millis(&self) -> u64 {
-        let took = self.shared.world.clock.elapsed().saturating_sub(self.started);
+        let took = self.session_context.world.clock.elapsed().saturating_sub(self.started);
         u64::saturating(took.as_millis())
     }
 }

@@ -15,9 +15,12 @@ use ennead_runtime::{
 const LARGE: Tokens = Tokens(100_000);
 
 /// Runs the stage and returns what the turn is to be given.
-pub(crate) fn run(shared: Arc<SessionContext>, order: ShapeOrder) -> BoxFuture<'static, TurnInput> {
+pub(crate) fn run(
+    session_context: Arc<SessionContext>,
+    order: ShapeOrder,
+) -> BoxFuture<'static, TurnInput> {
     Box::pin(async move {
-        let clock = &shared.world.clock;
+        let clock = &session_context.world.clock;
         let (stage, started) = (order.stage, clock.elapsed());
         let result = if order.context.tokens < LARGE {
             Ok(Box::new(order.run()))

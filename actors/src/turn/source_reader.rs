@@ -43,51 +43,53 @@ pub(crate) struct SourceExclusions {
 
 /// Reads the world's part of the nine sources, and puts in what the embedder gave.
 pub(crate) fn sources(
-    shared: Arc<SessionContext>,
+    session_context: Arc<SessionContext>,
     SourceExclusions { hidden, excludes }: SourceExclusions,
 ) -> BoxFuture<'static, Box<SourceTexts>> {
     Box::pin(async move {
-        let mut texts = if shared.reads_sources {
-            let place = SessionDirs { hidden, excludes, ..shared.place.clone() };
-            shared.world.files.sources(&place).await
+        let mut texts = if session_context.reads_sources {
+            let place = SessionDirs { hidden, excludes, ..session_context.dirs.clone() };
+            session_context.world.files.sources(&place).await
         } else {
             Default::default()
         };
-        if shared.facts.agent.is_some() {
-            for_agent(&shared.facts.agent_type, &mut texts);
+        if session_context.facts.agent.is_some() {
+            for_agent(&session_context.facts.agent_type, &mut texts);
         }
-        put_in_own(&mut texts, &shared);
+        put_in_own(&mut texts, &session_context);
         Box::new(texts)
     })
 }
 
 /// Looks at the sources again, and at what runs in the background where files are asked for.
 pub(crate) fn look(
-    shared: Arc<SessionContext>,
+    session_context: Arc<SessionContext>,
     hidden: Arc<[String]>,
     order: SourcesOrder,
 ) -> BoxFuture<'static, SourcesLook> {
     let excludes = Arc::clone(&order.excludes);
-    let place = SessionDirs { hidden, excludes, ..shared.place.clone() };
+    let place = SessionDirs { hidden, excludes, ..session_context.dirs.clone() };
     let restores = order.restores;
-    if !shared.reads_sources && !restores {
+    if !session_context.reads_sources && !restores {
         return Box::pin(std::future::ready(SourcesLook::Unchanged));
     }
-    let looking = shared.world.files.look(&place, &order);
+    let looking = session_context.world.files.look(&place, &order);
     Box::pin(async move {
         let SourcesLook::Found(mut seen, marks) = looking.await else {
             return SourcesLook::Unchanged;
         };
-        if !shared.reads_sources {
+        if !session_context.reads_sources {
             *seen = SourcesSeen { contents: seen.contents, ..SourcesSeen::default() };
         }
-        if shared.facts.agent.is_some() && is_for_looking(&shared.facts.agent_type) {
+        if session_context.facts.agent.is_some()
+            && is_for_looking(&session_context.facts.agent_type)
+        {
             seen.instructions.clear();
             seen.path_rules.clear();
             seen.nested.clear();
         }
         if restores {
-            let running = shared.shells.table.running();
+            let running = session_context.shells.table.running();
             seen.background =
                 running.iter().map(|it| format!("{}: {}", it.shell, it.command)).collect();
         }
@@ -96,17 +98,17 @@ pub(crate) fn look(
 }
 
 /// Makes the texts that represent sources that could not be read: what the embedder gave is still there.
-pub(crate) fn without_files(shared: &SessionContext) -> Box<SourceTexts> {
+pub(crate) fn without_files(session_context: &SessionContext) -> Box<SourceTexts> {
     let mut texts = Box::<SourceTexts>::default();
-    put_in_own(&mut texts, shared);
+    put_in_own(&mut texts, session_context);
     texts
 }
 
-fn put_in_own(texts: &mut SourceTexts, shared: &SessionContext) {
-    texts.system_prompt.clone_from(&shared.system_prompt);
-    texts.append_system_prompt.clone_from(&shared.append_system_prompt);
-    texts.is_bare = shared.bare_system_prompt;
-    texts.is_static = shared.static_system_prompt;
+fn put_in_own(texts: &mut SourceTexts, session_context: &SessionContext) {
+    texts.system_prompt.clone_from(&session_context.system_prompt);
+    texts.append_system_prompt.clone_from(&session_context.append_system_prompt);
+    texts.is_bare = session_context.bare_system_prompt;
+    texts.is_static = session_context.static_system_prompt;
 }
 
 /// What a sub-agent is not given: the memory, which is its parent's; and, where it

@@ -24,7 +24,7 @@ use crate::{
     groundwork::{
         directory::{ActorKind, Registration},
         mailbox::{Admitted, Slot},
-        supervision::{ended, ended_without_reply, spawn_leaf},
+        supervision::{ended_child, ended_without_reply, spawn_leaf},
     },
     session::context::SessionContext,
     turn::turn_supervisor::TurnMsg,
@@ -50,7 +50,7 @@ pub(crate) enum DispatcherMsg {
 
 /// What a dispatcher is given.
 pub(crate) struct ToolDispatcherSetup {
-    pub(crate) shared: Arc<SessionContext>,
+    pub(crate) session_context: Arc<SessionContext>,
     pub(crate) turn: ActorRef<TurnMsg>,
 }
 
@@ -58,7 +58,7 @@ pub(crate) struct ToolDispatcherSetup {
 pub(crate) struct ToolDispatcher;
 
 pub(crate) struct ToolDispatcherState {
-    shared: Arc<SessionContext>,
+    session_context: Arc<SessionContext>,
     turn: ActorRef<TurnMsg>,
     /// Not given back before the turn ends: a quota.
     slots: Vec<Slot>,
@@ -76,14 +76,14 @@ impl Actor for ToolDispatcher {
         myself: ActorRef<DispatcherMsg>,
         setup: ToolDispatcherSetup,
     ) -> Result<ToolDispatcherState, ActorProcessingErr> {
-        let ToolDispatcherSetup { shared, turn } = setup;
-        let registration = shared.directory.enter(
+        let ToolDispatcherSetup { session_context, turn } = setup;
+        let registration = session_context.directory.enter(
             ActorKind::ToolDispatcher,
-            Some(&shared.session),
+            Some(&session_context.session),
             myself.get_cell(),
         );
         Ok(ToolDispatcherState {
-            shared,
+            session_context,
             turn,
             slots: Vec::new(),
             running: HashMap::new(),
@@ -115,7 +115,7 @@ impl Actor for ToolDispatcher {
         event: SupervisionEvent,
         state: &mut ToolDispatcherState,
     ) -> Result<(), ActorProcessingErr> {
-        let ended = ended(&event).and_then(|it| state.running.remove(&it));
+        let ended = ended_child(&event).and_then(|it| state.running.remove(&it));
         if let Some((call, settled)) = ended
             && ended_without_reply(&event).is_some()
         {
@@ -152,7 +152,7 @@ async fn execute(
     state: &mut ToolDispatcherState,
 ) -> Result<(), ActorProcessingErr> {
     let (call, settled) = (execution.call.id.clone(), execution.settled());
-    let tool = state.shared.tools.get(&execution.call.name);
+    let tool = state.session_context.tools.get(&execution.call.name);
     let turn = state.turn.clone();
     let work = Box::pin(async move {
         let call = execution.call.id.clone();
@@ -165,7 +165,7 @@ async fn execute(
         let outcome = Box::new(outcome);
         let _gone = turn.cast(TurnMsg::Input(TurnInput::ToolFinished { call, outcome }));
     });
-    let job = state.shared.job(ActorKind::ToolExecutor, work);
+    let job = state.session_context.job(ActorKind::ToolExecutor, work);
     let executor = spawn_leaf(job, myself.get_cell()).await?;
     state.running.insert(executor.get_id(), (call, settled));
     Ok(())

@@ -60,7 +60,7 @@ use crate::{
 /// What a supervisor is given: the session, which stays the same, and the first turn.
 pub(crate) struct TurnSupervisorSetup {
     /// The session's world and listeners.
-    pub(crate) shared: Arc<SessionContext>,
+    pub(crate) session_context: Arc<SessionContext>,
     pub(crate) session: ActorRef<SessionMsg>,
     pub(crate) next: NextTurn,
 }
@@ -70,7 +70,7 @@ pub(crate) struct TurnSupervisor;
 
 pub(crate) struct ActiveTurn {
     turn: Box<Turn>,
-    shared: Arc<SessionContext>,
+    session_context: Arc<SessionContext>,
     session: ActorRef<SessionMsg>,
     key: u64,
     scope: TurnScope,
@@ -134,15 +134,15 @@ impl Actor for TurnSupervisor {
         myself: ActorRef<TurnMsg>,
         setup: Box<TurnSupervisorSetup>,
     ) -> Result<ActiveTurn, ActorProcessingErr> {
-        let TurnSupervisorSetup { shared, session, next } = *setup;
+        let TurnSupervisorSetup { session_context, session, next } = *setup;
         let NextTurn { key, turn, scope, fingerprints, chosen, first_layers } = next;
-        let id = &shared.session;
+        let id = &session_context.session;
         let registration =
-            shared.directory.enter(ActorKind::TurnSupervisor, Some(id), myself.get_cell());
-        let span = spans::turn(&shared.span, turn.run.as_str(), turn.number);
+            session_context.directory.enter(ActorKind::TurnSupervisor, Some(id), myself.get_cell());
+        let span = spans::turn(&session_context.span, turn.run.as_str(), turn.number);
         Ok(ActiveTurn {
             turn: Box::new(Turn::new(*turn)),
-            shared,
+            session_context,
             session,
             key,
             scope,
@@ -282,16 +282,16 @@ impl ActiveTurn {
     /// What the turn asks for after this.
     fn feed(&mut self, mut input: TurnInput) -> Vec<Effect> {
         // The one place where texts enter a turn: what it records, sends and shows has no secrets.
-        self.shared.redaction.turn_input(&mut input);
+        self.session_context.redaction.turn_input(&mut input);
         self.answered(&input);
         let is_settings =
             matches!(input, TurnInput::SettingsRead(_) | TurnInput::SettingsMerged(_));
-        let at = self.shared.world.clock.now();
+        let at = self.session_context.world.clock.now();
         let is_answer = matches!(input, TurnInput::PermissionAnswered { .. });
         let effects = self.turn.handle(at, input);
         self.close_question(is_answer);
         if is_settings && let Some(output) = self.turn.output() {
-            self.shared.hub.set_output(output);
+            self.session_context.hub.set_output(output);
         }
         effects
     }

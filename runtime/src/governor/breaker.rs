@@ -61,7 +61,7 @@ impl Breaker {
     }
 
     /// Returns whether a call may be made at `now`, in milliseconds.
-    pub(crate) fn word(&self, now: u64) -> BreakerVerdict {
+    pub(crate) fn verdict(&self, now: u64) -> BreakerVerdict {
         match self.state {
             BreakerState::Closed => BreakerVerdict::Call,
             BreakerState::Open { until, .. } if until <= now => BreakerVerdict::Probe,
@@ -87,7 +87,7 @@ impl Breaker {
     }
 
     /// Notes that a call was answered. Returns whether this closed the circuit.
-    pub(crate) fn succeeded(&mut self, is_probe: bool) -> bool {
+    pub(crate) fn note_success(&mut self, is_probe: bool) -> bool {
         match self.state {
             BreakerState::Closed => {
                 self.note(false);
@@ -108,7 +108,7 @@ impl Breaker {
     }
 
     /// Notes that a call failed. Returns whether this opened the circuit.
-    pub(crate) fn failed(&mut self, now: u64, is_probe: bool) -> bool {
+    pub(crate) fn note_failure(&mut self, now: u64, is_probe: bool) -> bool {
         match self.state {
             BreakerState::Closed => {
                 self.note(true);

@@ -48,7 +48,7 @@ impl Shares {
     }
 
     /// Counts a call of this tenant that is sent.
-    pub(crate) fn began(&mut self, tenant: &Tenant) {
+    pub(crate) fn count_start(&mut self, tenant: &Tenant) {
         self.in_flight += 1;
         if let Some(share) = self.tenants.get_mut(tenant) {
             share.in_flight += 1;
@@ -56,7 +56,7 @@ impl Shares {
     }
 
     /// Counts a call of this tenant that has ended.
-    pub(crate) fn ended(&mut self, tenant: &Tenant) {
+    pub(crate) fn count_end(&mut self, tenant: &Tenant) {
         self.in_flight = self.in_flight.saturating_sub(1);
         if let Some(share) = self.tenants.get_mut(tenant) {
             share.in_flight = share.in_flight.saturating_sub(1);
@@ -102,7 +102,7 @@ mod tests {
         let (noisy, quiet) = ("noisy".into(), "quiet".into());
         let mut shares = Shares::default();
         shares.seen(0, &noisy);
-        (0..20).for_each(|_| shares.began(&noisy));
+        (0..20).for_each(|_| shares.count_start(&noisy));
         assert_eq!(shares.slots_kept_from(&noisy, 32), 0);
         shares.seen(0, &quiet);
         assert_eq!(shares.slots_kept_from(&noisy, 32), 4);

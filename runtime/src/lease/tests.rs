@@ -62,8 +62,8 @@ fn a_place_comes_free_once_when_an_agent_ends() {
     lease.child(&agent(1), Duration::ZERO).unwrap();
     lease.child(&agent(2), Duration::ZERO).unwrap();
     assert_eq!(lease.child(&agent(3), Duration::ZERO), Err(LeaseRefused::TooManyAtOnce { max: 2 }));
-    assert!(lease.ended(&agent(1)));
-    assert!(!lease.ended(&agent(1)));
+    assert!(lease.mark_ended(&agent(1)));
+    assert!(!lease.mark_ended(&agent(1)));
     assert_eq!(lease.child(&agent(1), Duration::ZERO), Err(LeaseRefused::KnownAgent));
     lease.child(&agent(3), Duration::ZERO).unwrap();
     assert_eq!(lease.running(), 2);

@@ -32,7 +32,7 @@ struct Member {
     /// Who started it; `None` is the top session.
     parent: Option<AgentId>,
     /// Reserved for the model call in flight; includes one turn if this is the turn's first call.
-    aside: Spent,
+    reserved: Spent,
     closed: bool,
 }
 
@@ -99,7 +99,7 @@ impl Tree {
         Ok(())
     }
 
-    /// Sets one turn of `agent` (`None`: the top session) aside, and `worst` for its first model
+    /// Sets one turn of `agent` (`None`: the top session) aside, and `max_cost` for its first model
     /// call. An agent is at one call: what it had set aside before is given back.
     ///
     /// # Errors
@@ -111,9 +111,9 @@ impl Tree {
     pub(crate) fn debit(
         &mut self,
         agent: Option<&AgentId>,
-        worst: &MaxCost,
+        max_cost: &MaxCost,
     ) -> Result<(), LeaseRefused> {
-        self.set_aside(agent, 1, worst)
+        self.set_aside(agent, 1, max_cost)
     }
 
     /// Reserves the most that a further model call of a turn can cost.
@@ -124,9 +124,9 @@ impl Tree {
     pub fn reserve(
         &mut self,
         agent: Option<&AgentId>,
-        worst: &MaxCost,
+        max_cost: &MaxCost,
     ) -> Result<(), LeaseRefused> {
-        self.set_aside(agent, 0, worst)
+        self.set_aside(agent, 0, max_cost)
     }
 
     /// Settles the model calls that ended: takes what they used, the turns they were made in included, and gives back
@@ -134,7 +134,7 @@ impl Tree {
     pub fn settle(&mut self, agent: Option<&AgentId>, used: Spent) {
         self.spent = self.spent + used;
         if let Some(member) = self.members.get_mut(&agent.cloned()) {
-            member.aside = Spent::default();
+            member.reserved = Spent::default();
         }
     }
 
@@ -143,7 +143,7 @@ impl Tree {
     pub fn close(&mut self, agent: &AgentId) {
         if let Some(member) = self.members.get_mut(&Some(agent.clone())) {
             member.closed = true;
-            self.spent = self.spent + std::mem::take(&mut member.aside);
+            self.spent = self.spent + std::mem::take(&mut member.reserved);
         }
         let is_below = |it: &Member| !it.closed && it.parent.as_ref() == Some(agent);
         let below = self.members.iter().filter(|it| is_below(it.1));
@@ -191,34 +191,34 @@ impl Tree {
     /// Returns the tokens and the money that are reserved for calls in flight.
     #[cfg(test)]
     pub(crate) fn reserved(&self) -> (Tokens, Money) {
-        let aside = self.aside_of(|_| true);
-        (aside.tokens, aside.money)
+        let reserved = self.reserved_of(|_| true);
+        (reserved.tokens, reserved.money)
     }
 
     fn set_aside(
         &mut self,
         agent: Option<&AgentId>,
         turns: u64,
-        worst: &MaxCost,
+        max_cost: &MaxCost,
     ) -> Result<(), LeaseRefused> {
         if !self.is_open(agent) {
             return Err(LeaseRefused::Closed);
         }
         let key = agent.cloned();
-        let price = match &worst.price {
+        let price = match &max_cost.price {
             Price::Known(money) => Ok(*money),
             Price::Unknown(model) => Err(LeaseRefused::NoPrice { model: model.clone() }),
         };
         let money = price.as_ref().copied().unwrap_or_default();
-        self.check(Some(&key), turns, worst.tokens, price)?;
-        self.members.entry(key).or_default().aside =
-            Spent { turns, tokens: worst.tokens, money, unpriced: 0 };
+        self.check(Some(&key), turns, max_cost.tokens, price)?;
+        self.members.entry(key).or_default().reserved =
+            Spent { turns, tokens: max_cost.tokens, money, unpriced: 0 };
         Ok(())
     }
 
-    fn aside_of(&self, is_meant: impl Fn(&Option<AgentId>) -> bool) -> Spent {
+    fn reserved_of(&self, is_meant: impl Fn(&Option<AgentId>) -> bool) -> Spent {
         let members = self.members.iter().filter(|it| is_meant(it.0));
-        members.fold(Spent::default(), |sum, it| sum + it.1.aside)
+        members.fold(Spent::default(), |sum, it| sum + it.1.reserved)
     }
 
     /// Whether this much can be set aside for `asks`, whose own reservation does not count against it.
@@ -230,7 +230,7 @@ impl Tree {
         money: Result<Money, LeaseRefused>,
     ) -> Result<(), LeaseRefused> {
         let limits = &self.limits;
-        let others = self.aside_of(|it| asks != Some(it));
+        let others = self.reserved_of(|it| asks != Some(it));
         // A turn that is set aside is taken, whatever becomes of its calls.
         if let Some(max) = limits.max_tree_turns
             && max < self.spent.turns.saturating_add(others.turns).saturating_add(turns)

@@ -90,7 +90,7 @@ impl DenialEnd {
 
 impl DenialWatch {
     /// Notes a denied call, in the order of the calls.
-    pub(crate) fn denied(&mut self, call: &ToolCall) -> Option<DenialEnd> {
+    pub(crate) fn count_denial(&mut self, call: &ToolCall) -> Option<DenialEnd> {
         let action = call.action();
         self.in_a_row = if self.last == Some(action) { self.in_a_row.saturating_add(1) } else { 1 };
         self.last = Some(action);
@@ -105,7 +105,7 @@ impl DenialWatch {
     }
 
     /// Notes an allowed call: it ends the row, not the count of the run.
-    pub(crate) fn allowed(&mut self) {
+    pub(crate) fn end_row(&mut self) {
         self.last = None;
         self.in_a_row = 0;
     }
@@ -171,10 +171,10 @@ mod tests {
         let mut watch = DenialWatch::default();
         let found = calls.split("").filter(|it| !it.is_empty()).enumerate().find_map(|(i, it)| {
             if it == "." {
-                watch.allowed();
+                watch.end_row();
                 return None;
             }
-            watch.denied(&call(i, it)).map(|end| (i, end))
+            watch.count_denial(&call(i, it)).map(|end| (i, end))
         });
         assert_eq!(found, end);
     }

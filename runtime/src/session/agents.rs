@@ -163,13 +163,13 @@ impl Machine {
             // The call that wanted it is gone meanwhile.
             match result {
                 Ok(()) => self.agent_over(now, &agent),
-                Err(_) => drop(self.agents.lease.ended(&agent)),
+                Err(_) => drop(self.agents.lease.mark_ended(&agent)),
             }
             return;
         };
         let AskedReply { request, key, call, kind, lease } = asked;
         if let Err(refused) = result {
-            self.agents.lease.ended(&agent);
+            self.agents.lease.mark_ended(&agent);
             return self.refuse(request, refused.to_string());
         }
         if !self.is_turning(key) {
@@ -230,7 +230,7 @@ impl Machine {
     }
 
     fn agent_over(&mut self, now: Now, agent: &AgentId) {
-        self.agents.lease.ended(agent);
+        self.agents.lease.mark_ended(agent);
         self.ask_top(now, TreeQuestion::Close { agent: agent.clone() });
     }
 
@@ -264,18 +264,18 @@ impl Machine {
         now: Now,
         name: CallName,
         limits: AgentLimits,
-        worst: MaxCost,
+        max_cost: MaxCost,
     ) {
         let Some(active) = &mut self.active else { return };
         let Phase::Turning(turn) = &mut active.phase else { return };
         if turn.key != name.0 {
             return;
         }
-        turn.waiting_call = Some((name, worst.clone()));
+        turn.waiting_call = Some((name, max_cost.clone()));
         let is_first = active.settled.turns < u64::from(active.run.turns);
         self.take_limits(limits);
         let agent = self.agents.name.clone();
-        let debit = Debit { agent, call: name, is_first, worst };
+        let debit = Debit { agent, call: name, is_first, max_cost };
         self.ask_top(now, TreeQuestion::Debit(Box::new(debit)));
     }
 
@@ -283,10 +283,10 @@ impl Machine {
         let Some(active) = &mut self.active else { return };
         let Phase::Turning(turn) = &mut active.phase else { return };
         // A call that was given up, and its turn with it, waits for nothing.
-        let Some((_, worst)) = turn.waiting_call.take_if(|it| it.0 == name) else { return };
+        let Some((_, max_cost)) = turn.waiting_call.take_if(|it| it.0 == name) else { return };
         match result {
             Ok(()) => {
-                turn.under_way = Some(worst.into());
+                turn.under_way = Some(max_cost.into());
                 self.effects.push(SessionEffect::LetCallGo(name));
             }
             Err(refused) => {
@@ -311,8 +311,8 @@ impl Machine {
     pub(super) fn calls_over(&mut self, now: Now, left: Option<(&TurnInFlight, bool, RunEnd)>) {
         let Some(active) = &mut self.active else { return };
         match left {
-            Some((TurnInFlight { under_way: Some(worst), .. }, true, _)) => {
-                active.in_doubt = active.in_doubt + (*worst).into();
+            Some((TurnInFlight { under_way: Some(max_cost), .. }, true, _)) => {
+                active.in_doubt = active.in_doubt + (*max_cost).into();
             }
             // A turn that the tree ended before a call of it was sent is none.
             Some((_, _, RunEnd::TreeLimit)) => active.settled.turns = active.run.turns.into(),

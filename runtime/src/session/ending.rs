@@ -116,7 +116,7 @@ impl Machine {
     }
 
     /// Ends the run at once, since what cannot be recorded is not done.
-    pub(super) fn lose(&mut self, now: Now, why: String) {
+    pub(super) fn lose_run(&mut self, now: Now, why: String) {
         let Some(active) = &mut self.active else {
             return self.next_run(now);
         };

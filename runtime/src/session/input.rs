@@ -131,7 +131,7 @@ pub enum SessionInput {
         /// The limits in the settings of its turn.
         limits: AgentLimits,
         /// The most that it can use.
-        worst: MaxCost,
+        max_cost: MaxCost,
     },
     /// A tool call wants a sub-agent.
     SpawnAgent(AgentRequest),

@@ -40,7 +40,7 @@ impl Machine {
             OpenedTranscript::Failed(why) => {
                 // Where it was open before, no other writer follows: no further run can be recorded.
                 self.become_ready(now, Readiness::Failed);
-                self.lose(now, why);
+                self.lose_run(now, why);
             }
         }
     }

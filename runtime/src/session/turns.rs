@@ -144,7 +144,7 @@ impl Machine {
     pub(super) fn written(&mut self, now: Now, ticket: u64, result: Result<Digest, String>) {
         match self.recorder.answered(ticket, result) {
             Acknowledged::Stale | Acknowledged::Recorded(WriteOrigin::Unawaited, _) => {}
-            Acknowledged::Lost(why) => self.lose(now, why),
+            Acknowledged::Lost(why) => self.lose_run(now, why),
             Acknowledged::Recorded(WriteOrigin::RunEnd, head) => self.run_ended(now, head),
             Acknowledged::Recorded(WriteOrigin::Turn { key, ticket }, _) => {
                 // A turn that was ended meanwhile waits for nothing.

@@ -135,7 +135,7 @@ impl ShownParts {
             name.starts_with("file ") && **state != Digest::default() && !present.contains(**name)
         };
         let gone: Vec<DuePart> =
-            known.iter().filter(is_gone).map(|(name, _)| gone(name, day)).collect();
+            known.iter().filter(is_gone).map(|(name, _)| removal_part(name, day)).collect();
         let mut left = MAX_CHARS;
         let due = parts.into_iter().filter(|it| known.get(&*it.name) != Some(&it.state));
         gone.into_iter()
@@ -197,8 +197,8 @@ pub fn files(seen: &SourcesSeen, rules: &[&PathRule], day: &str) -> Vec<DuePart>
     );
     let rule =
         format!("A rule of the people you work for, for files that you have read, as of {day}.");
-    let from_start = seen.instructions.iter().map(|it| file("file", it, &changed));
-    let of_nested = seen.nested.iter().map(|it| file("nested", it, &nested));
+    let from_start = seen.instructions.iter().map(|it| instruction_part("file", it, &changed));
+    let of_nested = seen.nested.iter().map(|it| instruction_part("nested", it, &nested));
     let of_rules = rules.iter().map(|it| DuePart {
         name: name_of("rule", &it.path),
         source: 3,
@@ -208,7 +208,7 @@ pub fn files(seen: &SourcesSeen, rules: &[&PathRule], day: &str) -> Vec<DuePart>
     from_start.chain(of_nested).chain(of_rules).collect()
 }
 
-fn file(kind: &str, file: &InstructionFile, title: &str) -> DuePart {
+fn instruction_part(kind: &str, file: &InstructionFile, title: &str) -> DuePart {
     let whose = format!(" ({})", whose(file.scope));
     DuePart {
         name: name_of(kind, &file.path),
@@ -218,7 +218,7 @@ fn file(kind: &str, file: &InstructionFile, title: &str) -> DuePart {
     }
 }
 
-fn gone(name: &str, day: &str) -> DuePart {
+fn removal_part(name: &str, day: &str) -> DuePart {
     let path = name.strip_prefix("file ").unwrap_or(name);
     let text = format!(
         "The instruction file {path} is gone as of {day}. What it said does not hold any more."

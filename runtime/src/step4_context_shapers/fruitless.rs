@@ -60,7 +60,7 @@ impl CompactionWatch {
 
     /// Notes that something else made the context fit: the count begins anew. Where compactions had not helped before,
     /// the next one waits until there are half as many messages again as `n_messages`; with `None` it does not.
-    pub(crate) fn helped(&mut self, n_messages: Option<usize>) {
+    pub(crate) fn note_fit(&mut self, n_messages: Option<usize>) {
         match n_messages.filter(|_| !self.fruitless.is_empty()) {
             Some(n_messages) => self.wait(n_messages),
             None => self.fruitless.clear(),

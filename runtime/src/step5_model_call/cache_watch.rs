@@ -114,7 +114,7 @@ impl CacheWatch {
     }
 
     /// Notes that a request is sent. `chain` has followed the view.
-    pub(crate) fn sent(&mut self, head: &EncodedHead, view: &GrownView, chain: &PrefixChain) {
+    pub(crate) fn note_sent(&mut self, head: &EncodedHead, view: &GrownView, chain: &PrefixChain) {
         self.head = Some(head.clone());
         // A request that failed left nothing behind: what it changed still counts.
         if self.changed.is_none() {
@@ -124,7 +124,7 @@ impl CacheWatch {
 
     /// Notes that the request was answered `duration_ms` after it had been sent. `min_cached` is the shortest prefix
     /// that the model caches; 0 when not known. Returns a drop, if there is one.
-    pub fn answered(
+    pub(crate) fn note_answer(
         &mut self,
         usage: &Usage,
         now: Timestamp,

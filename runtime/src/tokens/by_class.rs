@@ -82,7 +82,7 @@ impl std::iter::Sum for Size {
     }
 }
 
-/// What a character is to the pass.
+/// What a character is to the sum.
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 enum CharClass {
@@ -191,10 +191,10 @@ impl LetterRun {
     }
 }
 
-/// The pass over a text. It goes by what is alike and next to one another: a word, a number, an
+/// The sum of the weights in a text. It goes by what is alike and next to one another: a word, a number, an
 /// indentation.
 #[derive(Default)]
-struct Pass {
+struct WeightSum {
     weight: u64,
     run: LetterRun,
     /// The class before, and how many of it came in a row.
@@ -204,7 +204,7 @@ struct Pass {
     n_letters: u64,
 }
 
-impl Pass {
+impl WeightSum {
     fn is_after_single(&self, class: CharClass) -> bool {
         self.last == Some(class) && self.n == 1
     }
@@ -283,21 +283,21 @@ impl Pass {
 
 /// Hundredths of a token that a text takes.
 fn weight(text: &str) -> u64 {
-    let (mut pass, bytes, mut at) = (Pass::default(), text.as_bytes(), 0);
+    let (mut sum, bytes, mut at) = (WeightSum::default(), text.as_bytes(), 0);
     while let Some(rest @ [first, ..]) = bytes.get(at..) {
         let number = NUMBERS[usize::from(*first)];
         if let Some(class) = ASCII.get(usize::from(number)) {
             let is_other = |it: &u8| NUMBERS[usize::from(*it)] != number;
             let n = rest.iter().position(is_other).unwrap_or(rest.len());
-            pass.alike(*class, &rest[..n]);
+            sum.alike(*class, &rest[..n]);
             at += n;
         } else {
             let Some(c) = text.get(at..).and_then(|it| it.chars().next()) else { break };
-            pass.other(CharClass::of(c));
+            sum.other(CharClass::of(c));
             at += c.len_utf8();
         }
     }
-    pass.run.end(pass.weight)
+    sum.run.end(sum.weight)
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use super::read::{ReadLine, read_line};
 pub struct FileLines<'a> {
     lines: Vec<FileLine<'a>>,
     bytes: &'a [u8],
-    is_orderly: bool,
+    is_as_written: bool,
 }
 
 /// One line of a file.
@@ -31,7 +31,7 @@ impl<'a> FileLines<'a> {
         let mut lines = Vec::new();
         let mut offset = 0;
         // What a load would mend: it reads such a file in another order or with other bytes.
-        let mut is_orderly = !bytes.starts_with(b"\xef\xbb\xbf") && !bytes.contains(&0);
+        let mut is_as_written = !bytes.starts_with(b"\xef\xbb\xbf") && !bytes.contains(&0);
         let mut last_seq = 0;
         for (number, piece) in (1..).zip(bytes.split_inclusive(|byte| *byte == b'\n')) {
             let start = offset;
@@ -44,15 +44,15 @@ impl<'a> FileLines<'a> {
                 continue;
             }
             let text = std::str::from_utf8(line).ok();
-            is_orderly &= text.is_some() && !line.ends_with(b"\r");
+            is_as_written &= text.is_some() && !line.ends_with(b"\r");
             let read = text.and_then(|it| read_line(it).ok());
             if let Some(seal) = read.as_ref().and_then(|it| it.seal) {
-                is_orderly &= seal.intact && seal.seq == last_seq + 1;
+                is_as_written &= seal.intact && seal.seq == last_seq + 1;
                 last_seq = seal.seq;
             }
             lines.push(FileLine { number, offset: start, bytes: line, is_terminated, read });
         }
-        Self { lines, bytes, is_orderly }
+        Self { lines, bytes, is_as_written }
     }
 
     /// Returns the lines that are not blank, in the order of the file.
@@ -67,8 +67,8 @@ impl<'a> FileLines<'a> {
 
     /// Returns whether every line is UTF-8, every line of ours is as it was written and where it was written, and
     /// nothing but line feeds ends a line.
-    pub(super) fn is_orderly(&self) -> bool {
-        self.is_orderly
+    pub(super) fn is_as_written(&self) -> bool {
+        self.is_as_written
     }
 }
 

@@ -82,7 +82,7 @@ impl DenialReason {
     }
 
     /// Reads the reason from the record of it.
-    pub(crate) fn of(by: Option<AnsweredBy>) -> Self {
+    pub(crate) fn from_answer(by: Option<AnsweredBy>) -> Self {
         match by {
             Some(AnsweredBy::Nobody) => Self::NobodyLeft,
             Some(AnsweredBy::Expiry) => Self::Expired,

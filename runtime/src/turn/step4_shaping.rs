@@ -222,7 +222,7 @@ impl Turn {
                 }
                 if stage == Stage::OverflowReduction {
                     let waits = self.shapes_conversation().then_some(context.messages.len());
-                    self.memory.compactions.helped(waits);
+                    self.memory.compactions.note_fit(waits);
                 }
                 self.state.shaped = Some(context);
                 self.state.shaping.fired += 1;

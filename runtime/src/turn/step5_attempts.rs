@@ -51,7 +51,7 @@ impl Turn {
         let known = settings.models.find(name).map(|it| &**it);
         let cost = self.cost_of(known, &answered.usage);
         let cache_drop = self.cache_drop(purpose, known, answered);
-        let RequestParams { max_tokens, streamed } = *self.state.model.asking(purpose);
+        let RequestParams { max_tokens, streamed } = *self.state.model.parameters_for(purpose);
         let order = AttemptOrder {
             purpose,
             cause: self.state.model.cause,

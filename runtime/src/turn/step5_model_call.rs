@@ -94,7 +94,7 @@ impl Turn {
         let (head, format) = (self.head(Purpose::Turn), self.format(&link));
         let chain = self.memory.prefixes.entry((link.provider, link.model)).or_default();
         let request = format.encode_grown(&head, &self.state.view, chain, self.writes_bodies);
-        self.memory.cache.sent(&head, &self.state.view, chain);
+        self.memory.cache.note_sent(&head, &self.state.view, chain);
         self.send(Purpose::Turn, attempt, request);
     }
 
@@ -131,7 +131,7 @@ impl Turn {
     }
 
     fn send(&mut self, purpose: Purpose, attempt: u32, request: EncodedRequest) {
-        let streamed = self.state.model.asking(purpose).streamed;
+        let streamed = self.state.model.parameters_for(purpose).streamed;
         self.state.model.request = (request.digest, request.n_bytes);
         let link = self.link();
         self.state.model.asked = self.fallback_used();
@@ -172,7 +172,7 @@ impl Turn {
     /// lives, unless tools join. A run that has a system prompt of its own has its own ones.
     fn head(&mut self, purpose: Purpose) -> EncodedHead {
         let (link, settings) = (self.link(), self.settings());
-        let RequestParams { max_tokens, streamed } = *self.state.model.asking(purpose);
+        let RequestParams { max_tokens, streamed } = *self.state.model.parameters_for(purpose);
         let (parameters, changes) =
             settings.parameters.for_model(&settings.models, &link.model, max_tokens);
         let format = self.format(&link);

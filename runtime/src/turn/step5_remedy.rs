@@ -91,7 +91,7 @@ impl Turn {
             .stream
             .draw("backoff", u64::from(self.number) << 32 | u64::from(self.state.model.attempt));
         let settings = self.settings();
-        let RequestParams { max_tokens, streamed } = *self.state.model.asking(purpose);
+        let RequestParams { max_tokens, streamed } = *self.state.model.parameters_for(purpose);
         let providers = self.providers();
         let situation = Situation {
             purpose,
@@ -120,16 +120,16 @@ impl Turn {
         self.publish(Event::RecoveryTaken { cause, remedy: remedy.code(), model });
         match remedy {
             Remedy::RetryAfter { delay_ms, streamed, max_tokens } => {
-                *self.state.model.asking(purpose) = RequestParams { max_tokens, streamed };
+                *self.state.model.parameters_for(purpose) = RequestParams { max_tokens, streamed };
                 self.wait(purpose, delay_ms, &failure);
             }
             Remedy::EscalateOutput { max_tokens } => {
                 let streamed = self.facts.streams;
-                *self.state.model.asking(purpose) = RequestParams { max_tokens, streamed };
+                *self.state.model.parameters_for(purpose) = RequestParams { max_tokens, streamed };
                 self.ask(purpose, cause);
             }
             Remedy::ReduceOutput { max_tokens } => {
-                self.state.model.asking(purpose).max_tokens = max_tokens;
+                self.state.model.parameters_for(purpose).max_tokens = max_tokens;
                 self.ask(purpose, cause);
             }
             Remedy::AskAgain | Remedy::Continue => self.ask(purpose, cause),

@@ -87,7 +87,7 @@ impl Turn {
         }
         let min_cached = model.map_or(0, |it| it.min_cached);
         let (usage, took) = (&answered.usage, answered.duration_ms);
-        let event = self.memory.cache.answered(usage, self.now, took, min_cached)?;
+        let event = self.memory.cache.note_answer(usage, self.now, took, min_cached)?;
         self.publish(Event::PromptCacheDropped { event: event.clone() });
         Some(event)
     }

@@ -276,12 +276,12 @@ impl Turn {
         polls: bool,
     ) {
         if outcome.error == Some(ToolErrorKind::PermissionDenied) {
-            if let Some(end) = self.memory.denials.denied(call) {
+            if let Some(end) = self.memory.denials.count_denial(call) {
                 self.end_with(RunEnd::TooManyDenials, Some(end.code().into()));
             }
             return;
         }
-        self.memory.denials.allowed();
+        self.memory.denials.end_row();
         match self.memory.progress.note(call, block_digest(block), polls) {
             Repetition::Fine => {}
             Repetition::Remind(text) => self.state.reminders.push((None, text)),

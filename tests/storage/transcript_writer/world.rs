@@ -171,7 +171,7 @@ impl ArchiveRig {
     pub(super) fn request_open(&self) -> UnboundedReceiver<OpenOutcome> {
         let (tell, opened) = unbounded_channel();
         let open = OpenTranscript {
-            place: Layout::new(self.root()).session(&SESSION.into()).unwrap(),
+            paths: Layout::new(self.root()).session(&SESSION.into()).unwrap(),
             frame: LineFrame {
                 session: SESSION.into(),
                 agent: None,

@@ -37,10 +37,10 @@ impl Ennead {
     /// [`OpenError`], when the directory of the session or a settings file cannot be read.
     #[doc(hidden)]
     pub async fn explain(&self, options: &SessionOptions) -> Result<Vec<Explained>, OpenError> {
-        let place = place(&self.options.environment, options, &mut RealPaths::default())?;
+        let dirs = place(&self.options.environment, options, &mut RealPaths::default())?;
         let mut all = layers(options);
         if options.reads_settings {
-            let read = self.options.lookup.settings(&place, None).await;
+            let read = self.options.lookup.settings(&dirs, None).await;
             let failed = |cause| OpenError::Workspace { path: options.workspace.clone(), cause };
             if let (SettingsRead::Layers(read), _) = read.map_err(failed)? {
                 all.extend(read);
@@ -62,11 +62,11 @@ impl Ennead {
         let has_model =
             !is_openai || options.settings.get("model").is_some_and(serde_json::Value::is_string);
         let mut real_paths = RealPaths::default();
-        let place = place(&self.options.environment, options, &mut real_paths)?;
+        let dirs = place(&self.options.environment, options, &mut real_paths)?;
         let layers = layers(options);
-        let mut looked = LookResult { place, real_paths, layers, first: None, notice: None };
+        let mut looked = LookResult { dirs, real_paths, layers, first: None, notice: None };
         if options.reads_settings {
-            match self.options.lookup.settings(&looked.place, None).await {
+            match self.options.lookup.settings(&looked.dirs, None).await {
                 Ok((SettingsRead::Layers(read), seen)) => {
                     looked.first = Some(FirstLook { layers: read, seen });
                 }
@@ -94,7 +94,7 @@ impl Ennead {
 #[derive(Debug)]
 pub(super) struct LookResult {
     /// The directories that it works with.
-    pub(super) place: SessionDirs,
+    pub(super) dirs: SessionDirs,
     /// Where they really are.
     pub(super) real_paths: RealPaths,
     /// The settings among its options, as a layer.

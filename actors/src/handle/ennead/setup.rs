@@ -31,7 +31,7 @@ use crate::{
 /// Parts of a context that the facts are made of, too, or that had to be waited for.
 struct ContextParts {
     facts: Arc<SessionFacts>,
-    place: SessionDirs,
+    dirs: SessionDirs,
     endpoints: Arc<[Endpoint]>,
     servers: SessionServers,
     redaction: Redaction,
@@ -48,14 +48,14 @@ impl Ennead {
         looked: LookResult,
         redaction: Redaction,
     ) -> Result<Box<SessionSetup>, OpenError> {
-        let LookResult { place, mut real_paths, layers, first: first_look, .. } = looked;
-        let layout = layout(&self.options.environment, &options, &place)?;
+        let LookResult { dirs, mut real_paths, layers, first: first_look, .. } = looked;
+        let layout = layout(&self.options.environment, &options, &dirs)?;
         let file = layout.session(&id).map_err(|it| OpenError::BadId(it.id))?;
         if options.id.is_some() && options.transcripts.is_none() {
             guard::check_session(&file).map_err(OpenError::UnsafeTranscripts)?;
         }
-        real_paths.follow(&place.home);
-        real_paths.follow(&place.config);
+        real_paths.follow(&dirs.home);
+        real_paths.follow(&dirs.config);
         match &options.id {
             Some(_) => drop(real_paths.follow(&file.directory)),
             None => real_paths.follow_new(&file.directory),
@@ -66,18 +66,18 @@ impl Ennead {
         let durability = merged.resolved.settings.durability;
         let provider = |it: &Endpoint| Provider { name: it.provider.clone(), format: it.format };
         // Who has no home keeps nothing there.
-        let has_home = place.home != Path::new("/");
-        let notes = (options.reads_sources && has_home).then(|| memory_directory(&place));
-        let plans = has_home.then(|| place.config.join("plans"));
+        let has_home = dirs.home != Path::new("/");
+        let notes = (options.reads_sources && has_home).then(|| memory_directory(&dirs));
+        let plans = has_home.then(|| dirs.config.join("plans"));
         let facts = Arc::new(SessionFacts {
             revision: REVISION,
             session: id.clone(),
             agent: None,
             agent_type: "".into(),
             depth: 0,
-            workspace: text(&place.workspace),
+            workspace: text(&dirs.workspace),
             within: Vec::new(),
-            home: text(&place.home),
+            home: text(&dirs.home),
             real: real_paths.real,
             directory: text(&file.directory),
             memory: notes.map(|it| text(&it)),
@@ -112,17 +112,17 @@ impl Ennead {
             version: env!("CARGO_PKG_VERSION"),
         };
         let ServersOfSession { notices, servers, starting } = joined;
-        let own = ContextParts { facts: Arc::clone(&facts), place, endpoints, servers, redaction };
-        let shared = self.context(options, shard, own);
+        let own = ContextParts { facts: Arc::clone(&facts), dirs, endpoints, servers, redaction };
+        let session_context = self.context(options, shard, own);
         // In a box, since the future of the one that opens a session would carry it to its end.
         Ok(Box::new(SessionSetup {
-            shared: Arc::new(shared),
+            session_context: Arc::new(session_context),
             conversation: Conversation::new(facts, self.stream.child(id.as_str()))
                 .with_catalogue(catalogue)
                 .with_merged(merged)
                 .sharing(Some(self.kept_sources.clone())),
             archive: shard.archive.clone(),
-            open: OpenPlan { place: file, frame, durability, meta: None, first_look },
+            open: OpenPlan { paths: file, frame, durability, meta: None, first_look },
             parent: None,
             layout,
             notices,
@@ -138,13 +138,13 @@ impl Ennead {
         shard: &ShardHandle,
         own: ContextParts,
     ) -> SessionContext {
-        let ContextParts { facts, place, endpoints, servers, redaction } = own;
+        let ContextParts { facts, dirs, endpoints, servers, redaction } = own;
         let id = facts.session.clone();
         SessionContext {
             session: id.clone(),
             facts,
             world: shard.world.clone(),
-            place,
+            dirs,
             guard: None,
             learned: self.learned.clone(),
             limiters: endpoints.iter().map(|it| self.governors.of(it)).collect(),

@@ -98,7 +98,7 @@ impl SharedServer {
 
     /// Notes that the server, or its actor, has ended at this time. Returns the pause before it is started again;
     /// `None`: it is not, until it is wanted again.
-    pub(crate) fn ended(&self, at: Duration) -> Option<Duration> {
+    pub(crate) fn note_end(&self, at: Duration) -> Option<Duration> {
         let mut inner = self.lock();
         let stood = inner.since.take().map_or(Duration::ZERO, |since| at.saturating_sub(since));
         // One that was never ready would only fail again; those that wanted it have its error.

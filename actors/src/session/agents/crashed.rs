@@ -31,10 +31,10 @@ impl SessionState {
         orphans::Closer {
             archive: self.archive.clone(),
             frame: self.open.frame.clone(),
-            redaction: self.shared.redaction.clone(),
-            directory: self.open.place.directory.clone(),
+            redaction: self.session_context.redaction.clone(),
+            directory: self.open.paths.directory.clone(),
             durability: self.open.durability,
-            clock: Arc::clone(&self.shared.world.clock),
+            clock: Arc::clone(&self.session_context.world.clock),
             stream: self.machine.conversation().stream.child("orphans"),
         }
     }
@@ -45,10 +45,10 @@ impl SessionState {
         myself: &ActorRef<SessionMsg>,
         agent: AgentId,
     ) -> HandlerResult {
-        let (directory, archive) = (self.open.place.directory.clone(), self.archive.clone());
+        let (directory, archive) = (self.open.paths.directory.clone(), self.archive.clone());
         let name = agent.clone();
-        let (back, closer, hub) = (myself.clone(), self.closer(), self.shared.hub.clone());
-        let store = Arc::clone(&self.shared.world.transcripts);
+        let (back, closer, hub) = (myself.clone(), self.closer(), self.session_context.hub.clone());
+        let store = Arc::clone(&self.session_context.world.transcripts);
         let work = Box::pin(async move {
             let listed = Arc::clone(&store);
             let top = agent.clone();
@@ -76,7 +76,7 @@ impl SessionState {
             let used = found.iter().map(|it| (it.agent.clone(), it.used())).collect();
             let _gone = back.cast(SessionMsg::AgentCrashed { agent, used });
         });
-        let job = self.shared.job(ActorKind::SourceReader, work);
+        let job = self.session_context.job(ActorKind::SourceReader, work);
         let reader = spawn_leaf(job, myself.get_cell()).await?.get_id();
         if let Some(running) = self.children.running.get_mut(&name) {
             running.reader = Some(reader);

@@ -243,7 +243,7 @@ impl Closer {
         let (tell, mut received) = mpsc::unbounded_channel();
         let cwd = it.cwd.clone().unwrap_or_else(|| Arc::clone(&self.frame.cwd));
         let open = OpenTranscript {
-            place: TranscriptPaths { file: it.file.clone(), directory: self.directory.clone() },
+            paths: TranscriptPaths { file: it.file.clone(), directory: self.directory.clone() },
             frame: LineFrame { agent: Some(it.agent.clone()), cwd, ..self.frame.clone() },
             durability: self.durability,
             meta: None,

@@ -42,7 +42,7 @@ const LINE: usize = 512;
 /// A transcript that is open for appending.
 #[derive(Debug)]
 pub(crate) struct TranscriptFile {
-    place: TranscriptPaths,
+    paths: TranscriptPaths,
     frame: LineFrame,
     redaction: Redaction,
     store: Arc<dyn TranscriptStore>,
@@ -54,7 +54,7 @@ pub(crate) struct TranscriptFile {
     newline: bool,
     torn: Option<Torn>,
     /// A write failed: nothing is written before the end of the file has been looked at again.
-    doubtful: bool,
+    is_unverified: bool,
     /// It is no longer the file of its name.
     replaced: Option<WriteError>,
     /// Lines after what was acknowledged, which may be sent again.
@@ -78,15 +78,15 @@ struct Again {
 impl TranscriptFile {
     /// Opens or makes the file, and finds out where it ends.
     pub(crate) fn open(
-        place: TranscriptPaths,
+        paths: TranscriptPaths,
         frame: LineFrame,
         redaction: Redaction,
         store: Arc<dyn TranscriptStore>,
         acknowledged: Acknowledged,
     ) -> Result<Self, StoreError> {
-        let log = store.open(&place.file)?;
+        let log = store.open(&paths.file)?;
         let mut transcript = Self {
-            place,
+            paths,
             frame,
             redaction,
             store,
@@ -95,7 +95,7 @@ impl TranscriptFile {
             is_new: false,
             newline: false,
             torn: None,
-            doubtful: false,
+            is_unverified: false,
             replaced: None,
             again: VecDeque::new(),
             acknowledged,
@@ -134,7 +134,7 @@ impl TranscriptFile {
     /// # Errors
     ///
     /// [`WriteError::Replaced`], from then on.
-    pub(crate) fn stay(&mut self) -> Result<(), WriteError> {
+    pub(crate) fn ensure_in_place(&mut self) -> Result<(), WriteError> {
         if let Some(replaced) = &self.replaced {
             return Err(replaced.clone());
         }
@@ -143,7 +143,7 @@ impl TranscriptFile {
             Err(StoreError::Replaced { kept }) => {
                 Err(self.replaced.insert(WriteError::Replaced { kept }).clone())
             }
-            Err(error) => Err(WriteError::read(&self.place.file, error.into())),
+            Err(error) => Err(WriteError::read(&self.paths.file, error.into())),
         }
     }
 
@@ -159,8 +159,8 @@ impl TranscriptFile {
 
     /// Notes a failed sync: the kernel may have dropped what was written, so the file is checked before more is
     /// written.
-    pub(crate) fn doubt(&mut self) {
-        self.doubtful = true;
+    pub(crate) fn mark_unverified(&mut self) {
+        self.is_unverified = true;
     }
 
     /// Notes that everything up to there was acknowledged.
@@ -174,18 +174,18 @@ impl TranscriptFile {
     /// which nothing was added.
     pub(crate) fn needs_checkpoint(&self) -> bool {
         !self.newline
-            && !self.doubtful
+            && !self.is_unverified
             && self.replaced.is_none()
             && self.end.open.is_none()
             && WINDOW < self.end.offset
-            && checkpoint::read(&*self.store, &self.place.checkpoint()).as_ref() != Some(&self.end)
+            && checkpoint::read(&*self.store, &self.paths.checkpoint()).as_ref() != Some(&self.end)
     }
 
     /// Leaves a checkpoint, for the next writer and for the one that checks the transcript.
     /// Everything it speaks of must be on disk: it would testify to lines that a crash of the
     /// machine took away.
     pub(crate) fn leave_checkpoint(&mut self) -> Result<(), StoreError> {
-        let path = self.place.checkpoint();
+        let path = self.paths.checkpoint();
         // One that knows of lines that are no longer there is the only witness of that.
         match checkpoint::read(&*self.store, &path) {
             Some(known) if !self.is_new && !self.holds(&known)? => Ok(()),
@@ -203,8 +203,8 @@ impl TranscriptFile {
         if let Some(replaced) = &self.replaced {
             return Err(replaced.clone());
         }
-        if self.doubtful {
-            self.look_again().map_err(|it| WriteError::read(&self.place.file, it.into()))?;
+        if self.is_unverified {
+            self.look_again().map_err(|it| WriteError::read(&self.paths.file, it.into()))?;
         }
         for text in stored {
             self.store(text)?;
@@ -239,9 +239,9 @@ impl TranscriptFile {
         (end.head, open) = batch.finish();
         end.open = open.map(Arc::new);
         // Until all of it is written.
-        self.doubtful = true;
+        self.is_unverified = true;
         self.write_all(&buffer)?;
-        self.doubtful = false;
+        self.is_unverified = false;
         end.offset += buffer.len() as u64;
         self.newline = false;
         self.torn = None;
@@ -250,7 +250,7 @@ impl TranscriptFile {
     }
 
     fn write_all(&mut self, bytes: &[u8]) -> Result<(), WriteError> {
-        let (file, length) = (&self.place.file, bytes.len());
+        let (file, length) = (&self.paths.file, bytes.len());
         match self.log.append(bytes) {
             Ok(written) if written == length => Ok(()),
             Ok(written) => Err(WriteError::Short { file: file.clone(), written, length }),
@@ -294,7 +294,7 @@ impl TranscriptFile {
             TextFolder::ToolResults => "tool-results",
         };
         let text = &*self.redaction.stored(text);
-        let path = self.place.directory.join(directory).join(format!("{}.txt", text.digest));
+        let path = self.paths.directory.join(directory).join(format!("{}.txt", text.digest));
         let kept = match text.place {
             TextFolder::Records => self.log.attach(&path, text.text.as_bytes()),
             // Tools read it by its path, so it is a file whatever the store is.

@@ -53,7 +53,7 @@ struct PendingEntry {
 #[derive(Clone)]
 struct Route {
     turn: ActorRef<TurnMsg>,
-    shared: Arc<SessionContext>,
+    session_context: Arc<SessionContext>,
 }
 
 /// An answer on its way to the turn.
@@ -72,7 +72,7 @@ pub(crate) struct OpenQuestion {
     /// Distinguishes one raising from another of the same name.
     pub(crate) number: u64,
     approvals: Approvals,
-    shared: Arc<SessionContext>,
+    session_context: Arc<SessionContext>,
     /// The event about its end; `None` where the turn has sent it.
     pub(crate) end: Option<AnsweredBy>,
     /// Ends what waits for it.
@@ -88,14 +88,14 @@ impl Approvals {
         &self,
         question: Arc<Question>,
         turn: ActorRef<TurnMsg>,
-        shared: Arc<SessionContext>,
+        session_context: Arc<SessionContext>,
         token: TaskTrackerToken,
     ) -> OpenQuestion {
         let mut book = self.book();
         book.n_raised += 1;
         let number = book.n_raised;
         book.ended.retain(|it| *it != question.id);
-        let route = Route { turn, shared: Arc::clone(&shared) };
+        let route = Route { turn, session_context: Arc::clone(&session_context) };
         let entry =
             PendingEntry { question: Arc::clone(&question), number, route, is_claimed: false };
         book.open.insert(question.id.clone(), entry);
@@ -104,7 +104,7 @@ impl Approvals {
             question,
             number,
             approvals: self.clone(),
-            shared,
+            session_context,
             end: Some(AnsweredBy::Interrupt),
             _waiting: cancel.clone().drop_guard(),
             cancel,
@@ -136,11 +136,11 @@ impl Approvals {
         answer.check()?;
         let claim = self.claim(of, key)?;
         if let Some(input) = &answer.input
-            && let Some(tool) = claim.route.shared.tools.get(&claim.question.call.name)
+            && let Some(tool) = claim.route.session_context.tools.get(&claim.question.call.name)
         {
             tool.check_input(input).map_err(AnswerError::BadInput)?;
         }
-        files::keep(&claim.route.shared.place, &answer.rules).await?;
+        files::keep(&claim.route.session_context.dirs, &answer.rules).await?;
         let (reply, taken) = oneshot::channel();
         let given = GivenAnswer { answer, by: AnsweredBy::Surface, surface: Some(clean(surface)) };
         let answer = Box::new(SurfaceAnswer { key: key.clone(), given, reply });
@@ -162,7 +162,7 @@ impl Approvals {
                 AnswerError::Unknown(key.id.clone())
             });
         };
-        entry.question.accepts(key, entry.route.shared.world.clock.now())?;
+        entry.question.accepts(key, entry.route.session_context.world.clock.now())?;
         if std::mem::replace(&mut entry.is_claimed, true) {
             return Err(AnswerError::Answered(key.id.clone()));
         }
@@ -225,7 +225,13 @@ impl Drop for OpenQuestion {
         if let Some(by) = self.end {
             let (call, tool) = (self.question.call.id.clone(), self.question.call.name.clone());
             let (id, allowed) = (id.clone(), false);
-            self.shared.hub.publish(Event::PermissionSettled { id, call, tool, allowed, by });
+            self.session_context.hub.publish(Event::PermissionSettled {
+                id,
+                call,
+                tool,
+                allowed,
+                by,
+            });
         }
     }
 }

@@ -21,7 +21,7 @@ impl CallAttempt<'_> {
     }
 
     pub(super) fn publish(&self, shown: Vec<StreamDelta>) {
-        let (hub, attempt) = (&self.shared.hub, self.order.attempt);
+        let (hub, attempt) = (&self.session_context.hub, self.order.attempt);
         for delta in shown {
             match delta {
                 // The text of a summary is not an answer.

@@ -86,12 +86,12 @@ impl ShownDeltas {
         let mut held = std::mem::take(&mut self.held);
         self.n_held = 0;
         if !held.is_empty() {
-            let _shown_to_nobody = self.pass(&mut held);
+            let _shown_to_nobody = self.redact_all(&mut held);
         }
-        self.pass(deltas)
+        self.redact_all(deltas)
     }
 
-    fn pass(&mut self, deltas: &mut Vec<StreamDelta>) -> Vec<StreamDelta> {
+    fn redact_all(&mut self, deltas: &mut Vec<StreamDelta>) -> Vec<StreamDelta> {
         let mut out = Vec::with_capacity(deltas.len());
         for delta in deltas.drain(..) {
             match delta {

@@ -69,12 +69,12 @@ impl ActiveTurn {
             }
             Pending::Sources => {
                 let what = "the sources could not be read; the session goes on without them";
-                self.shared.hub.publish(Event::Alert { what: what.into() });
-                TurnInput::SourcesRead(source_reader::without_files(&self.shared))
+                self.session_context.hub.publish(Event::Alert { what: what.into() });
+                TurnInput::SourcesRead(source_reader::without_files(&self.session_context))
             }
             Pending::Look => {
                 let what = "the sources could not be looked at again; what was read of them holds";
-                self.shared.hub.publish(Event::Alert { what: what.into() });
+                self.session_context.hub.publish(Event::Alert { what: what.into() });
                 TurnInput::SourcesSeen(SourcesLook::Unchanged)
             }
             Pending::Shape(stage) => {

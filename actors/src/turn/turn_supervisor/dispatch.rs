@@ -33,14 +33,14 @@ pub(super) fn check_inputs(
     state: &mut ActiveTurn,
 ) -> Result<Outcome, ActorProcessingErr> {
     let n_let_in = usize::saturating(state.turn.max_tool_calls().get());
-    if gate_worker::is_light(&state.shared, &calls) {
-        let checked = gate_worker::check(&state.shared, calls, n_let_in);
+    if gate_worker::is_light(&state.session_context, &calls) {
+        let checked = gate_worker::check(&state.session_context, calls, n_let_in);
         return Ok(Outcome::Spawn(ChildToStart::Dispatcher(checked)));
     }
     state.flush(myself)?;
     let turn = myself.clone();
     let pending = Pending::Inputs(calls.clone());
-    let checking = gate_worker::check_on_thread(state.shared.clone(), calls, n_let_in);
+    let checking = gate_worker::check_on_thread(state.session_context.clone(), calls, n_let_in);
     let work = Box::pin(async move {
         // The turn may have ended meanwhile.
         let _gone = turn.cast(TurnMsg::InputsChecked(checking.await));
@@ -59,7 +59,7 @@ impl ActiveTurn {
         let dispatcher = self.dispatcher(myself).await?;
         let id = dispatcher.get_id();
         let mailbox = Mailbox::new(dispatcher, capacity, DispatcherMsg::Execute);
-        self.shared.directory.note_mailbox(id, mailbox.gauge());
+        self.session_context.directory.note_mailbox(id, mailbox.gauge());
         let mut admissions = Vec::new();
         for (call, checked) in calls {
             let admission = match mailbox.reserve() {
@@ -86,7 +86,10 @@ impl ActiveTurn {
         }
         // One that is gone owes nothing.
         self.pending.retain(|it| !matches!(it.1, Pending::Dispatcher));
-        let setup = ToolDispatcherSetup { shared: self.shared.clone(), turn: myself.clone() };
+        let setup = ToolDispatcherSetup {
+            session_context: self.session_context.clone(),
+            turn: myself.clone(),
+        };
         let dispatcher = spawn(ToolDispatcher, setup, myself.get_cell()).await?;
         self.pending.push((dispatcher.get_id(), Pending::Dispatcher));
         Ok(dispatcher)
@@ -104,7 +107,7 @@ impl ActiveTurn {
         let Some((dispatcher, slot)) = self.dispatcher.as_ref().zip(self.slots.remove(&id)) else {
             return Ok(Outcome::Reply(crashed(id)));
         };
-        let tool = must_check.then(|| self.shared.tools.get(&call.name)).flatten();
+        let tool = must_check.then(|| self.session_context.tools.get(&call.name)).flatten();
         if let Some(Err(why)) = tool.map(|it| it.check_input(&call.input)) {
             return Ok(Outcome::Reply(TurnInput::InputRefused { call: id, why }));
         }

@@ -21,15 +21,19 @@ impl ActiveTurn {
         question: Arc<Question>,
         myself: &ActorRef<TurnMsg>,
     ) -> Outcome {
-        let shared = Arc::clone(&self.shared);
-        let approvals = shared.approvals.clone();
+        let session_context = Arc::clone(&self.session_context);
+        let approvals = session_context.approvals.clone();
         let token = self.scope.tracker.token();
-        let open =
-            approvals.raise(Arc::clone(&question), myself.clone(), Arc::clone(&shared), token);
+        let open = approvals.raise(
+            Arc::clone(&question),
+            myself.clone(),
+            Arc::clone(&session_context),
+            token,
+        );
         let (number, cancel) = (open.number, open.cancel.clone());
         self.question = Some(open);
-        let left = question.expires.millis_since(shared.world.clock.now());
-        let waiting = shared.world.timer.deadline(Duration::from_millis(left));
+        let left = question.expires.millis_since(session_context.world.clock.now());
+        let waiting = session_context.world.timer.deadline(Duration::from_millis(left));
         let (turn, over) = (myself.clone(), cancel.clone());
         let _timer = ractor::concurrency::spawn(async move {
             tokio::select! {
@@ -40,7 +44,7 @@ impl ActiveTurn {
                 () = over.cancelled() => {}
             }
         });
-        let Some(approver) = shared.approver.clone() else { return Outcome::Done };
+        let Some(approver) = session_context.approver.clone() else { return Outcome::Done };
         let asking = approval::ask(approver, Question::clone(&question), approvals);
         let work = Box::pin(async move {
             tokio::select! {
@@ -54,7 +58,7 @@ impl ActiveTurn {
     /// Takes an answer if it fits the question that is open now, and says so.
     pub(super) fn take_answer(&mut self, answer: SurfaceAnswer) -> Option<TurnInput> {
         let SurfaceAnswer { key, given, reply } = answer;
-        let now = self.shared.world.clock.now();
+        let now = self.session_context.world.clock.now();
         let fits = match self.turn.open_question() {
             Some(question) => question.accepts(&key, now).map(|()| question.call.id.clone()),
             None => Err(AnswerError::Answered(key.id)),
@@ -79,7 +83,7 @@ impl ActiveTurn {
     pub(super) fn approver_gone(&self, number: u64) -> Option<TurnInput> {
         let open = self.question.as_ref().filter(|it| it.number == number)?;
         let call = open.question().call.id.clone();
-        let has_others = self.shared.answers_by_handle;
+        let has_others = self.session_context.answers_by_handle;
         (!has_others).then(|| approval::unanswered(call, AnsweredBy::Nobody))
     }
 

@@ -12,7 +12,7 @@ use crate::session::context::SessionContext;
 
 /// Publishes what one call says of its progress.
 pub(super) struct ProgressPort {
-    pub(super) shared: Arc<SessionContext>,
+    pub(super) session_context: Arc<SessionContext>,
     pub(super) call: ToolUseId,
     pub(super) tool: ToolName,
 }
@@ -21,7 +21,7 @@ impl ReportProgress for ProgressPort {
     fn report(&self, progress: Progress) {
         let Progress { percent, text } = progress;
         let (call, tool) = (self.call.clone(), self.tool.clone());
-        self.shared.hub.publish(Event::ToolProgress { call, tool, percent, text });
+        self.session_context.hub.publish(Event::ToolProgress { call, tool, percent, text });
     }
 }
 

@@ -27,8 +27,8 @@ impl ActiveTurn {
         &mut self,
         myself: &ActorRef<TurnMsg>,
     ) -> Result<Outcome, ActorProcessingErr> {
-        let SessionContext { world, place, .. } = &*self.shared;
-        let mut look = world.files.settings(place, self.fingerprints.as_ref());
+        let SessionContext { world, dirs, .. } = &*self.session_context;
+        let mut look = world.files.settings(dirs, self.fingerprints.as_ref());
         if let Some(found) = (&mut look).now_or_never() {
             return Ok(self.settings_found(found)?.map_or(Outcome::Done, Outcome::Reply));
         }
@@ -65,8 +65,8 @@ impl ActiveTurn {
     ) -> Result<Outcome, ActorProcessingErr> {
         let left_out =
             SourceExclusions { hidden: self.turn.hidden(), excludes: self.turn.excludes() };
-        let reading = source_reader::sources(Arc::clone(&self.shared), left_out);
-        self.at_hand_or_leaf(Pending::Sources, reading.map(TurnInput::SourcesRead), myself)
+        let reading = source_reader::sources(Arc::clone(&self.session_context), left_out);
+        self.reply_or_spawn(Pending::Sources, reading.map(TurnInput::SourcesRead), myself)
     }
 
     /// Looks at the sources again. Files that are as they were need no reader.
@@ -75,11 +75,12 @@ impl ActiveTurn {
         order: SourcesOrder,
         myself: &ActorRef<TurnMsg>,
     ) -> Result<Outcome, ActorProcessingErr> {
-        let looking = source_reader::look(Arc::clone(&self.shared), self.turn.hidden(), order);
-        self.at_hand_or_leaf(Pending::Look, looking.map(TurnInput::SourcesSeen), myself)
+        let looking =
+            source_reader::look(Arc::clone(&self.session_context), self.turn.hidden(), order);
+        self.reply_or_spawn(Pending::Look, looking.map(TurnInput::SourcesSeen), myself)
     }
 
-    fn at_hand_or_leaf(
+    fn reply_or_spawn(
         &mut self,
         pending: Pending,
         mut reading: impl Future<Output = TurnInput> + Send + Unpin + 'static,
@@ -127,7 +128,7 @@ impl ActiveTurn {
         let reported: Vec<_> = reported.collect();
         for what in seen.iter().filter_map(|it| it.broken.as_ref()) {
             if !reported.contains(&what) {
-                self.shared.hub.publish(Event::Alert { what: Arc::clone(what) });
+                self.session_context.hub.publish(Event::Alert { what: Arc::clone(what) });
             }
         }
     }

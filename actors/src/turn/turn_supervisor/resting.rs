@@ -31,7 +31,7 @@ impl ActiveTurn {
     /// Takes on the next turn of the run. The dispatcher, idle now, is that of the turn before.
     pub(super) fn begin(&mut self, next: NextTurn) {
         let NextTurn { key, turn, scope, fingerprints, chosen, first_layers } = next;
-        self.span = spans::turn(&self.shared.span, turn.run.as_str(), turn.number);
+        self.span = spans::turn(&self.session_context.span, turn.run.as_str(), turn.number);
         self.step_span = self.span.clone();
         self.turn = Box::new(Turn::new(*turn));
         (self.key, self.scope) = (key, scope);

@@ -18,7 +18,7 @@ use crate::{
 impl ActiveTurn {
     /// Returns what a call may use of its session.
     pub(super) fn tool_context(&self, call: &ToolCall) -> ToolContext {
-        let facts = &self.shared.facts;
+        let facts = &self.session_context.facts;
         let nests = facts.tools.iter().any(|it| it.name.as_str() == "Agent");
         let agents = nests.then(|| {
             let (session, key) = (self.session.clone(), self.key);
@@ -35,42 +35,42 @@ impl ActiveTurn {
             memory: Arc::clone(self.turn.memory()),
             env: self.child_env(),
             cancel: Arc::new(CancelFlag(self.scope.cancel.clone())),
-            guard: WorkGuard::new((self.scope.tracker.token(), self.shared.guard.clone())),
+            guard: WorkGuard::new((self.scope.tracker.token(), self.session_context.guard.clone())),
             committed: CommittedOutcome::default(),
             agents,
             processes: Some(Arc::new(ProcessPort {
-                shared: Arc::clone(&self.shared),
+                session_context: Arc::clone(&self.session_context),
                 session: self.session.clone(),
                 key: self.key,
             })),
             shell: self.turn.shell_settings(),
             sandbox: self.turn.sandbox(),
-            redactor: Some(self.shared.redaction.redactor().clone()),
-            redacts_results: self.shared.redaction.is_for_model(),
+            redactor: Some(self.session_context.redaction.redactor().clone()),
+            redacts_results: self.session_context.redaction.is_for_model(),
             progress: Some(Arc::new(ProgressPort {
-                shared: Arc::clone(&self.shared),
+                session_context: Arc::clone(&self.session_context),
                 call: call.id.clone(),
                 tool: call.name.clone(),
             })),
-            clock: Arc::clone(&self.shared.world.clock),
+            clock: Arc::clone(&self.session_context.world.clock),
         }
     }
 
     /// Returns the variables of child processes. A variable with an empty value is removed.
     fn child_env(&self) -> Arc<[(String, String)]> {
-        let (env, secret) = (self.turn.env(), &self.shared.secret_variables);
+        let (env, secret) = (self.turn.env(), &self.session_context.secret_variables);
         if secret.is_empty() { env } else { env.iter().chain(secret.iter()).cloned().collect() }
     }
 
     /// Returns the directory and the variables that hooks of `event` run with.
     pub(super) fn hook_place(&self, event: HookEvent) -> HookPlace {
-        let facts = &self.shared.facts;
+        let facts = &self.session_context.facts;
         HookPlace {
             cwd: self.turn.cwd().to_owned(),
             project: facts.within.first().unwrap_or(&facts.workspace).to_string(),
             env: self.child_env(),
             event,
-            chain: Arc::clone(&self.shared.hook_chain),
+            chain: Arc::clone(&self.session_context.hook_chain),
             sandbox: self.turn.sandbox(),
         }
     }

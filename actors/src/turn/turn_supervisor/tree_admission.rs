@@ -49,8 +49,8 @@ impl ActiveTurn {
             return None;
         }
         let ((go, tree_admission), sent) = (oneshot::channel(), SentMark::default());
-        let (name, worst) = ((self.key, order.attempt), self.turn.worst_case());
-        let call = WaitingCall { name, limits, worst, go, sent: sent.clone() };
+        let (name, max_cost) = ((self.key, order.attempt), self.turn.worst_case());
+        let call = WaitingCall { name, limits, max_cost, go, sent: sent.clone() };
         // A session that is gone takes its turn along.
         let _gone = self.session.cast(SessionMsg::CallWaits(Box::new(call)));
         Some(Admission { go: tree_admission, sent })

@@ -53,7 +53,7 @@ fn execute(
         Effect::ResolvePath { call, given } => {
             let pending = Pending::Path(call.clone(), given.clone());
             let cwd = state.turn.cwd().to_owned();
-            let work = gate_worker::look(Arc::clone(&state.shared), cwd, call, given);
+            let work = gate_worker::look(Arc::clone(&state.session_context), cwd, call, given);
             return Ok(state.leaf(myself, ActorKind::GateWorker, pending, work));
         }
         Effect::JudgeCommand { call, order } => {
@@ -72,7 +72,7 @@ fn execute(
         }
         Effect::ConsultPolicy(question) => {
             let pending = Pending::Policy(question.call.id.clone(), question.epoch);
-            let work = approval::consult(state.shared.policy.as_ref(), &question);
+            let work = approval::consult(state.session_context.policy.as_ref(), &question);
             return Ok(state.leaf(myself, ActorKind::Approval, pending, work));
         }
         Effect::AskPermission(question) => return Ok(state.open_question(question, myself)),
@@ -86,7 +86,7 @@ fn execute(
             if let Event::StepStarted { step, .. } = &event {
                 state.step_span = spans::step(&state.span, *step);
             }
-            state.shared.hub.publish(event);
+            state.session_context.hub.publish(event);
         }
         Effect::Finish(report) => finish(report, myself, state)?,
     }
@@ -111,7 +111,7 @@ fn finish(
 
 fn wait(attempt: u32, ms: u64, myself: &ActorRef<TurnMsg>, state: &mut ActiveTurn) {
     state.has_timer = true;
-    let waiting = state.shared.world.timer.sleep(Duration::from_millis(ms));
+    let waiting = state.session_context.world.timer.sleep(Duration::from_millis(ms));
     let turn = myself.clone();
     let _timer = ractor::concurrency::spawn(async move {
         waiting.await;
@@ -122,7 +122,7 @@ fn wait(attempt: u32, ms: u64, myself: &ActorRef<TurnMsg>, state: &mut ActiveTur
 
 fn shape(order: ShapeOrder, myself: &ActorRef<TurnMsg>, state: &ActiveTurn) -> Outcome {
     let pending = Pending::Shape(order.stage);
-    let work = shaper_stage::run(Arc::clone(&state.shared), order);
+    let work = shaper_stage::run(Arc::clone(&state.session_context), order);
     state.leaf(myself, ActorKind::ShaperStage, pending, work)
 }
 
@@ -132,12 +132,13 @@ fn call_model(order: ModelCallOrder, myself: &ActorRef<TurnMsg>, state: &ActiveT
     let pending = Pending::Model(order.attempt, sent.clone());
     let span = spans::model_call(&state.step_span, &order.model);
     let (attempt, limit_ms) = (order.attempt, order.limit_ms);
-    let call = model_call::run(Arc::clone(&state.shared), order, sent.clone()).instrument(span);
+    let call =
+        model_call::run(Arc::clone(&state.session_context), order, sent.clone()).instrument(span);
     let work = tree_admission::when_admitted(go, Box::pin(call));
     let work = match limit_ms {
         None => work,
         Some(ms) => {
-            let waiting = state.shared.world.timer.deadline(Duration::from_millis(ms));
+            let waiting = state.session_context.world.timer.deadline(Duration::from_millis(ms));
             model_call::within(ms, waiting, attempt, sent, work)
         }
     };
@@ -233,7 +234,7 @@ impl ActiveTurn {
         pending: Pending,
         work: BoxFuture<'static, ()>,
     ) -> Outcome {
-        let job = self.shared.job(kind, work).held(self.scope.tracker.token());
+        let job = self.session_context.job(kind, work).held(self.scope.tracker.token());
         Outcome::Spawn(ChildToStart::Leaf(job, pending))
     }
 
@@ -271,7 +272,7 @@ impl ActiveTurn {
         step: Step,
     ) -> Option<TurnInput> {
         self.registration.at_step(step);
-        if let Some(breakpoints) = &self.shared.breakpoints
+        if let Some(breakpoints) = &self.session_context.breakpoints
             && self.passed != Some(step)
         {
             self.passed = Some(step);
@@ -279,7 +280,7 @@ impl ActiveTurn {
             let go_on = Box::new(move || {
                 let _gone = back.cast(TurnMsg::Run(step));
             });
-            if let Some(go_on) = breakpoints.reached(&self.shared.session, step, go_on) {
+            if let Some(go_on) = breakpoints.reached(&self.session_context.session, step, go_on) {
                 // Not a breakpoint here.
                 drop(go_on);
                 return Some(TurnInput::Run(step));

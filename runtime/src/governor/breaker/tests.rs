@@ -10,14 +10,14 @@ fn breaker() -> Breaker {
 fn opens_after(calls: &str) -> Option<usize> {
     let mut breaker = breaker();
     calls.chars().position(|call| match call {
-        'x' => breaker.failed(0, false),
-        _ => breaker.succeeded(false),
+        'x' => breaker.note_failure(0, false),
+        _ => breaker.note_success(false),
     })
 }
 
 /// How long it is open, in milliseconds.
 fn open_ms(breaker: &Breaker, now: u64) -> u64 {
-    match breaker.word(now) {
+    match breaker.verdict(now) {
         BreakerVerdict::Wait(_, Some(until)) => until - now,
         other => panic!("{other:?}"),
     }
@@ -43,28 +43,28 @@ fn half_of_the_calls_failing_opens_it_from_twenty_on() {
 #[test]
 fn probes_go_one_at_a_time_and_a_failed_one_doubles_the_time() {
     let mut breaker = breaker();
-    (0..20).for_each(|_| _ = breaker.failed(0, false));
+    (0..20).for_each(|_| _ = breaker.note_failure(0, false));
     let mut now = 0;
     for ms in [5_000, 10_000, 20_000, 40_000, 80_000, 120_000, 120_000] {
         let open = open_ms(&breaker, now);
         check_about(open, ms);
         now += open;
-        assert_eq!(breaker.word(now), BreakerVerdict::Probe);
+        assert_eq!(breaker.verdict(now), BreakerVerdict::Probe);
         breaker.probe_sent();
-        assert_eq!(breaker.word(now), BreakerVerdict::Wait(Cause::Storm, None));
+        assert_eq!(breaker.verdict(now), BreakerVerdict::Wait(Cause::Storm, None));
         // Somebody who was under way all the time changes nothing.
-        assert!(!breaker.failed(now, false) && !breaker.succeeded(false));
+        assert!(!breaker.note_failure(now, false) && !breaker.note_success(false));
         breaker.probe_lost();
-        assert_eq!(breaker.word(now), BreakerVerdict::Probe);
+        assert_eq!(breaker.verdict(now), BreakerVerdict::Probe);
         breaker.probe_sent();
-        assert!(breaker.failed(now, true));
+        assert!(breaker.note_failure(now, true));
     }
     now += open_ms(&breaker, now);
     breaker.probe_sent();
-    assert!(breaker.succeeded(true));
-    assert_eq!(breaker.word(now), BreakerVerdict::Call);
+    assert!(breaker.note_success(true));
+    assert_eq!(breaker.verdict(now), BreakerVerdict::Call);
     // At once again: it remembers how bad it was.
-    (0..20).for_each(|_| _ = breaker.failed(now, false));
+    (0..20).for_each(|_| _ = breaker.note_failure(now, false));
     check_about(open_ms(&breaker, now), 120_000);
 }
 
@@ -72,12 +72,12 @@ fn probes_go_one_at_a_time_and_a_failed_one_doubles_the_time() {
 fn having_held_for_a_while_it_starts_from_the_shortest_time() {
     let mut breaker = breaker();
     for _ in 0..3 {
-        (0..50).for_each(|_| _ = breaker.failed(0, false));
+        (0..50).for_each(|_| _ = breaker.note_failure(0, false));
         breaker.probe_sent();
-        assert!(breaker.succeeded(true));
-        (0..20).for_each(|_| _ = breaker.succeeded(false));
+        assert!(breaker.note_success(true));
+        (0..20).for_each(|_| _ = breaker.note_success(false));
     }
-    (0..50).for_each(|_| _ = breaker.failed(0, false));
+    (0..50).for_each(|_| _ = breaker.note_failure(0, false));
     check_about(open_ms(&breaker, 0), 5_000);
 }
 
@@ -123,8 +123,8 @@ fn open_bill_is_looked_at_every_ten_seconds() {
     }
     now += open_ms(&breaker, now);
     breaker.probe_sent();
-    assert!(breaker.succeeded(true));
+    assert!(breaker.note_success(true));
     // It has nothing to do with how long a storm is waited out.
-    (0..20).for_each(|_| _ = breaker.failed(now, false));
+    (0..20).for_each(|_| _ = breaker.note_failure(now, false));
     check_about(open_ms(&breaker, now), 5_000);
 }

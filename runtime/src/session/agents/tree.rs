@@ -70,7 +70,7 @@ pub struct Debit {
     /// Whether it is the first of its turn, which is then counted, too.
     pub is_first: bool,
     /// The most that it can use.
-    pub worst: MaxCost,
+    pub max_cost: MaxCost,
 }
 
 /// An answer and who gets it; `None` is the top session.
@@ -123,9 +123,9 @@ impl TreeTotals {
     fn debit(&mut self, debit: Debit) -> Option<Addressed> {
         let agent = debit.agent.as_ref();
         let result = if debit.is_first {
-            self.tree.debit(agent, &debit.worst)
+            self.tree.debit(agent, &debit.max_cost)
         } else {
-            self.tree.reserve(agent, &debit.worst)
+            self.tree.reserve(agent, &debit.max_cost)
         };
         if result == Err(LeaseRefused::Reserved) {
             self.waiting.push(debit);

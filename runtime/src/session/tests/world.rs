@@ -189,9 +189,9 @@ impl SessionWorld {
                 goes_on(self);
                 self.n_attempts += 1;
                 let limits = AgentLimits { max_tree_tokens: Some(900), ..AgentLimits::default() };
-                let worst = MaxCost { tokens: Tokens(300), price: Price::Unknown("m".into()) };
+                let max_cost = MaxCost { tokens: Tokens(300), price: Price::Unknown("m".into()) };
                 let name = (key, self.n_attempts);
-                self.input(SessionInput::CallWaits { name, limits, worst });
+                self.input(SessionInput::CallWaits { name, limits, max_cost });
             }
             7 => self.input(SessionInput::TurnFailed { key, why: "no settings".into() }),
             8 => self.input(SessionInput::TurnCrashed { key }),

@@ -73,10 +73,10 @@ fn event(case: Case) -> Option<PromptCacheEvent> {
     let mut ask = |watch: &mut CacheWatch, head: RequestHead, texts: &[&str]| {
         let (head, view) = (EncodedHead::new(head), view(texts));
         WireFormat::AnthropicMessages.encode(&head, &view, &mut chain);
-        watch.sent(&head, &view.clone().into(), &chain);
+        watch.note_sent(&head, &view.clone().into(), &chain);
     };
     ask(&mut watch, head(), &["hi|there"]);
-    assert_eq!(watch.answered(&usage(1_000, 9_000), Timestamp(5_000), 4_000, 0), None);
+    assert_eq!(watch.note_answer(&usage(1_000, 9_000), Timestamp(5_000), 4_000, 0), None);
     if let Some(summary) = case.summary {
         watch.shaped(summary);
     }
@@ -84,7 +84,7 @@ fn event(case: Case) -> Option<PromptCacheEvent> {
     ask(&mut watch, case.head.clone(), &case.texts);
     ask(&mut watch, RequestHead { max_tokens: 7, stream: false, ..case.head }, &case.texts);
     let now = Timestamp(1_000 + case.minutes * MINUTE + 300);
-    watch.answered(&case.usage, now, 300, case.min_cached)
+    watch.note_answer(&case.usage, now, 300, case.min_cached)
 }
 
 #[track_caller]
@@ -150,8 +150,8 @@ fn time_and_minimum_explain_a_drop_only_when_nothing_differs() {
     let (head, view) = (EncodedHead::new(hour), view(&["hi"]));
     let chain = PrefixChain::default();
     for (minutes, reason) in [(0, None), (30, Some(ServerSide)), (30 + 61, Some(Expired))] {
-        watch.sent(&head, &view.clone().into(), &chain);
-        let event = watch.answered(&usage(0, 5_000), Timestamp(minutes * MINUTE), 0, 0);
+        watch.note_sent(&head, &view.clone().into(), &chain);
+        let event = watch.note_answer(&usage(0, 5_000), Timestamp(minutes * MINUTE), 0, 0);
         assert_eq!(event.map(|it| it.reason), reason);
     }
 }
@@ -168,12 +168,12 @@ fn little_that_is_missing_is_no_drop() {
     let mut watch = CacheWatch::default();
     let (head, view, chain) = (EncodedHead::new(head()), view(&["hi"]), PrefixChain::default());
     let mut answered = |read, written| {
-        watch.sent(&head, &view.clone().into(), &chain);
-        watch.answered(&usage(read, written), Timestamp(0), 0, 0).is_some()
+        watch.note_sent(&head, &view.clone().into(), &chain);
+        watch.note_answer(&usage(read, written), Timestamp(0), 0, 0).is_some()
     };
     assert!(!answered(0, 100_000));
     assert!(!answered(95_001, 4_999));
     assert!(answered(95_000, 0));
     // An answer without a request is passed over.
-    assert_eq!(CacheWatch::default().answered(&usage(0, 0), Timestamp(0), 0, 0), None);
+    assert_eq!(CacheWatch::default().note_answer(&usage(0, 0), Timestamp(0), 0, 0), None);
 }

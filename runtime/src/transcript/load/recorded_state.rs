@@ -58,7 +58,7 @@ impl RecordedState {
         self.tasks.note(line);
         self.skills.note(line);
         if line.boundary.is_some() {
-            self.files.compacted();
+            self.files.forget_touched();
             self.view.compacted();
             self.anchor = None;
         }

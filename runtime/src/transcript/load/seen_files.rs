@@ -39,7 +39,7 @@ impl SeenFiles {
                 let notes: Vec<ToolNote> = serde_json::from_str(notes).unwrap_or_default();
                 for note in notes {
                     if let ToolNote::FileSeen { path, .. } = note {
-                        self.saw(&tool, path);
+                        self.note_seen(&tool, path);
                     }
                 }
             }
@@ -47,7 +47,7 @@ impl SeenFiles {
         }
     }
 
-    fn saw(&mut self, tool: &ToolName, path: String) {
+    fn note_seen(&mut self, tool: &ToolName, path: String) {
         self.n_seen += 1;
         let latest = self.latest.entry(tool.clone()).or_default();
         latest.retain(|(_, it)| *it != path);
@@ -60,7 +60,7 @@ impl SeenFiles {
     }
 
     /// Forgets what was touched: what is for these files is due again after a compaction.
-    pub(super) fn compacted(&mut self) {
+    pub(super) fn forget_touched(&mut self) {
         self.touched = Arc::default();
     }
 

@@ -47,7 +47,7 @@ impl<'a> PrefixLoader<'a> {
     /// Resumes the conversation as it was before this line, where no message was chosen.
     pub(super) fn resume(&mut self, conversation: &mut Conversation, place: usize) {
         let load_as = load_as(conversation);
-        if !self.file.is_orderly() {
+        if !self.file.is_as_written() {
             // A load puts lines right before it reads them; which, depends on all of them.
             return conversation.resume(&load(self.before(place), load_as));
         }

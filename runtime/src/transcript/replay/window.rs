@@ -155,7 +155,7 @@ impl<'a> TurnLines<'a> {
             settled: settled(lines),
             ended: self.lines.iter().take(first).filter_map(|it| ended(it)).collect(),
             asked: denied.map(|it| it.0.clone()),
-            denial: DenialReason::of(denied.and_then(|it| it.1)),
+            denial: DenialReason::from_answer(denied.and_then(|it| it.1)),
             in_doubt: *in_doubt,
         };
         let closing = close(open, last.at(), end_of(reason));

@@ -37,7 +37,7 @@ impl TranscriptFile {
             }
         }
         self.go_on_from(found, from.last);
-        self.doubtful = false;
+        self.is_unverified = false;
         Ok(())
     }
 
@@ -54,7 +54,7 @@ impl TranscriptFile {
         if length == 0 {
             return Ok(());
         }
-        if let Some(known) = checkpoint::read(&*self.store, &self.place.checkpoint())
+        if let Some(known) = checkpoint::read(&*self.store, &self.paths.checkpoint())
             && self.agrees(&known, length)?
         {
             let found = tail(&self.read_from(known.offset)?, known.offset).after(known.head, None);

@@ -230,8 +230,8 @@ impl Session {
             }
             RunEnd::TreeLimit => {
                 let (name, limits) = ((key, 0), AgentLimits::default());
-                let worst = MaxCost { tokens: Tokens(0), price: Price::Unknown("".into()) };
-                self.feed(at, SessionInput::CallWaits { name, limits, worst });
+                let max_cost = MaxCost { tokens: Tokens(0), price: Price::Unknown("".into()) };
+                self.feed(at, SessionInput::CallWaits { name, limits, max_cost });
                 let result = Err(LeaseRefused::TimeUsedUp);
                 let refused = TreeAnswer::Debited { call: name, result };
                 self.feed(at, SessionInput::TreeAnswer(refused));
