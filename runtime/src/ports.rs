@@ -63,6 +63,8 @@ pub struct ToolContext {
     pub additional_directories: Arc<[String]>,
     /// Where output too long for the model is kept, one file per output. Made when first needed.
     pub spill_directory: Arc<str>,
+    /// The directory for temporary files; absolute.
+    pub temporary: Arc<str>,
     /// What the session remembers, as of the start of the call.
     pub memory: Arc<ToolMemory>,
     /// Variables that replace inherited ones in child processes; an empty value removes one.

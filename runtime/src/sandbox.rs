@@ -86,8 +86,21 @@ pub struct SandboxPolicy {
     pub hosts: HostRules,
     /// Its home directory, which is made and may be written; `None`: the user's.
     pub home: Option<String>,
-    /// Its temporary directory, which is made; `None`: that of the process. It may be written.
+    /// Its temporary directory, which is made and may be written; `None`: it has none. Settings seldom name one, so
+    /// [`SandboxPolicy::with_temporary`] is to name that of the command.
     pub tmpdir: Option<String>,
+}
+
+#[doc(hidden)]
+impl SandboxPolicy {
+    /// Returns the policy with a temporary directory: the one of the settings, else the `TMPDIR` of the command's own
+    /// variables, else `directory`.
+    #[must_use]
+    pub fn with_temporary(mut self, of_command: Option<&str>, directory: &str) -> Self {
+        let by_variable = of_command.filter(|it| !it.is_empty()).unwrap_or(directory);
+        self.tmpdir.get_or_insert_with(|| by_variable.to_owned());
+        self
+    }
 }
 
 /// Where a session is at home, as the sandbox needs it. All paths are absolute.
@@ -150,6 +163,14 @@ impl Sandbox {
         };
         let (excluded, allow_unsandboxed) = (settings.excluded.clone(), settings.allow_unsandboxed);
         Some(Self { policy, excluded, allow_unsandboxed })
+    }
+
+    /// Returns the sandbox with a temporary directory, as [`SandboxPolicy::with_temporary`] chooses it.
+    #[must_use]
+    pub fn with_temporary(&self, variables: &[(String, String)], directory: &str) -> Self {
+        let own = variables.iter().rfind(|it| it.0 == "TMPDIR").map(|it| it.1.as_str());
+        let policy = self.policy.clone().with_temporary(own, directory);
+        Self { policy, ..self.clone() }
     }
 
     /// Returns what confines this command; `None`: it is excluded, or `leaves`, its call's wish to run it outside the
@@ -229,6 +250,22 @@ mod tests {
         assert_eq!(policy.tmpdir.as_deref(), Some("/home/u/tmp"));
         assert_eq!(policy.network, SandboxNetwork::Off);
         assert_eq!(Sandbox::of(&SandboxSettings::default(), &[], PLACES), None);
+    }
+
+    #[test]
+    fn temporary_directory_is_that_of_the_settings_else_of_the_variables_else_of_the_host() {
+        let mut settings = SandboxSettings { enabled: true, ..SandboxSettings::default() };
+        let of_command = [("TMPDIR".to_owned(), "/of/command".to_owned())];
+        let chosen = |settings: &SandboxSettings, variables: &[(String, String)]| {
+            let sandbox = Sandbox::of(settings, &[], PLACES).unwrap();
+            sandbox.with_temporary(variables, "/of/host").policy.tmpdir
+        };
+        assert_eq!(chosen(&settings, &[]).as_deref(), Some("/of/host"));
+        let removed = [("TMPDIR".to_owned(), String::new())];
+        assert_eq!(chosen(&settings, &removed).as_deref(), Some("/of/host"));
+        assert_eq!(chosen(&settings, &of_command).as_deref(), Some("/of/command"));
+        settings.tmpdir = Some("/of/settings".into());
+        assert_eq!(chosen(&settings, &of_command).as_deref(), Some("/of/settings"));
     }
 
     // REQ: TOL-10

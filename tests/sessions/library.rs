@@ -7,7 +7,7 @@ use std::{
 };
 
 use ennead::{
-    Ennead, RunEnd, SessionId,
+    Ennead, Environment, RunEnd, SessionId,
     data::MessageKind,
     tool::{CustomTool, Tool},
 };
@@ -48,6 +48,27 @@ async fn embedder_adds_tools_as_typed_functions_and_as_closures() {
     assert_eq!(outcome.end, RunEnd::NoPendingTools);
     let last = model.last();
     assert_eq!((last.result("s"), last.result("h")), ("5".into(), "noon".into()));
+}
+
+// REQ: SUR-1
+#[tokio::test]
+async fn temporary_files_are_where_the_environment_of_the_embedder_says() {
+    for (is_there, said) in [(true, "done"), (false, "Cannot make a temporary file")] {
+        let place = TestDirs::new();
+        let temporary = place.path("temporary");
+        if is_there {
+            fs::create_dir(&temporary).unwrap();
+        }
+        let script = says(vec![calls(&[("b", "Bash", json!({"command": "echo done"}))]), text("")]);
+        let environment = Environment::empty().with("TMPDIR", temporary.into_os_string());
+        let options = place.options(&script).environment(environment);
+        let ennead = Ennead::start(options).await.unwrap();
+        let session = ennead.open(place.session().allow("Bash").unwrap()).await.unwrap();
+        session.prompt("go").await.unwrap();
+        let result = script.last().result("b");
+        assert!(result.starts_with(said), "{result}");
+        finish(ennead, session).await;
+    }
 }
 
 // REQ: SUR-1

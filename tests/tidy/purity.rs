@@ -181,6 +181,49 @@ fn the_rule_tells_the_world_from_plain_values() {
     }
 }
 
+/// Files of the library that read the environment of the process, or set it for a child, and why. What else wants a
+/// variable or a directory asks `Environment`, which an embedder can replace.
+const ENVIRONMENT_READERS: [(&str, &str); 6] = [
+    ("actors/src/world/environment.rs", "is the `Environment` of a process"),
+    ("actors/src/world/git.rs", "takes the variables of git from a child, whatever they are"),
+    ("tools/src/process_tree.rs", "marks the processes below this one"),
+    ("tools/src/process_tree/reaper.rs", "is the helper, which is ordered by its arguments"),
+    ("tools/src/withdrawn_keys.rs", "takes the keys out of the environment of the process"),
+    ("tools/src/withdrawn_keys/again.rs", "starts the process again without its keys"),
+];
+
+/// Whether what is named by this path reads variables, arguments or directories of the process.
+fn reads_environment(path: &str) -> bool {
+    let of_std = path.strip_prefix("std::env").is_some_and(|it| !it.starts_with("::consts"));
+    // Those that take a directory end with `_in`.
+    let temporary = ["tempfile::tempfile", "tempfile::tempdir", "tempfile::NamedTempFile::new"];
+    of_std || temporary.contains(&path) || path.ends_with("TempDir::new")
+}
+
+#[test]
+fn only_the_environment_reads_that_of_the_process() {
+    let (mut wrong, mut unused) = (Vec::new(), Vec::from(ENVIRONMENT_READERS.map(|it| it.0)));
+    for top in ["tools/src/lib.rs", "actors/src/lib.rs"] {
+        for (file, path) in Code::of_crate(top).paths {
+            if reads_environment(&path) {
+                let file = file.display().to_string();
+                unused.retain(|it| *it != file);
+                if !ENVIRONMENT_READERS.iter().any(|it| it.0 == file) {
+                    wrong.push(format!("{file}: {path}"));
+                }
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "these read the environment of the process: {wrong:#?}");
+    assert!(unused.is_empty(), "these do not read it: {unused:?}");
+    for path in ["std::env::var", "std::env::temp_dir", "std::env", "tempfile::tempfile"] {
+        assert!(reads_environment(path), "{path}");
+    }
+    for path in ["std::env::consts::OS", "tempfile::tempfile_in", "std::fs::read"] {
+        assert!(!reads_environment(path), "{path}");
+    }
+}
+
 /// Files of the actors in which a lock or an atomic is, with what it is for. None of them holds
 /// state of a turn: that is one value, owned by one actor.
 const LOCKS: &[(&str, &str)] = &[

@@ -148,7 +148,7 @@ async fn run(call: BuiltInCall<BashInput>, context: ToolContext) -> Worked<ToolO
     let max_chars = number(&context, "BASH_MAX_OUTPUT_LENGTH")
         .unwrap_or(DEFAULT_OUTPUT_CHARS)
         .clamp(1, MAX_OUTPUT_CHARS);
-    let cwd_file = match tempfile::NamedTempFile::new() {
+    let cwd_file = match tempfile::NamedTempFile::new_in(&*context.temporary) {
         Ok(file) => file.into_temp_path(),
         Err(error) => {
             let why = format!("Cannot make a temporary file: {error}.");

@@ -147,6 +147,7 @@ impl World {
             workspace: root.to_str().unwrap().into(),
             additional_directories: Arc::default(),
             spill_directory: spill.to_str().unwrap().into(),
+            temporary: std::env::temp_dir().to_str().unwrap().into(),
             memory: Arc::default(),
             env: Arc::default(),
             cancel: Arc::new(Switch::default()),

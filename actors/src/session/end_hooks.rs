@@ -31,6 +31,8 @@ impl SessionState {
 async fn run(session_context: Arc<SessionContext>, hooks: EndHooks) {
     let EndHooks { handlers, input, cwd, env, sandbox } = hooks;
     let facts = &session_context.facts;
+    let temporary = session_context.dirs.temporary.to_string_lossy();
+    let sandbox = sandbox.map(|it| Arc::new(it.with_temporary(&env, &temporary)));
     let place = HookPlace {
         cwd: cwd.to_string(),
         project: facts.within.first().unwrap_or(&facts.workspace).to_string(),

@@ -107,6 +107,12 @@ impl Environment {
         self.home.clone().unwrap_or_else(|| "/".into())
     }
 
+    /// Returns the directory for temporary files: `TMPDIR`, else `/tmp`.
+    pub(crate) fn temporary_directory(&self) -> PathBuf {
+        let named = self.var_os("TMPDIR").filter(|it| !it.is_empty());
+        named.map_or_else(|| "/tmp".into(), PathBuf::from)
+    }
+
     pub(crate) fn managed_directory(&self) -> Option<PathBuf> {
         self.managed.clone()
     }
@@ -148,6 +154,9 @@ mod tests {
         assert_eq!(empty.managed_directory(), None);
         assert_eq!(empty.home_directory(), PathBuf::from("/"));
         assert_eq!(empty.hook_chain(), [""; 0]);
+        assert_eq!(empty.temporary_directory(), PathBuf::from("/tmp"));
+        let named = empty.clone().with("TMPDIR", "/named");
+        assert_eq!(named.temporary_directory(), PathBuf::from("/named"));
         assert!(!empty.uses_system_proxy);
     }
 }

@@ -27,6 +27,8 @@ pub struct SessionDirs {
     pub home: PathBuf,
     /// The user's configuration directory: `CLAUDE_CONFIG_DIR`, else `~/.claude`.
     pub config: PathBuf,
+    /// The directory for temporary files.
+    pub temporary: PathBuf,
     /// The directory of the organisation's settings, if there is one.
     pub managed: Option<PathBuf>,
     /// What a repository's own files may change.

@@ -39,8 +39,7 @@ pub(super) fn grants(policy: &SandboxPolicy) -> io::Result<Vec<Grant>> {
     let existing: Vec<PathBuf> = denied.into_iter().filter(|it| it.exists()).collect();
     let but_for =
         |real: &Path| existing.iter().filter(|it| !real.starts_with(it)).cloned().collect();
-    let temporary = policy.tmpdir.as_ref().map_or_else(std::env::temp_dir, PathBuf::from);
-    let own = policy.home.iter().map(PathBuf::from).chain([temporary]);
+    let own = policy.home.iter().chain(&policy.tmpdir).map(PathBuf::from);
     for path in policy.write.iter().map(PathBuf::from).chain(own) {
         // Whoever names a place that is denied as one to write to has said which of them counts.
         let Ok(real) = fs::canonicalize(&path) else { continue };

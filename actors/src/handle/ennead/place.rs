@@ -35,6 +35,7 @@ pub(super) fn place(
         workspace,
         worktree: None,
         home,
+        temporary: environment.temporary_directory(),
         managed: environment.managed_directory(),
         trust: options.trust,
         sources: options.setting_sources,

@@ -8,7 +8,7 @@ use std::{collections::BTreeSet, io, path::Path, sync::Arc, time::Duration};
 use ennead_runtime::{
     ids::ToolName,
     mcp::{
-        config::{self, ServerConfig, strongest},
+        config::{self, ServerConfig, ServerTransport, strongest},
         policy::Policy,
         state::ServerState,
     },
@@ -127,7 +127,8 @@ async fn found(
     project.retain(|it| allowed(it, true));
     let workspace = place.workspace.clone();
     // What a repository starts is confined like its commands.
-    let confine = confinement(&layers, place, options).map(Arc::new);
+    let confine = confinement(&layers, place, options);
+    let temporary = place.temporary.to_string_lossy();
     // Those of the project come last: of two tools whose names become the same, the first stays.
     let McpLimits { start, wait, calls, .. } = common.mcp_limits();
     let asked: Vec<AskedServer> = [(own, true), (project, false)]
@@ -135,7 +136,13 @@ async fn found(
         .flat_map(|(scope, is_own)| strongest([scope]).into_iter().map(move |it| (it, is_own)))
         .map(|(config, is_own)| {
             let withheld = secrets.withheld_from(&config.name);
-            let confine = confine.as_ref().filter(|_| !is_own).map(Arc::clone);
+            let confine = confine.as_ref().filter(|_| !is_own).map(|it| {
+                let own = match &config.reach {
+                    ServerTransport::Stdio(program) => program.env.get("TMPDIR"),
+                    _ => None,
+                };
+                Arc::new(it.clone().with_temporary(own.map(String::as_str), &temporary))
+            });
             let launch = ServerLaunch { config, workspace: workspace.clone(), withheld, confine };
             AskedServer::new(servers.of(launch, start, &home), is_own, calls)
         })
@@ -305,6 +312,7 @@ mod tests {
             worktree: None,
             home: directory.path().into(),
             config: directory.path().into(),
+            temporary: directory.path().into(),
             managed: Some(directory.path().into()),
             trust: Trust::Headless,
             sources: Default::default(),

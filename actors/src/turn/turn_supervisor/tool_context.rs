@@ -5,6 +5,7 @@ use std::sync::Arc;
 use ennead_runtime::{
     hook::HookEvent,
     ports::{BoxFuture, Cancel, CommittedOutcome, SpawnAgent, ToolContext, WorkGuard},
+    sandbox::Sandbox,
     tool::ToolCall,
 };
 use tokio_util::sync::CancellationToken;
@@ -32,6 +33,7 @@ impl ActiveTurn {
             workspace: Arc::clone(&facts.workspace),
             additional_directories: self.turn.additional_directories(),
             spill_directory: self.turn.spill_directory(),
+            temporary: self.session_context.dirs.temporary.to_string_lossy().into(),
             memory: Arc::clone(self.turn.memory()),
             env: self.child_env(),
             cancel: Arc::new(CancelFlag(self.scope.cancel.clone())),
@@ -44,7 +46,7 @@ impl ActiveTurn {
                 key: self.key,
             })),
             shell: self.turn.shell_settings(),
-            sandbox: self.turn.sandbox(),
+            sandbox: self.sandbox(),
             redactor: Some(self.session_context.redaction.redactor().clone()),
             redacts_results: self.session_context.redaction.is_for_model(),
             progress: Some(Arc::new(ProgressPort {
@@ -71,8 +73,15 @@ impl ActiveTurn {
             env: self.child_env(),
             event,
             chain: Arc::clone(&self.session_context.hook_chain),
-            sandbox: self.turn.sandbox(),
+            sandbox: self.sandbox(),
         }
+    }
+
+    /// Returns what confines commands, with the temporary directory that they have.
+    fn sandbox(&self) -> Option<Arc<Sandbox>> {
+        let temporary = self.session_context.dirs.temporary.to_string_lossy();
+        let sandbox = self.turn.sandbox()?;
+        Some(Arc::new(sandbox.with_temporary(&self.child_env(), &temporary)))
     }
 }
 

@@ -50,8 +50,9 @@ pub(super) async fn copy(
     let top = PathBuf::from(git.run(&from, ["rev-parse", "--show-toplevel"]).await?);
     let Some(list) = list(&top) else { return Ok(()) };
     // git would follow a link of that name; what it reads is what was read here.
-    let temporary = |cause| WorktreeError::Directory { path: std::env::temp_dir(), cause };
-    let mut patterns = tempfile::NamedTempFile::new().map_err(temporary)?;
+    let directory = &*context.temporary;
+    let temporary = |cause| WorktreeError::Directory { path: directory.into(), cause };
+    let mut patterns = tempfile::NamedTempFile::new_in(directory).map_err(temporary)?;
     patterns.write_all(&list).map_err(temporary)?;
     let named = format!("--exclude-from={}", patterns.path().display());
     let look = ["ls-files", "--others", "--ignored", &named, "-z"];
@@ -107,11 +108,12 @@ async fn ignored(git: &Git, directory: &Path, names: &str) -> Result<String, Wor
     if names.is_empty() {
         return Ok(String::new());
     }
-    let temporary = |cause| WorktreeError::Directory { path: std::env::temp_dir(), cause };
-    let mut input = tempfile::tempfile().map_err(temporary)?;
+    let temporary = &*git.context().temporary;
+    let failed = |cause| WorktreeError::Directory { path: temporary.into(), cause };
+    let mut input = tempfile::tempfile_in(temporary).map_err(failed)?;
     // A name could begin with what git takes for an instruction, like `:!`.
     let written: String = self::names(names).flat_map(|it| [HERE, it]).collect();
-    input.write_all(written.as_bytes()).and_then(|()| input.rewind()).map_err(temporary)?;
+    input.write_all(written.as_bytes()).and_then(|()| input.rewind()).map_err(failed)?;
     match git.run_on(directory, ["check-ignore", "-z", "--stdin"], input).await {
         // It ignores none of them.
         Err(GitError::Failed { code: Some(1), .. }) => Ok(String::new()),
