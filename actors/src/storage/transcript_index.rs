@@ -69,7 +69,7 @@ fn encode(index: &TranscriptIndex) -> Option<Vec<u8>> {
 
 fn decode(frame: &[u8]) -> Option<TranscriptIndex> {
     let wire: IndexWire = KIND.decode::<_, LIMIT>(frame)?;
-    (wire.release == RELEASE && wire.from < wire.end).then(|| TranscriptIndex {
+    (wire.release == RELEASE && wire.from < wire.end).then_some(TranscriptIndex {
         load_as: if wire.is_sidechain { LoadAs::Sidechain } else { LoadAs::Session },
         from: wire.from,
         end: wire.end,

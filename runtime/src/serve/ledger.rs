@@ -275,7 +275,7 @@ mod tests {
         let above = Some((UsedUp::Memory, VERY_SOON));
         assert_eq!(ledger.used_up(&limits, &one, NOON), above);
         assert_eq!(ledger.used_up(&limits, &two, NOON), None);
-        assert_eq!(ledger.above_memory(&limits), [one.clone()]);
+        assert_eq!(ledger.above_memory(&limits), std::slice::from_ref(&one));
         limits.all_memory_bytes = Some(20);
         assert_eq!(ledger.used_up(&limits, &two, NOON), None, "19 of 20");
         limits.all_memory_bytes = Some(19);

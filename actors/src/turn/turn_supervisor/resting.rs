@@ -33,7 +33,7 @@ impl ActiveTurn {
         let NextTurn { key, turn, scope, fingerprints, chosen, first_layers } = next;
         self.span = spans::turn(&self.session_context.span, turn.run.as_str(), turn.number);
         self.step_span = self.span.clone();
-        self.turn = Box::new(Turn::new(*turn));
+        *self.turn = Turn::new(*turn);
         (self.key, self.scope) = (key, scope);
         (self.fingerprints, self.chosen, self.first_layers) = (fingerprints, chosen, first_layers);
         (self.passed, self.rests) = (None, false);
