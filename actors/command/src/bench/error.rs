@@ -38,6 +38,14 @@ pub enum BenchError {
     /// A run ended otherwise than the playbook has it.
     #[error("a run ended with {0}")]
     Ended(&'static str),
+    /// The server did not make a session.
+    #[error("the server refused a session with status {status}: {text}")]
+    Refused {
+        /// The status of its answer.
+        status: u16,
+        /// What the answer says.
+        text: String,
+    },
     /// The session or the thread that was measured is gone.
     #[error("what was measured is gone")]
     Gone,

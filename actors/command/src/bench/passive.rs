@@ -22,7 +22,7 @@ use ennead_runtime::{
 };
 use ennead_tools::custom::CustomTool;
 use serde::{Deserialize, Serialize};
-use std::time::Instant;
+use tokio::time::Instant;
 
 use super::{BenchError, isolation::hall::Hall};
 use crate::demo_load::resident_kib;

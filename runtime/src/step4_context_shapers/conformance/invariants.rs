@@ -185,10 +185,11 @@ fn cleared_oldest_first(case: &ShaperCase, after: &Messages) -> bool {
                 let mark = marker::max_chars(old.chars(), &setup.reference_prefix);
                 saw_whole |= marker::is_worth_it(mark + 200, old.chars())
                     && !history::tool_of(after, at, id).is_some_and(|it| setup.is_exempt(it));
-            } else if old.chars() <= setup.settings.per_result_cap_chars {
-                if saw_whole && !superseded.contains(id) {
-                    return false;
-                }
+            } else if old.chars() <= setup.settings.per_result_cap_chars
+                && saw_whole
+                && !superseded.contains(id)
+            {
+                return false;
             }
         }
     }

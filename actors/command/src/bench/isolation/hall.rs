@@ -165,9 +165,11 @@ impl Hall {
         let guests = owners.map(|token| async move {
             let url = format!("{}/v1/sessions", self.address);
             let made = self.post(token, &url, json!({ "max_turns": MAX_TURNS })).await;
-            let id = made.and_then(|it| Some(it.1["id"].as_str()?.to_owned()));
-            let session = format!("{url}/{}", id.ok_or(BenchError::Gone)?).into();
-            Ok(Guest { token: Arc::clone(token), session })
+            let (status, answer) = made.ok_or(BenchError::Gone)?;
+            let Some(id) = answer["id"].as_str() else {
+                return Err(BenchError::Refused { status, text: answer.to_string() });
+            };
+            Ok(Guest { token: Arc::clone(token), session: format!("{url}/{id}").into() })
         });
         futures::stream::iter(guests).buffered(AT_ONCE).try_collect().await
     }
