@@ -164,12 +164,21 @@ impl Hall {
         let owners = self.tokens.iter().flat_map(|it| std::iter::repeat_n(it, per_tenant as usize));
         let guests = owners.map(|token| async move {
             let url = format!("{}/v1/sessions", self.address);
-            let made = self.post(token, &url, json!({ "max_turns": MAX_TURNS })).await;
-            let (status, answer) = made.ok_or(BenchError::Gone)?;
-            let Some(id) = answer["id"].as_str() else {
-                return Err(BenchError::Refused { status, text: answer.to_string() });
-            };
-            Ok(Guest { token: Arc::clone(token), session: format!("{url}/{id}").into() })
+            loop {
+                let made = self.post(token, &url, json!({ "max_turns": MAX_TURNS })).await;
+                let (status, answer) = made.ok_or(BenchError::Gone)?;
+                if let Some(id) = answer["id"].as_str() {
+                    let session = format!("{url}/{id}").into();
+                    return Ok(Guest { token: Arc::clone(token), session });
+                }
+                // A token may send so many requests a second; the answer says when the next may come.
+                match (answer["code"].as_str(), answer["retry_after_ms"].as_u64()) {
+                    (Some("rate_limited"), Some(ms)) => {
+                        tokio::time::sleep(Duration::from_millis(ms.clamp(1, 1_000))).await;
+                    }
+                    _ => return Err(BenchError::Refused { status, text: answer.to_string() }),
+                }
+            }
         });
         futures::stream::iter(guests).buffered(AT_ONCE).try_collect().await
     }
