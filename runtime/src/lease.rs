@@ -7,10 +7,10 @@
 //! totals by message; there is no shared memory.
 //!
 //! To start a sub-agent: [`Lease::child`] where it is wanted, then [`Tree::admit`] at the top; when
-//! the second refuses, [`Lease::ended`] takes the first back. Before each model call, where totals
+//! the second refuses, `Lease::mark_ended` takes the first back. Before each model call, where totals
 //! are limited: `Tree::debit` or [`Tree::reserve`] for its worst case; after each call:
 //! [`Tree::settle`] with what was used. A call that was sent and of which it stays unknown what it
-//! used counts with its worst case. When the sub-agent has ended: [`Lease::ended`] at its parent and
+//! used counts with its worst case. When the sub-agent has ended: `Lease::mark_ended` at its parent and
 //! [`Tree::close`] at the top.
 //!
 //! Time is what a clock that never goes back showed, read by the one that asks.
@@ -82,7 +82,7 @@ impl Lease {
     }
 
     /// Takes a place for a sub-agent and gives its lease: one deeper, with the same limits, and an
-    /// end that is no later. The place is taken until [`Lease::ended`].
+    /// end that is no later. The place is taken until `Lease::mark_ended`.
     ///
     /// # Errors
     ///

@@ -203,7 +203,7 @@ pub enum RecordKind {
     Links {
         /// Id of the tool use, as the model issued it.
         call: ToolUseId,
-        /// The [`LinksSeen`](crate::step7_permission_gate::LinksSeen), as JSON text.
+        /// The `LinksSeen` of the permission gate, as JSON text.
         seen: Stored,
     },
     /// A hook handler has ended.
