@@ -32,6 +32,7 @@ mod plan_file;
 mod properties;
 mod protected_writes;
 mod rare_ways;
+mod redirected;
 mod sandboxed;
 mod unseen;
 
