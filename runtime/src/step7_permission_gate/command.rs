@@ -41,6 +41,7 @@ mod unpackers;
 mod walk;
 mod wrappers;
 mod writers;
+mod written;
 
 use std::sync::{Arc, OnceLock};
 

@@ -11,7 +11,10 @@ pub(super) use tables::TABLES;
 pub(super) use git::{
     GitCall, call, escapes as git_escapes, reads_config, runs_unseen as git_runs_unseen,
 };
-pub(super) use sed::{files as sed_files, scripts_are_harmless as runs_nothing};
+pub(super) use sed::{
+    files as sed_files, is_harmless as sed_reads, scripts_are_harmless as runs_nothing,
+    start_nothing as sed_starts_nothing,
+};
 
 use super::{
     CommandPart,
