@@ -41,11 +41,13 @@ mod unpackers;
 mod walk;
 mod wrappers;
 mod writers;
+mod written;
 
 use std::sync::{Arc, OnceLock};
 
 pub(crate) use changes::{ChangedBelow, Changes};
 pub(crate) use dirs::{Dirs, PathTarget, target};
+pub(super) use escapes::may_name_files;
 pub(crate) use followed::Follower;
 pub(crate) use followed::LinksSeen;
 pub use followed::{Listing, Look};
@@ -53,7 +55,7 @@ pub(crate) use mentions::Mention;
 pub(crate) use named::NamedFile;
 pub(crate) use part::CommandPart;
 pub(crate) use part::base;
-pub(super) use read_only::reads_only;
+pub(super) use read_only::{reads_elsewhere, reads_only};
 pub(super) use rules::{CommandPattern, Ruled};
 pub(crate) use walk::destination;
 

@@ -78,8 +78,9 @@ pub(crate) fn is_protected(path: &str) -> bool {
 }
 
 /// Returns whether a path with a pattern in it may name a protected one. Patterns match no name that begins with a dot
-/// unless they do so themselves.
-pub(super) fn may_be_protected(path: &str) -> bool {
+/// unless they do so themselves. What is removed runs nothing, so of other names only those count that begin like the
+/// pattern: `*` and `*.json` meet some everywhere.
+pub(super) fn may_be_protected(path: &str, is_removed: bool) -> bool {
     let path = fold(path);
     let has_glob = |it: &&str| it.contains(['*', '?', '[']);
     path.split('/').filter(has_glob).any(|part| {
@@ -90,9 +91,11 @@ pub(super) fn may_be_protected(path: &str) -> bool {
             pattern.push('*');
         }
         let names = DIRECTORIES.iter().chain(FILES);
-        let mut reached = names
-            .filter(|it| it.starts_with('.') == part.starts_with('.') || part.starts_with('['));
-        reached.any(|it| wildcard(&pattern, it))
+        let is_like = |it: &&&str| match it.starts_with('.') {
+            true => part.starts_with(['.', '[']),
+            false => !(part.starts_with('.') || is_removed && part.starts_with(['*', '?'])),
+        };
+        names.filter(is_like).any(|it| wildcard(&pattern, it))
     })
 }
 

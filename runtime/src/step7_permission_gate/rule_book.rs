@@ -248,6 +248,17 @@ impl RuleBook {
         self.of_kind(RuleKind::Allow).find(lets).map(Compiled::reference)
     }
 
+    /// Returns the first allow rule that lets a file be read. What may be changed may be read.
+    pub(super) fn lets_read(&self, path: &str) -> Option<RuleRef> {
+        let lets = |it: &&Compiled| match &it.spec {
+            _ if !matches!(it.rule.tool.as_str(), "Read" | "Edit") => false,
+            Spec::Whole => it.rule.tool == "Read",
+            Spec::Path(pattern) => pattern.matches(path),
+            Spec::Text(..) => false,
+        };
+        self.of_kind(RuleKind::Allow).find(lets).map(Compiled::reference)
+    }
+
     fn of_kind(&self, kind: RuleKind) -> impl Iterator<Item = &Compiled> {
         self.rules.iter().filter(move |it| it.rule.kind == kind)
     }

@@ -1,7 +1,9 @@
 //! The class of a command: the least permission that it needs (cases C).
 
+mod cloud;
 mod git;
 mod names;
+mod nested;
 mod reading;
 mod tables;
 
@@ -22,6 +24,7 @@ use super::{
     named::{NamedFile, named, shortened},
     options::{has_letter, is_long},
     programs::{PRINTERS, READERS, SHELLS},
+    written,
 };
 use crate::step7_permission_gate::{
     protected::is_protected,
@@ -60,25 +63,35 @@ impl fmt::Display for CommandClass {
 
 use CommandClass::{Dangerous, ReadOnly, WorkspaceWrite};
 
-/// Programs that run each other, and commands that one `find` runs. Who writes more of them has something
-/// to hide, and to look into each would take twice the work for each more.
-const MAX_INNER: usize = 8;
-
 /// Returns the class of a command: the highest of its parts.
 pub(crate) fn class(command: &ShellCommand) -> CommandClass {
     if command.fault().is_some() {
         return Dangerous;
     }
     let around = command.around();
-    command.changes().map(|(part, it)| of_part(part, it, around)).max().unwrap_or(ReadOnly)
+    let of_each = |(part, found): (&CommandPart, &Changes)| match nested::in_loops(part) {
+        Some(part) => of_part(&part, &changes(&part, around), around),
+        None => of_part(part, found, around),
+    };
+    command.changes().map(of_each).max().unwrap_or(ReadOnly)
 }
 
 fn of_part(part: &CommandPart, found: &Changes, around: &CommandContext) -> CommandClass {
     let writes = found.writes.iter().map(|it| of_write(it, part, around));
+    let mut redirected = part.redirections.iter().filter(|it| it.0 == Redirect::Read);
+    let is_peer = |path: &str| path.starts_with("/dev/tcp/") || path.starts_with("/dev/udp/");
+    if redirected.any(|it| is_peer(&it.1.text)) {
+        return Dangerous;
+    }
     let sets = part.assignments.iter().any(|it| tables::is_run(&it.name));
     let sets = if sets { Dangerous } else { ReadOnly };
     let words = part.inner();
-    let runs = if words.is_empty() { ReadOnly } else { of_words(words, part, found, around) };
+    let runs = match words {
+        // The parts of a function are judged where it is called.
+        _ if words.is_empty() || part.is_call => ReadOnly,
+        words if part.is_fed && part.piped.is_some() => nested::fed(words, "", part, around),
+        words => of_words(words, part, found, around),
+    };
     writes.max().unwrap_or(ReadOnly).max(sets).max(runs)
 }
 
@@ -102,22 +115,34 @@ fn of_words(
     let Some((name, args)) = words.split_first() else { return ReadOnly };
     let Some(name) = name.literal() else { return Dangerous };
     let texts: Vec<&str> = args.iter().map(|it| it.text.as_str()).collect();
-    let first = texts.first().copied().unwrap_or_default();
     if tables::only_tells(name, &texts) || reading::reads(name, &texts) {
         return ReadOnly;
     }
+    if let Some(class) = nested::class(name, args, part, around) {
+        return class;
+    }
+    if let Some((files, rest)) = written::taken_apart(name, args) {
+        let writes = files.iter().map(|it| of_write(&named(it, part, around), part, around));
+        let of_rest = rest.map_or(ReadOnly, |rest| of_rest(&words[0], rest, part, around));
+        return writes.max().unwrap_or(ReadOnly).max(of_rest);
+    }
     match name {
-        "find" => of_find(args, part, around),
-        "git" => git::class(args),
+        "git" => {
+            let class = git::class(args, |it| of_write(&named(it, part, around), part, around));
+            here(class, part, around)
+        }
         "tar" => of_tar(args, part, around),
-        "sed" if escapes::runs_nothing(args) => changed(found, part, around),
+        // What it edits is not known.
+        "sed" if part.is_fed && !escapes::sed_reads(args) => Dangerous,
+        "sed" if escapes::sed_starts_nothing(args) => changed(found, part, around),
         "rm" | "rmdir" | "unlink" => {
-            let is_deep = args.iter().any(|it| {
+            let is_deep = args.iter().take_while(|it| it.text != "--").any(|it| {
                 has_letter(&it.text, 'r', "")
                     || has_letter(&it.text, 'R', "")
                     || is_long(&it.text, "--recursive")
             });
-            if is_deep || part.is_fed { Dangerous } else { changed(found, part, around) }
+            let is_deep = is_deep || part.is_fed || part.is_bulk;
+            if is_deep { Dangerous } else { changed(found, part, around) }
         }
         "cp" | "mv" | "ln" | "mkdir" | "touch" | "truncate" | "chmod" | "dd" | "install"
             if !part.is_fed =>
@@ -125,41 +150,55 @@ fn of_words(
             changed(found, part, around)
         }
         "tee" => ReadOnly,
-        "env" | "printenv" if texts.iter().all(|it| it.is_empty()) => ReadOnly,
-        "env" | "xargs" | "setsid" | "ionice" | "watch" | "nohup" | "time" | "timeout" => {
-            let inner = args.iter().position(|it| {
-                let is_number = it.text.bytes().all(|it| it.is_ascii_digit());
-                !it.text.starts_with('-') && !it.text.contains('=') && !is_number && it.is_literal()
-            });
-            match inner {
-                Some(at) if !texts[..at].iter().any(|it| decides(it)) => {
-                    of_inner(&args[at..], name == "xargs" || part.is_fed, part, around)
-                }
-                _ => Dangerous,
-            }
+        "export" => {
+            let sets = |it: &&str| tables::is_run(it.split('=').next().unwrap_or_default());
+            if texts.iter().any(sets) { Dangerous } else { ReadOnly }
         }
         "command" => ReadOnly,
         "trap" | "eval" if args.iter().all(Word::is_known) => ReadOnly,
-        _ if SHELLS.contains(name) => {
-            let script = texts
-                .iter()
-                .any(|it| it.starts_with('-') && !it.starts_with("--") && it.contains('c'));
-            let document = args.is_empty()
-                && part
-                    .redirections
-                    .iter()
-                    .any(|it| matches!(it.0, Redirect::Document(_) | Redirect::Text));
-            let is_known = args.iter().all(Word::is_known);
-            if (script || document) && is_known { ReadOnly } else { Dangerous }
-        }
+        _ if SHELLS.contains(name) => of_shell(args, &texts, part),
         _ if escapes(part) => Dangerous,
         _ if READERS.contains(name) || PRINTERS.contains(name) => ReadOnly,
         "cd" | "pushd" | "popd" => ReadOnly,
-        _ => match tables::class(name, first, &texts) {
+        _ => match tables::class(name, &texts) {
             WorkspaceWrite if leads_out(name, args, part, around) => Dangerous,
-            class => class,
+            class => here(class, part, around),
         },
     }
+}
+
+/// The class of what changes the directory in which it runs.
+fn here(class: CommandClass, part: &CommandPart, around: &CommandContext) -> CommandClass {
+    // Options of these lead to a package of the workspace, and where that is is not known.
+    let is_of_packages = matches!(part.name(), "npm" | "pnpm" | "yarn" | "bun");
+    let is_inside = match part.dirs.all() {
+        Some(mut all) => all.all(|it| around.hold(it)),
+        None => is_of_packages,
+    };
+    if class == WorkspaceWrite && !is_inside { Dangerous } else { class }
+}
+
+/// The class of a program without the arguments that are judged already.
+fn of_rest(
+    name: &Word,
+    args: Vec<Word>,
+    part: &CommandPart,
+    around: &CommandContext,
+) -> CommandClass {
+    let words = [name.clone()].into_iter().chain(args).collect();
+    let mut rest = CommandPart::new(Vec::new(), words, Vec::new(), part.dirs.clone());
+    (rest.is_fed, rest.is_lost, rest.n_outer) = (part.is_fed, part.is_lost, part.n_outer);
+    of_part(&rest, &changes(&rest, around), around)
+}
+
+/// The class of a shell: what a known script does is in parts of its own.
+fn of_shell(args: &[Word], texts: &[&str], part: &CommandPart) -> CommandClass {
+    let is_script = |it: &&str| it.starts_with('-') && !it.starts_with("--") && it.contains('c');
+    let is_document =
+        |it: &(Redirect, Word)| matches!(it.0, Redirect::Document(_) | Redirect::Text);
+    let document = args.is_empty() && part.redirections.iter().any(is_document);
+    let is_known = args.iter().all(Word::is_known);
+    if (texts.iter().any(is_script) || document) && is_known { ReadOnly } else { Dangerous }
 }
 
 /// Whether a program that changes files is given one that does not lie in the workspace. What comes after `--` is for
@@ -167,15 +206,16 @@ fn of_words(
 fn leads_out(name: &str, args: &[Word], part: &CommandPart, around: &CommandContext) -> bool {
     let is_output = |option: &str| ["out", "dir", "target"].iter().any(|it| option.contains(it));
     args.iter().take_while(|it| it.text != "--").any(|arg| {
-        let value = match arg.text.split_once('=') {
-            Some((option, value)) if option.starts_with("--") && is_output(option) => value,
-            _ => arg.text.as_str(),
+        let file = match arg.text.split_once('=') {
+            Some((option, value)) if option.starts_with("--") && is_output(option) => {
+                shortened(arg, value)
+            }
+            _ => arg.clone(),
         };
+        let value = file.text.as_str();
         let is_label = name == "bazel" && value.starts_with("//");
         let is_path = value.starts_with(['/', '~']) || value == ".." || value.starts_with("../");
-        is_path
-            && !is_label
-            && !named(&shortened(arg, value), part, around).is_inside(&part.dirs, around)
+        is_path && !is_label && of_write(&named(&file, part, around), part, around) == Dangerous
     })
 }
 
@@ -185,52 +225,6 @@ fn changed(found: &Changes, part: &CommandPart, around: &CommandContext) -> Comm
         return Dangerous;
     }
     found.altered().map(|it| of_write(it, part, around)).max().unwrap_or(ReadOnly)
-}
-
-fn of_find(args: &[Word], part: &CommandPart, around: &CommandContext) -> CommandClass {
-    let acts = |it: &Word| {
-        ["-delete", "-fprint", "-fls", "-ok"].iter().any(|action| it.text.starts_with(action))
-            || !it.is_known()
-    };
-    if args.iter().any(acts) {
-        return Dangerous;
-    }
-    let begins = args.iter().enumerate().filter(|it| it.1.text.starts_with("-exec"));
-    if MAX_INNER < begins.clone().count() {
-        return Dangerous;
-    }
-    let classes = begins.map(|(i, _)| {
-        let inner = &args[i + 1..];
-        let end = inner.iter().position(|it| matches!(&*it.text, ";" | "+")).unwrap_or(inner.len());
-        of_inner(&inner[..end], true, part, around)
-    });
-    classes.max().unwrap_or(ReadOnly)
-}
-
-/// Whether an argument of `env` decides what runs.
-fn decides(arg: &str) -> bool {
-    let sets = arg.split_once('=').is_some_and(|it| tables::is_run(it.0));
-    sets || arg.starts_with("-S") || is_long(arg, "--split-string")
-}
-
-/// The class of a command that another one runs.
-fn of_inner(
-    words: &[Word],
-    is_fed: bool,
-    outer: &CommandPart,
-    around: &CommandContext,
-) -> CommandClass {
-    if MAX_INNER <= outer.n_outer {
-        return Dangerous;
-    }
-    let mut inner = CommandPart::new(Vec::new(), words.to_vec(), Vec::new(), outer.dirs.clone());
-    inner.n_outer = outer.n_outer + 1;
-    inner.is_fed |= is_fed;
-    inner.is_lost = outer.is_lost;
-    match inner.fault {
-        Some(_) => Dangerous,
-        None => of_part(&inner, &changes(&inner, around), around),
-    }
 }
 
 fn of_tar(args: &[Word], part: &CommandPart, around: &CommandContext) -> CommandClass {

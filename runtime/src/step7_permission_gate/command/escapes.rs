@@ -11,12 +11,15 @@ pub(super) use tables::TABLES;
 pub(super) use git::{
     GitCall, call, escapes as git_escapes, reads_config, runs_unseen as git_runs_unseen,
 };
-pub(super) use sed::{files as sed_files, scripts_are_harmless as runs_nothing};
+pub(super) use sed::{
+    files as sed_files, is_harmless as sed_reads, scripts_are_harmless as runs_nothing,
+    start_nothing as sed_starts_nothing,
+};
 
 use super::{
     CommandPart,
     names::{Glance, Names},
-    options::{has_letter, is_long},
+    options::{Table, has_letter, is_long},
     part::base,
 };
 use crate::step7_permission_gate::shell::word::Word;
@@ -25,7 +28,7 @@ use crate::step7_permission_gate::shell::word::Word;
 pub(crate) fn escapes(part: &CommandPart) -> bool {
     let name = base(part.name());
     let args = part.args();
-    if part.is_fed && (TABLES.iter().any(|it| it.name == name) || SPECIAL.contains(name)) {
+    if part.is_fed && takes_options(name) {
         // What comes from the input is not known.
         return true;
     }
@@ -36,8 +39,22 @@ pub(crate) fn escapes(part: &CommandPart) -> bool {
 pub(super) fn may_escape(part: &CommandPart) -> bool {
     let name = base(part.name());
     let options = || part.args().iter().take_while(|it| it.text != "--");
-    let has_options = || SPECIAL.contains(name) || TABLES.iter().any(|it| it.name == name);
-    options().any(may_be_option) && has_options()
+    options().any(may_be_option) && takes_options(name)
+}
+
+/// Returns whether an argument may become an option that has the program read the files which another file names.
+pub(in super::super) fn may_name_files(part: &CommandPart) -> bool {
+    let options = || part.args().iter().take_while(|it| it.text != "--");
+    ONLY_READ.contains(&part.name()) && options().any(may_be_option)
+}
+
+/// Programs whose options in the tables read more files, and do nothing else.
+const ONLY_READ: [&str; 2] = ["wc", "du"];
+
+/// Whether a program has options that run something or write.
+fn takes_options(name: &str) -> bool {
+    let has = |it: &Table| it.name == name && !ONLY_READ.contains(&name);
+    SPECIAL.contains(name) || TABLES.iter().any(has)
 }
 
 /// The programs of [`TABLES`], at a glance.

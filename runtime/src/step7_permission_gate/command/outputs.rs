@@ -61,7 +61,7 @@ pub(super) fn outputs(
 fn add(file: NamedFile, found: &mut Changes) {
     let is_open = !matches!(file.target, PathTarget::Known(_));
     let is_one = |path: &String| {
-        is_protected(path) || is_open && has_dotted_glob(path) && may_be_protected(path)
+        is_protected(path) || is_open && has_dotted_glob(path) && may_be_protected(path, false)
     };
     if file.paths.iter().any(is_one) {
         found.changes.push(file);

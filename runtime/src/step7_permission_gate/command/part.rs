@@ -1,5 +1,7 @@
 //! One simple command, with what is known of where it runs.
 
+use std::sync::Arc;
+
 use super::{Dirs, PathTarget, piped::Piped, starts::starts, wrappers};
 use crate::step7_permission_gate::shell::{
     Fault,
@@ -34,6 +36,12 @@ pub(crate) struct CommandPart {
     pub(crate) is_fed: bool,
     /// A function of this name is defined in the command, so what it does with the words is not known.
     pub(crate) is_function: bool,
+    /// It is the call of a function that the command has defined in front of it, whose parts are judged.
+    pub(crate) is_call: bool,
+    /// What its operands name was found by a search, so there may be any number of them.
+    pub(crate) is_bulk: bool,
+    /// Variables of the loops around it, each with a word that represents all of its values.
+    pub(crate) bound: Arc<[(String, Word)]>,
     /// What comes through the pipe in front of it.
     pub(crate) piped: Option<Piped>,
     /// It runs code that is not in the text: a program of another language, a file as a script, or what
@@ -89,6 +97,9 @@ impl CommandPart {
             start: wrapped.start,
             is_fed: wrapped.is_fed,
             is_function: false,
+            is_call: false,
+            is_bulk: false,
+            bound: Arc::default(),
             piped: None,
             is_unseen: false,
             n_outer: 0,

@@ -11,7 +11,10 @@ use super::{
 };
 use crate::step7_permission_gate::{
     path_resolution::by_text,
-    shell::{tree::Redirect, word::Word},
+    shell::{
+        tree::Redirect,
+        word::{Word, WordSpan},
+    },
 };
 
 /// Returns whether a part only reads, and only in the workspace.
@@ -19,7 +22,7 @@ pub(in super::super) fn reads_only(part: &CommandPart, around: &CommandContext) 
     has_harmless_assignments(part)
         && part.fault.is_none()
         && !part.is_function
-        && reads_inside(part, around)
+        && reads_elsewhere(part, around).next().is_none()
         && (part.words.is_empty() || is_in_set(part, around))
 }
 
@@ -31,14 +34,24 @@ pub(super) fn has_harmless_assignments(part: &CommandPart) -> bool {
     })
 }
 
-/// Whether what it is redirected from lies in the workspace.
-fn reads_inside(part: &CommandPart, around: &CommandContext) -> bool {
-    part.redirections.iter().all(|(kind, word)| match kind {
-        Redirect::Read | Redirect::ReadWrite => {
-            is_device(&word.text) || named(word, part, around).is_inside(&part.dirs, around)
+/// Returns the files from which a part is redirected that do not lie in the workspace, or of which that is not known.
+pub(in super::super) fn reads_elsewhere(
+    part: &CommandPart,
+    around: &CommandContext,
+) -> impl Iterator<Item = NamedFile> {
+    part.redirections.iter().filter_map(move |(kind, word)| {
+        let opens = matches!(kind, Redirect::Read | Redirect::ReadWrite);
+        if !opens || is_device(&word.text) || is_of_process(word) {
+            return None;
         }
-        Redirect::Write | Redirect::Copy | Redirect::Text | Redirect::Document(_) => true,
+        Some(named(word, part, around)).filter(|it| !it.is_inside(&part.dirs, around))
     })
+}
+
+/// Whether a word is a process substitution alone: its commands are parts of their own.
+fn is_of_process(word: &Word) -> bool {
+    let is_whole = |it: &WordSpan| it.start == 0 && it.end == word.text.len();
+    !word.inner.is_empty() && word.text.starts_with("<(") && word.spans.iter().all(is_whole)
 }
 
 fn is_device(path: &str) -> bool {

@@ -202,7 +202,8 @@ impl<'a> Ruled<'a> {
     }
 
     fn is_confined(&self) -> bool {
-        *self.is_confined.get_or_init(|| is_confined(self.part))
+        let leads_out = || goes_elsewhere(self.part, self.around);
+        *self.is_confined.get_or_init(|| is_confined(self.part) || leads_out())
     }
 
     fn is_fit(&self) -> bool {
@@ -223,6 +224,17 @@ impl<'a> Ruled<'a> {
 pub(in super::super) fn is_confined(part: &CommandPart) -> bool {
     let name = base(part.name());
     OPAQUE.contains(name) || is_interpreter(name, part.args()) || escapes(part)
+}
+
+/// Whether git is led to a directory outside the workspace, or to one that is not known: what is configured there may
+/// run programs.
+fn goes_elsewhere(part: &CommandPart, around: &CommandContext) -> bool {
+    let is_git = base(part.name()) == "git";
+    let global = if is_git { call(part.args()).global } else { &[] };
+    global.windows(2).any(|it| {
+        it[0].text == "-C"
+            && !super::named::named(&it[1], part, around).is_inside(&part.dirs, around)
+    })
 }
 
 /// A call of git without the options that change nothing about what runs.

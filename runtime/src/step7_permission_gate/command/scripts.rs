@@ -12,6 +12,7 @@ use super::{
     part::base,
     programs::{RUNS_TEXT, SHELLS},
     starts::{MAX_STARTS, fed_at, is_wrapper, starts_unknown},
+    written::without_outputs,
 };
 use crate::step7_permission_gate::shell::word::Word;
 use nested::values;
@@ -95,6 +96,8 @@ fn texts_of(
     is_first: bool,
     found: &mut NestedScripts,
 ) {
+    let others = without_outputs(name, args);
+    let args = others.as_deref().unwrap_or(args);
     match name {
         _ if SHELLS.contains(name) => of_shells::shell(args, part, found),
         "source" | "." => of_shells::source(args, part, is_first, found),

@@ -123,8 +123,8 @@ pub(super) fn starts_unknown(name: &str, args: &[Word]) -> bool {
     }
 }
 
-/// Where the command of `xargs` begins. Source: findutils 4.9, xargs(1).
-fn xargs_command(args: &[Word]) -> Option<usize> {
+/// Returns where the command of `xargs` begins. Source: findutils 4.9, xargs(1).
+pub(super) fn xargs_command(args: &[Word]) -> Option<usize> {
     let mut at = 0;
     while let Some(arg) = args.get(at) {
         let text = arg.text.as_str();
@@ -135,7 +135,10 @@ fn xargs_command(args: &[Word]) -> Option<usize> {
         let is_apart = match text.strip_prefix("--") {
             Some("") => return (at + 1 < args.len()).then_some(at + 1),
             Some(_) => !text.contains('=') && valued.iter().any(|it| is_long(text, it)),
-            None => text.ends_with(['a', 'E', 'I', 'L', 'n', 'P', 's', 'd']),
+            // The first letter with a value takes the rest of the cluster as that.
+            None => text
+                .find(['a', 'E', 'I', 'L', 'n', 'P', 's', 'd', 'e', 'i', 'l'])
+                .is_some_and(|it| it + 1 == text.len() && !text.ends_with(['e', 'i', 'l'])),
         };
         at += 1 + usize::from(is_apart);
     }

@@ -5,13 +5,17 @@
 //! alone.
 
 mod branches;
+mod calls;
 mod follow;
+mod loops;
 mod sums;
 mod texts;
 
 use std::{collections::BTreeMap, sync::Arc};
 
+use calls::Defined;
 pub(crate) use follow::destination;
+use loops::Loops;
 use sums::Sums;
 
 use super::{
@@ -48,6 +52,8 @@ pub(super) fn parts(raw: &str, around: &CommandContext) -> (Vec<CommandPart>, Op
         functions: BTreeMap::new(),
         calls: Vec::new(),
         sums: Sums::default(),
+        loops: Loops::default(),
+        defined: Defined::default(),
         is_hidden: false,
         is_unseen: false,
         is_displaced: false,
@@ -67,6 +73,8 @@ pub(super) fn parts(raw: &str, around: &CommandContext) -> (Vec<CommandPart>, Op
         // What is evaluated later is code that is not in the text.
         part.is_unseen |= !open.is_empty();
     }
+    walk.loops.end(&mut walk.parts);
+    calls::end(&mut walk.parts);
     (walk.parts, fault)
 }
 
@@ -79,6 +87,9 @@ struct ScriptWalk<'a> {
     /// Functions that are being looked at.
     calls: Vec<String>,
     sums: Sums,
+    /// The loops that are being looked at.
+    loops: Loops,
+    defined: Defined,
     is_hidden: bool,
     /// The text runs code that is not in it.
     is_unseen: bool,
@@ -146,6 +157,7 @@ impl ScriptWalk<'_> {
 
     fn list(&mut self, list: &List, from: &Dirs) -> Ends {
         let mut ends = Ends::at(from);
+        let is_outermost = self.defined.enters();
         for item in &list.0 {
             let now = ends.any;
             ends = if item.is_background {
@@ -153,6 +165,9 @@ impl ScriptWalk<'_> {
             } else {
                 self.item(item, &now)
             };
+            if is_outermost {
+                self.defined.note(item);
+            }
         }
         ends
     }
@@ -224,26 +239,21 @@ impl ScriptWalk<'_> {
                 let ends = walk.list(condition, from);
                 walk.list(body, &ends.any)
             }),
-            CommandKind::For(_, values, body) => {
+            CommandKind::For(name, values, body) => {
                 values.iter().flatten().for_each(|it| self.inside(it, from));
-                self.repeated(from, |walk, from| walk.list(body, from))
+                self.loops.begin(name, values.as_deref());
+                let ends = self.repeated(from, |walk, from| walk.list(body, from));
+                self.loops.leave();
+                ends
             }
             CommandKind::Count(sums, body) => {
                 self.inside(sums, from);
-                self.repeated(from, |walk, from| walk.list(body, from))
+                self.loops.count(sums);
+                let ends = self.repeated(from, |walk, from| walk.list(body, from));
+                self.loops.leave();
+                ends
             }
-            CommandKind::Case(word, arms) => {
-                self.inside(word, from);
-                let mut any = from.clone();
-                let mut start = from.clone();
-                for (patterns, body, goes_on) in arms {
-                    patterns.iter().for_each(|it| self.inside(it, from));
-                    let ends = self.list(body, &start);
-                    start = if *goes_on { from.or(&ends.any) } else { from.clone() };
-                    any = any.or(&ends.any);
-                }
-                Ends::at(&any)
-            }
+            CommandKind::Case(word, arms) => self.case(word, arms, from),
             CommandKind::Function(name, body) => {
                 // Whatever its name meant, it means this from now on.
                 self.is_lost |= matches!(&**name, "cd" | "pushd" | "popd" | "command" | "builtin");
@@ -335,13 +345,14 @@ impl ScriptWalk<'_> {
         }
         self.sets(&part, from);
         moved::note(&part, self.around);
-        let ends = self.moved(&part, from);
+        let mut ends = self.moved(&part, from);
         let runs = scripts::runs(&part);
         let function = self.functions.get(part.name()).cloned();
+        part.is_call = function.is_some() && self.defined.calls(&part);
+        part.bound = self.loops.around();
         let name = part.name().to_owned();
         let at = self.parts.len();
         self.push(part);
-        let mut ends = ends;
         let around = std::mem::replace(&mut self.is_unseen, runs.is_unseen);
         self.is_displaced |= place.is_displaced;
         for text in runs.texts {

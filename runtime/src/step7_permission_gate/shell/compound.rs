@@ -127,9 +127,11 @@ impl ShellReader<'_> {
         self.skip_blanks();
         if self.eat("((") {
             let mut word = Word::default();
+            let from = self.at;
             for end in [b';', b';', b')'] {
                 self.arithmetic(&mut word, end);
             }
+            self.text[from..self.at].clone_into(&mut word.text);
             if !self.eat(")") {
                 self.fail(Fault::Syntax);
             }

@@ -10,7 +10,7 @@ use crate::{
     sandbox::{SandboxNetwork, is_excluded},
     step7_permission_gate::{
         GateSetup,
-        command::{Changes, PathTarget, ShellCommand},
+        command::{Changes, NamedFile, PathTarget, ShellCommand},
         protected::{is_protected, may_be_protected},
         rule_book::Subject,
         shell::Fault,
@@ -156,15 +156,20 @@ fn unclear(command: &ShellCommand, setup: &GateSetup) -> Option<&'static str> {
 
 fn writes_protected(command: &ShellCommand, setup: &GateSetup) -> bool {
     let transcripts = setup.transcripts();
-    let is_one = |changes: &Changes| {
-        changes.altered().chain(&changes.links).chain(&changes.suspected).any(|it| {
-            let is_open = it.target != PathTarget::Known(it.target.text().to_owned());
-            it.paths.iter().any(|path| {
-                is_protected(path) || transcripts.hold(path) || is_open && may_be_protected(path)
-            })
+    let is_one = |file: &NamedFile, is_removed: bool| {
+        let is_open = !matches!(file.target, PathTarget::Known(_));
+        file.paths.iter().any(|path| {
+            is_protected(path)
+                || transcripts.hold(path)
+                || is_open && may_be_protected(path, is_removed)
         })
     };
-    command.changes().any(|(_, it)| is_one(it))
+    let has_one = |changes: &Changes| {
+        let written = changes.changes.iter().chain(&changes.writes);
+        let mut written = written.chain(&changes.links).chain(&changes.suspected);
+        written.any(|it| is_one(it, false)) || changes.removes.iter().any(|it| is_one(it, true))
+    };
+    command.changes().any(|(_, it)| has_one(it))
 }
 
 impl Uncovered<'_> {
@@ -185,6 +190,13 @@ impl Uncovered<'_> {
                 let rule = rules.iter().find(|it| it.starts_with("Edit(")).map(|it| clipped(it));
                 let rule = rule.unwrap_or_else(|| "Edit(...) for that file".to_owned());
                 format!("no rule allows it to write {name}; a rule that would: {rule}")
+            }
+            Self::Read(file) => {
+                let name = clipped(file.target.text());
+                let rules = coverage.suggestions();
+                let rule = rules.iter().find(|it| it.starts_with("Read(")).map(|it| clipped(it));
+                let rule = rule.unwrap_or_else(|| "Read(...) for that file".to_owned());
+                format!("no rule allows it to read {name}; a rule that would: {rule}")
             }
             Self::Part(part) => {
                 let rules = coverage.suggestions();

@@ -6,13 +6,16 @@ use crate::{
     permission::PermissionMode,
     step7_permission_gate::{
         GateSetup, RuleRef,
-        command::{Changes, CommandPart, NamedFile, PathTarget, ShellCommand, edits, reads_only},
+        command::{
+            Changes, CommandPart, NamedFile, PathTarget, ShellCommand, edits, may_name_files,
+            reads_elsewhere, reads_only,
+        },
         path_rule::escape,
     },
 };
 
 /// Files for which a rule is named.
-const MAX_WRITES: usize = 3;
+const MAX_FILES: usize = 3;
 
 /// What one gate says about the parts of one command. Each part is looked at once, however often its answer
 /// is needed.
@@ -59,6 +62,7 @@ impl From<Option<RuleRef>> for Covering {
 pub(super) enum Uncovered<'a> {
     Part(&'a CommandPart),
     Write(&'a NamedFile),
+    Read(NamedFile),
 }
 
 impl<'a> Coverage<'a> {
@@ -97,6 +101,12 @@ impl<'a> Coverage<'a> {
                     it => first = first.or_else(|| it.rule().cloned()),
                 }
             }
+            for file in reads_elsewhere(part, self.command.around()) {
+                match self.of_read(&file, part) {
+                    Covering::No => return Err(Uncovered::Read(file)),
+                    it => first = first.or_else(|| it.rule().cloned()),
+                }
+            }
         }
         Ok(first)
     }
@@ -104,7 +114,8 @@ impl<'a> Coverage<'a> {
     /// Returns whether a rule for a single part is all that is missing.
     pub(super) fn lacks_one(&self) -> bool {
         let uncovered = self.uncovered().map(drop);
-        uncovered.chain(self.refused().map(drop)).take(2).count() == 1
+        let files = self.refused().map(drop).chain(self.withheld().map(drop));
+        uncovered.chain(files).take(2).count() == 1
     }
 
     /// Suggests allow rules that would let the command pass next time.
@@ -120,7 +131,10 @@ impl<'a> Coverage<'a> {
             // Where it may be one of several, no rule for one of them is enough.
             let paths = files
                 .filter_map(|(_, it)| if let [path] = &it.paths[..] { Some(path) } else { None });
-            rules.extend(paths.take(MAX_WRITES).map(|it| format!("Edit(/{})", escape(it))));
+            rules.extend(paths.take(MAX_FILES).map(|it| format!("Edit(/{})", escape(it))));
+            let files = self.withheld().filter(|(part, it)| is_acceptable(it, part));
+            let paths = files.filter_map(|(_, it)| <[String; 1]>::try_from(it.paths).ok());
+            rules.extend(paths.take(MAX_FILES).map(|[it]| format!("Read(/{})", escape(&it))));
         }
         rules
     }
@@ -140,6 +154,15 @@ impl<'a> Coverage<'a> {
         let writes =
             self.visible().flat_map(|(_, part, it)| it.writes.iter().map(move |it| (part, it)));
         writes.filter(|(part, it)| self.of_write(it, part).is_none())
+    }
+
+    /// The files from which it is redirected and that nothing lets it read.
+    fn withheld(&self) -> impl Iterator<Item = (&'a CommandPart, NamedFile)> {
+        let around = self.command.around();
+        let reads = self
+            .visible()
+            .flat_map(move |(_, part, _)| reads_elsewhere(part, around).map(move |it| (part, it)));
+        reads.filter(|(part, it)| self.of_read(it, part).is_none())
     }
 
     fn of_part(&self, i: usize, part: &CommandPart) -> &Covering {
@@ -173,6 +196,29 @@ impl<'a> Coverage<'a> {
         }
         rule.into()
     }
+
+    /// What lets a file be read from which a part is redirected, and that does not lie in the workspace.
+    fn of_read(&self, file: &NamedFile, part: &CommandPart) -> Covering {
+        let book = self.setup.book();
+        if is_peer(file) || self.setup.mode() == PermissionMode::Plan {
+            return Covering::No;
+        }
+        // Who allows every command allows it to read where it wants.
+        if let Some(rule) = book.allows_whole(self.tool, part) {
+            return Covering::By(rule);
+        }
+        if !is_acceptable(file, part) {
+            return Covering::No;
+        }
+        let mut rule = None;
+        for path in &file.paths {
+            match book.lets_read(path) {
+                Some(it) => rule = Some(it),
+                None => return Covering::No,
+            }
+        }
+        rule.into()
+    }
 }
 
 /// What covers a part.
@@ -187,7 +233,11 @@ fn covering(tool: &str, part: &CommandPart, command: &ShellCommand, setup: &Gate
             .args()
             .iter()
             .all(|it| !it.text.starts_with('-') || matches!(&*it.text, "-a" | "--append" | "-i"));
-    if only_writes || reads_only(part, around) {
+    // What it is redirected from is judged as a read.
+    let only_opens = part.words.is_empty() && part.assignments.is_empty() && part.fault.is_none();
+    // A file of a name like an option may have a denied one read.
+    let may_read_denied = || setup.book().denies_reads() && may_name_files(part);
+    if only_writes || only_opens || reads_only(part, around) && !may_read_denied() {
         return Covering::Free;
     }
     match setup.mode() {
@@ -201,6 +251,11 @@ fn covering(tool: &str, part: &CommandPart, command: &ShellCommand, setup: &Gate
 fn is_acceptable(file: &NamedFile, part: &CommandPart) -> bool {
     let is_known = matches!(file.target, PathTarget::Known(_));
     let is_placed = file.target.text().starts_with('/') || !part.dirs.is_unknown();
+    is_known && is_placed && !is_peer(file)
+}
+
+/// Whether what is opened is another machine.
+fn is_peer(file: &NamedFile) -> bool {
     let is_net = |it: &String| it.starts_with("/dev/tcp/") || it.starts_with("/dev/udp/");
-    is_known && is_placed && !file.paths.iter().any(is_net)
+    file.paths.iter().any(is_net)
 }

@@ -19,7 +19,6 @@ pub(in super::super) static READS: Names = Names::of(&[
     "arch",
     "tty",
     "locale",
-    "history",
     "jobs",
     "whereis",
     "apropos",
@@ -234,6 +233,7 @@ pub(super) const MODULES: &[&str] = &[
     "doctest",
     "pyright",
     "sphinx",
+    "venv",
 ];
 
 /// Variables that decide what runs, or what is loaded into it.

@@ -3,6 +3,7 @@
 //! They count for the class of a command alone: the read-only set that needs no rule is smaller. Sources: the manuals of the
 //! programs, as of 2025.
 
+use super::cloud;
 use crate::step7_permission_gate::command::options::has_letter;
 
 /// Programs that read whatever they are given.
@@ -85,7 +86,10 @@ const CALLS: &[(&[&str], &[&[&str]])] = &[
             &["auth", "can-i"],
         ],
     ),
-    (&["helm"], &[&["list"], &["ls"], &["status"], &["history"], &["get"], &["version"]]),
+    (
+        &["npm", "pnpm", "yarn"],
+        &[&["config", "get"], &["config", "list"], &["config", "ls"], &["pkg", "get"]],
+    ),
     (
         &["terraform", "tofu"],
         &[&["state", "list"], &["state", "show"], &["workspace", "list"], &["workspace", "show"]],
@@ -158,7 +162,9 @@ pub(super) fn reads(name: &str, args: &[&str]) -> bool {
     let writes =
         args.iter().any(|it| OTHERWISE.contains(&it.split_once('=').map_or(*it, |it| it.0)));
     let mut calls = CALLS.iter().filter(|it| it.0.contains(&name)).flat_map(|it| it.1);
-    calls.any(|it| words.starts_with(it)) && !writes || reads_by_options(name, args, &words)
+    calls.any(|it| words.starts_with(it)) && !writes
+        || cloud::reads(name, args)
+        || reads_by_options(name, args, &words)
 }
 
 /// The same for programs whose options decide.
@@ -187,6 +193,17 @@ fn reads_by_options(name: &str, args: &[&str], words: &[&str]) -> bool {
             has("clt") || begins(&["--list", "--test", "--stdout"])
         }
         "zstd" | "unzstd" => (has("clt") || begins(&["--list", "--stdout"])) && !has("o"),
+        "history" => !has("acdrwps"),
+        "rustc" => begins(&["--print"]) && !has("o") && !args.iter().any(|it| it.ends_with(".rs")),
+        "kill" => matches!(args.first(), Some(&"-l" | &"-L" | &"-0" | &"--list" | &"--table")),
+        "service" => {
+            matches!(words, [_, "status"] | []) && (args.len() == 2 || begins(&["--status-all"]))
+        }
+        "iptables" | "ip6tables" => {
+            has("LS") && !has("ADIRFXPNEZ") && !args.iter().any(|it| it.starts_with("--"))
+        }
+        "ufw" => matches!(args, ["status", ..]),
+        "sysctl" => !has("wpf") && !begins(&["--"]) && !args.iter().any(|it| it.contains('=')),
         "unzip" => args.first().is_some_and(|_| has("lptvz")) && !has("d"),
         "jar" => archive_key(args, 't', "cxui"),
         "ar" => archive_key(args, 't', "cxurdqms"),

@@ -19,6 +19,11 @@ pub(in super::super) fn scripts_are_harmless(args: &[Word]) -> bool {
     files(args).is_some_and(|it| !it.runs && it.writes.is_empty())
 }
 
+/// Returns whether its scripts can be read and run nothing. They may write files of their own.
+pub(in super::super) fn start_nothing(args: &[Word]) -> bool {
+    files(args).is_some_and(|it| !it.runs)
+}
+
 /// What scripts do besides editing.
 #[derive(Debug, Default)]
 pub(in super::super) struct Files {

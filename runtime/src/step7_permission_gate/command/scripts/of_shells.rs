@@ -42,6 +42,10 @@ pub(super) fn eval(args: &[Word], is_own: bool, found: &mut NestedScripts) {
 }
 
 pub(super) fn trap(args: &[Word], found: &mut NestedScripts) {
+    // A dash alone takes what was set back.
+    if args.iter().find(|it| it.text != "--").is_some_and(|it| it.text == "-") {
+        return;
+    }
     let mut words = args.iter().skip_while(|it| it.text.starts_with('-'));
     let Some(action) = words.next() else { return };
     let text = action.text.clone();

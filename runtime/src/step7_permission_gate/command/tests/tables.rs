@@ -33,7 +33,10 @@ fn every_option_that_escapes_is_known_in_every_form() {
             );
         }
         let name = table.name;
-        assert!(!is_allowed(&format!("{name} *"), &format!("xargs {name}")), "xargs {name}");
+        // Those of these read, and nothing else.
+        let expected = matches!(name, "wc" | "du");
+        let found = is_allowed(&format!("{name} *"), &format!("xargs {name}"));
+        assert_eq!(found, expected, "xargs {name}");
     }
     for name in SPECIAL.iter() {
         assert!(!is_allowed(&format!("{name} *"), &format!("xargs {name}")), "xargs {name}");

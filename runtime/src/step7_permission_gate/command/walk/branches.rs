@@ -1,7 +1,13 @@
 //! Commands of which some run, or run more than once.
 
 use super::{Ends, ScriptWalk};
-use crate::step7_permission_gate::{command::dirs::Dirs, shell::tree::List};
+use crate::step7_permission_gate::{
+    command::dirs::Dirs,
+    shell::{tree::List, word::Word},
+};
+
+/// Patterns of a `case`, what runs when one matches, and whether the next arm runs afterwards.
+type Arm = (Vec<Word>, List, bool);
 
 impl ScriptWalk<'_> {
     pub(super) fn choice(&mut self, arms: &[(List, List)], otherwise: &List, from: &Dirs) -> Ends {
@@ -18,6 +24,19 @@ impl ScriptWalk<'_> {
         }
         add(&mut all, self.list(otherwise, &now));
         all.unwrap_or_else(|| Ends::at(from))
+    }
+
+    pub(super) fn case(&mut self, word: &Word, arms: &[Arm], from: &Dirs) -> Ends {
+        self.inside(word, from);
+        let mut any = from.clone();
+        let mut start = from.clone();
+        for (patterns, body, goes_on) in arms {
+            patterns.iter().for_each(|it| self.inside(it, from));
+            let ends = self.list(body, &start);
+            start = if *goes_on { from.or(&ends.any) } else { from.clone() };
+            any = any.or(&ends.any);
+        }
+        Ends::at(&any)
     }
 
     /// Walks something that runs any number of times.

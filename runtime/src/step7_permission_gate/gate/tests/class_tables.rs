@@ -125,7 +125,7 @@ const DANGEROUS: &[&str] = &[
     "crontab x",
     "mount a b",
     "alias ls=rm",
-    "export A=b",
+    "export PATH=b",
     "stty -echo",
     "7z x a.7z",
     "rpm -i x",
@@ -140,8 +140,8 @@ const DANGEROUS: &[&str] = &[
     "route add x",
 ];
 
-/// The class that a command is recorded with.
-fn class(command: &str) -> &'static str {
+/// Returns the class that a command is recorded with.
+pub(super) fn class(command: &str) -> &'static str {
     let setup = setup(Mode::Default, Handler::None, &[]);
     let (mut gate, step) = Gate::open(call(&bash(), &run(command)), &bash(), &setup);
     match judged(&mut gate, step) {

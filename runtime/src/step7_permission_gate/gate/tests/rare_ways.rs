@@ -6,7 +6,7 @@
 use super::{command_files::check_each, *};
 
 /// Commands without a rule for them: they read outside the workspace, write, or run something.
-const UNRULED: [&str; 42] = [
+const UNRULED: [&str; 41] = [
     "strings @/etc/shadow",
     "grep -rf /etc/passwd .",
     "grep --file=../other/list x",
@@ -25,7 +25,6 @@ const UNRULED: [&str; 42] = [
     "git grep -e x *",
     "tree *",
     "file *",
-    "wc -l *.rs",
     "uniq *",
     "uniq x*",
     "xxd x*",
