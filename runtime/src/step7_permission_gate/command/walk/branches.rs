@@ -17,7 +17,7 @@ impl ScriptWalk<'_> {
             now = met.any;
         }
         add(&mut all, self.list(otherwise, &now));
-        all.unwrap_or_else(|| Ends::at(from))
+        all.unwrap_or_else(|| Ends::both(from))
     }
 
     /// Walks something that runs any number of times.
@@ -36,6 +36,6 @@ impl ScriptWalk<'_> {
             look(self, &once);
         }
         (self.repeats, self.at_any_time) = (repeats, any_time);
-        Ends::at(&once)
+        Ends::both(&once)
     }
 }
