@@ -327,7 +327,7 @@ pub mod internal {
             agent_files::agent_files,
             local_files::LocalFiles,
             plugin_files::{Plugin, plugin_files},
-            real_paths::found,
+            real_paths::look_up,
             skill_files::skill_files,
             source_files::{Fingerprints, SourceLookup},
         },

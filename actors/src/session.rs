@@ -361,7 +361,7 @@ impl SessionState {
             return ChildEnd::Noted;
         }
         // The call of a command learns of its end from what it waits for.
-        if self.processes.gone(child) {
+        if self.processes.remove(child) {
             return ChildEnd::Noted;
         }
         if let Some(RunTimer { run, deadline, .. }) =
@@ -389,6 +389,6 @@ impl SessionState {
                 return ChildEnd::Input(SessionInput::TurnQuiet { key: turn.key, late: true });
             }
         }
-        self.children.gone(child)
+        self.children.on_child_end(child)
     }
 }

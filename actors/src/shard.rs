@@ -149,11 +149,11 @@ impl Actor for Shard {
         state: &mut ShardState,
     ) -> Result<(), ActorProcessingErr> {
         match ended_child(&event) {
-            Some(who) if who == state.archive.get_id() => {
+            Some(child) if child == state.archive.get_id() => {
                 myself.stop(Some("the archive has ended".into()));
             }
-            Some(who) if state.mcp_servers.contains_key(&who) => {
-                let server = state.mcp_servers.remove(&who).map(|(_, server)| server);
+            Some(child) if state.mcp_servers.contains_key(&child) => {
+                let server = state.mcp_servers.remove(&child).map(|(_, server)| server);
                 if state.shutdown.is_some() {
                     close_archive_if_last(state)?;
                 } else if let Some(server) = server
@@ -162,9 +162,9 @@ impl Actor for Shard {
                     start_mcp_server(&myself, server, Some(pause), state).await?;
                 }
             }
-            Some(who)
-                if state.sessions.remove(&who).is_some()
-                    || state.governors.remove(&who).is_some() =>
+            Some(child)
+                if state.sessions.remove(&child).is_some()
+                    || state.governors.remove(&child).is_some() =>
             {
                 close_archive_if_last(state)?;
             }

@@ -245,7 +245,7 @@ pub enum PolicyVerdict {
         reason: String,
     },
     /// The policy has nothing to say: the next handler is asked.
-    Pass,
+    Abstain,
 }
 
 impl Question {

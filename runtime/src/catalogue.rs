@@ -173,7 +173,7 @@ impl Catalogue {
 
     /// Replaces what is known about one model by these facts.
     #[must_use]
-    pub fn and(&self, facts: ModelFacts) -> Self {
+    pub(crate) fn with_model(&self, facts: ModelFacts) -> Self {
         let mut all = self.clone();
         all.models.insert(facts.id.clone(), Arc::new(facts));
         all

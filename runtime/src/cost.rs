@@ -188,13 +188,13 @@ impl CostLedger {
     }
 
     /// Returns the accounts of the agent itself.
-    pub fn own(&self) -> Accounts {
+    pub fn own_accounts(&self) -> Accounts {
         self.models.values().fold(Accounts::default(), |sum, it| sum + **it)
     }
 
     /// Returns the accounts of the agent and all below it.
     pub fn tree(&self) -> Accounts {
-        self.agents.values().fold(self.own(), |sum, it| sum + it.tree())
+        self.agents.values().fold(self.own_accounts(), |sum, it| sum + it.tree())
     }
 
     /// Adds up the accounts of the agent and all below it, by model.

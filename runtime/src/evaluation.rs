@@ -74,7 +74,7 @@ impl WalkTotals {
 
     /// Adds what the walk of another session came to.
     #[must_use]
-    pub fn and(mut self, other: &Self) -> Self {
+    pub fn plus(mut self, other: &Self) -> Self {
         self.requests += other.requests;
         self.summaries += other.summaries;
         self.overflows += other.overflows;

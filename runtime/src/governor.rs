@@ -162,7 +162,7 @@ impl Governor {
 
     fn ask(&mut self, now: u64, ask: Ask, out: &mut Vec<GovernorOutput>) {
         let ticket = ask.ticket;
-        self.shares.seen(now, &ask.tenant);
+        self.shares.note_request(now, &ask.tenant);
         let has_budget = !ask.is_retry || (self.repeaters.is_empty() && self.retries.take(now));
         let is_free =
             self.queue.is_empty() && self.obstacle(now, &ask.tenant, ask.tokens).is_none();

@@ -39,7 +39,7 @@ pub struct Skill {
 
 /// Where a skill is called.
 #[derive(Clone, Copy, Debug)]
-pub struct SkillPlace<'a> {
+pub struct SkillContext<'a> {
     /// Id of the session.
     pub session: &'a str,
     /// The working directory of the session; absolute.
@@ -59,7 +59,7 @@ impl Skill {
     /// # Errors
     ///
     /// [`TooLong`].
-    pub fn render(&self, arguments: &str, place: SkillPlace<'_>) -> Result<String, TooLong> {
+    pub fn render(&self, arguments: &str, place: SkillContext<'_>) -> Result<String, TooLong> {
         let arguments = arguments.trim();
         let words = words(arguments);
         let body = self.body.trim();
@@ -107,7 +107,7 @@ impl Skill {
         text: &str,
         arguments: &'a str,
         words: &'a [String],
-        place: SkillPlace<'a>,
+        place: SkillContext<'a>,
     ) -> Option<ArgumentPlaceholder<'a>>
     where
         Self: 'a,
@@ -211,7 +211,7 @@ mod tests {
     #[track_caller]
     fn check(body: &str, arguments: &str, expected: &str) {
         let skill = Skill { body: body.into(), arguments: vec!["who".into()], ..Skill::default() };
-        let place = SkillPlace { session: "s1", project: "/w" };
+        let place = SkillContext { session: "s1", project: "/w" };
         assert_eq!(skill.render(arguments, place).as_deref(), Ok(expected), "{body}");
     }
 
@@ -236,7 +236,7 @@ mod tests {
     #[test]
     fn text_that_grows_without_end_is_refused() {
         let skill = Skill { body: "$ARGUMENTS".repeat(10_000).into(), ..Skill::default() };
-        let place = SkillPlace { session: "s", project: "/w" };
+        let place = SkillContext { session: "s", project: "/w" };
         assert_eq!(skill.render(&"x".repeat(10_000), place), Err(TooLong));
     }
 

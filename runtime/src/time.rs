@@ -31,15 +31,15 @@ impl Timestamp {
     pub(crate) fn push(self, out: &mut Vec<u8>) {
         const PRINTER: DateTimePrinter = DateTimePrinter::new().precision(Some(3));
         // Writing to a vector does not fail.
-        let _written = PRINTER.print_timestamp(&self.shown(), out);
+        let _written = PRINTER.print_timestamp(&self.to_jiff(), out);
     }
 
     /// Returns the day in UTC, as `2026-09-21`.
     pub(crate) fn day(self) -> String {
-        jiff::tz::Offset::UTC.to_datetime(self.shown()).date().to_string()
+        jiff::tz::Offset::UTC.to_datetime(self.to_jiff()).date().to_string()
     }
 
-    fn shown(self) -> jiff::Timestamp {
+    fn to_jiff(self) -> jiff::Timestamp {
         let millis = i64::saturating(self.0);
         jiff::Timestamp::from_millisecond(millis).unwrap_or(jiff::Timestamp::MAX)
     }
@@ -47,7 +47,7 @@ impl Timestamp {
 
 impl fmt::Display for Timestamp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:.3}", self.shown())
+        write!(f, "{:.3}", self.to_jiff())
     }
 }
 

@@ -323,7 +323,7 @@ async fn policy_decides_before_anybody_is_asked() {
         match &*question.call.input {
             it if it.contains("fine") => PolicyVerdict::Allow { reason: "it is fine".into() },
             it if it.contains("never") => PolicyVerdict::Deny { reason: "never that".into() },
-            _ => PolicyVerdict::Pass,
+            _ => PolicyVerdict::Abstain,
         }
     });
     let mut asking = Asking::start(&place, &model, options).await;

@@ -160,7 +160,7 @@ async fn only_the_last_text_comes_back_and_usage_adds_up() {
     // Two answers of each, 100 in and 10 out.
     assert_eq!(outcome.usage.total().0, 440);
     let cost = &outcome.cost;
-    assert_eq!((cost.own().answers.calls, cost.tree().answers.calls), (2, 4));
+    assert_eq!((cost.own_accounts().answers.calls, cost.tree().answers.calls), (2, 4));
     assert_eq!((cost.agents().len(), cost.tree().total().usage), (1, outcome.usage));
     // At 2 and 10 dollars per million tokens.
     assert_eq!(cost.tree().total().known_cost().map(Money::micro_usd), Some(4 * 300));
@@ -168,7 +168,11 @@ async fn only_the_last_text_comes_back_and_usage_adds_up() {
     assert_eq!(outcome.session_cost, outcome.cost);
     // One call in each turn, 100 in and 10 out, at 300 millionths of a dollar.
     let of_turn = |(turn, it): (&u32, &CostLedger)| {
-        (*turn, it.own().answers.calls, it.own().total().known_cost().map(Money::micro_usd))
+        (
+            *turn,
+            it.own_accounts().answers.calls,
+            it.own_accounts().total().known_cost().map(Money::micro_usd),
+        )
     };
     let turns: Vec<_> = outcome.turn_costs.iter().map(of_turn).collect();
     assert_eq!(turns, [(1, 1, Some(300)), (2, 1, Some(300))]);

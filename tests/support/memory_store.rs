@@ -89,23 +89,23 @@ impl TranscriptStore for MemoryStore {
         let mut kept = self.kept.lock().unwrap();
         let last = kept.holders.get(name).cloned();
         if !kept.held.insert(name.to_owned()) {
-            return Err(StoreError::Held { holder: last });
+            return Err(StoreError::Locked { holder: last });
         }
         let mut holder = holder.clone();
         holder.epoch = last.map_or(0, |it| it.epoch) + 1;
         let epoch = holder.epoch;
         kept.holders.insert(name.to_owned(), holder);
-        Ok(Lease::new(epoch, Held { name: name.to_owned(), kept: Arc::clone(&self.kept) }))
+        Ok(Lease::new(epoch, MemoryLock { name: name.to_owned(), kept: Arc::clone(&self.kept) }))
     }
 }
 
 /// A lock that is held.
-struct Held {
+struct MemoryLock {
     name: PathBuf,
     kept: Arc<Mutex<Kept>>,
 }
 
-impl Drop for Held {
+impl Drop for MemoryLock {
     fn drop(&mut self) {
         self.kept.lock().unwrap().held.remove(&self.name);
     }

@@ -33,7 +33,7 @@ mod exit_meaning;
 mod manage;
 mod outcome;
 mod process;
-mod shown;
+mod shown_file;
 mod unread;
 
 pub(crate) use manage::{BashOutput, KillShell};

@@ -87,7 +87,7 @@ fn edit(call: AtPath<'_, EditInput>) -> Result<ToolOutcome, String> {
         .map_err(|_| "The file is not valid UTF-8; editing it would damage it.".to_owned())?;
     let before = normal(text);
     let ranges = find(input, &before)?;
-    let changed = seen.digest != loaded.seen(false).digest;
+    let changed = seen.digest != loaded.as_seen(false).digest;
     if changed && ranges.len() > 1 {
         return Err("File has been modified since read. Read it again before editing it.".into());
     }

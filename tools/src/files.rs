@@ -59,7 +59,7 @@ impl Loaded {
     }
 
     /// Returns what the session remembers of it.
-    pub(crate) fn seen(&self, partial: bool) -> FileSeen {
+    pub(crate) fn as_seen(&self, partial: bool) -> FileSeen {
         FileSeen {
             mtime_ns: self.mtime_ns,
             size: self.bytes.len() as u64,

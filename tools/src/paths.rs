@@ -227,7 +227,7 @@ impl Prepared<'_> {
     }
 
     /// Puts it in its place, at once for every reader. There is no way back from here.
-    pub(crate) fn put(mut self) -> Result<(), OpenError> {
+    pub(crate) fn commit(mut self) -> Result<(), OpenError> {
         let directory = &self.directory.handle;
         rustix::fs::renameat(directory, &self.temporary, directory, &self.name)?;
         self.renamed = true;
@@ -334,7 +334,7 @@ mod tests {
         assert_eq!(fs::read_dir(real.join("a/b")).unwrap().count(), 1);
         drop(prepared);
         assert_eq!(fs::read_dir(real.join("a/b")).unwrap().count(), 0);
-        directory.prepare(OsStr::new("f"), b"x", None).unwrap().put().unwrap();
+        directory.prepare(OsStr::new("f"), b"x", None).unwrap().commit().unwrap();
         assert_eq!(fs::read(real.join("a/b/f")).unwrap(), b"x");
         assert_eq!(fs::read_dir(real.join("a/b")).unwrap().count(), 1);
     }

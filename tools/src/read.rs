@@ -185,7 +185,7 @@ fn outcome(input: &ReadInput, loaded: &Loaded, text: String, page: LinePage<'_>)
         });
     } else {
         // The path is filled in by the caller, who knows where the file really is.
-        let seen = loaded.seen(page.cut.is_some());
+        let seen = loaded.as_seen(page.cut.is_some());
         outcome.notes.push(ToolNote::FileSeen { path: String::new(), seen });
     }
     outcome

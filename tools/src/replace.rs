@@ -55,7 +55,7 @@ pub(crate) fn replace<I>(
     if call.stop.is_set() {
         return Ok(interrupted());
     }
-    prepared.put().map_err(say)?;
+    prepared.commit().map_err(say)?;
     call.context.committed.set(outcome.clone());
     Ok(outcome)
 }

@@ -82,7 +82,7 @@ pub fn keep_rules(
         return Ok(());
     }
     let prepared = directory.prepare(name.as_ref(), changed.as_bytes(), permissions);
-    let put = prepared.and_then(|it| it.put()).map_err(|error| failed(error.to_string()));
+    let put = prepared.and_then(|it| it.commit()).map_err(|error| failed(error.to_string()));
     drop(lock);
     put
 }

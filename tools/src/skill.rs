@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use ennead_runtime::{
-    skill::{Skill, SkillPlace, listing},
+    skill::{Skill, SkillContext, listing},
     tool::{Access, Concurrency},
 };
 use schemars::JsonSchema;
@@ -36,7 +36,7 @@ pub fn skill_tool(skills: Arc<[Skill]>) -> Result<CustomTool, CustomToolError> {
         listing(&skills)
     );
     CustomTool::typed("Skill", &description, move |input: SkillInput, context| {
-        let place = SkillPlace { session: context.session.as_str(), project: &context.workspace };
+        let place = SkillContext { session: context.session.as_str(), project: &context.workspace };
         std::future::ready(loaded(&skills, &input, place))
     })
     .read_only()
@@ -46,7 +46,7 @@ pub fn skill_tool(skills: Arc<[Skill]>) -> Result<CustomTool, CustomToolError> {
     .build()
 }
 
-fn loaded(skills: &[Skill], input: &SkillInput, place: SkillPlace<'_>) -> Result<String, String> {
+fn loaded(skills: &[Skill], input: &SkillInput, place: SkillContext<'_>) -> Result<String, String> {
     let name = input.skill.trim().trim_start_matches('/');
     let offered = || skills.iter().filter(|it| !it.is_for_people_only);
     let Some(skill) = offered().find(|it| &*it.name == name) else {
@@ -81,7 +81,7 @@ mod tests {
         let tool = skill_tool(Arc::clone(&skills)).unwrap();
         let spec = ennead_runtime::ports::Tool::spec(&tool);
         assert!(spec.description.ends_with("- pot: makes pots"), "{}", spec.description);
-        let place = SkillPlace { session: "s", project: "/w" };
+        let place = SkillContext { session: "s", project: "/w" };
         let call = |name: &str| {
             let input = SkillInput { skill: name.into(), args: Some("clay".into()) };
             loaded(&skills, &input, place)

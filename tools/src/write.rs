@@ -83,7 +83,7 @@ fn write(call: AtPath<'_, WriteInput>) -> Result<ToolOutcome, String> {
 fn may_overwrite(old: &Loaded, real: &str, context: &ToolContext) -> Result<(), String> {
     match context.memory.files.get(real) {
         None => Err("File has not been read yet. Read it before writing to it.".into()),
-        Some(seen) if seen.digest != old.seen(false).digest => {
+        Some(seen) if seen.digest != old.as_seen(false).digest => {
             Err("File has been modified since read. Read it again before writing to it.".into())
         }
         Some(seen) if seen.partial => Err("File has been read only in part. Read the whole file \

@@ -29,7 +29,7 @@ pub fn question_text(question: &Question) -> String {
         clean_line(&question.reason)
     );
     let action = clean(&action_of(question));
-    for line in shown(&action).lines() {
+    for line in shortened(&action).lines() {
         text.push_str("    ");
         text.push_str(line);
         text.push('\n');
@@ -82,7 +82,7 @@ fn action_of(question: &Question) -> String {
     }
 }
 
-fn shown(action: &str) -> String {
+fn shortened(action: &str) -> String {
     match action.char_indices().nth(MAX_ACTION) {
         None => action.to_owned(),
         Some((at, _)) => {

@@ -64,9 +64,9 @@ pub fn evaluate(place: &Path, ablated: &[Stage]) -> io::Result<Evaluation> {
         if most <= totals.sent {
             (most, found.longest) = (totals.sent, requests);
         }
-        found.all = found.all.and(&totals);
+        found.all = found.all.plus(&totals);
         for (stage, sum) in &mut found.without {
-            *sum = std::mem::take(sum).and(&walk(&recording, Some(*stage)).0);
+            *sum = std::mem::take(sum).plus(&walk(&recording, Some(*stage)).0);
         }
     }
     Ok(found)
@@ -95,10 +95,10 @@ fn read(file: &Path) -> Result<Recording, String> {
 pub fn tables(found: &Evaluation) -> String {
     let mut text = format!("{} sessions, {} requests\n", found.sessions, found.all.requests);
     for (file, why) in &found.skipped {
-        put(&mut text, format_args!("{} is left out: {why}\n", file.display()));
+        push_fmt(&mut text, format_args!("{} is left out: {why}\n", file.display()));
     }
-    put(&mut text, format_args!("\n| Stage | fired | in | took off | saved in requests |\n"));
-    put(&mut text, format_args!("|---|---|---|---|---|\n"));
+    push_fmt(&mut text, format_args!("\n| Stage | fired | in | took off | saved in requests |\n"));
+    push_fmt(&mut text, format_args!("|---|---|---|---|---|\n"));
     let all = &found.all;
     for stage in Stage::ALL.into_iter().chain([Stage::OverflowReduction]) {
         let of_stage = all.stages[place_of(stage)];
@@ -108,17 +108,20 @@ pub fn tables(found: &Evaluation) -> String {
             thousands(of_stage.saved_once),
             thousands(of_stage.saved),
         ];
-        put(&mut text, format_args!("| {} | {} |\n", stage.name(), cells.join(" | ")));
+        push_fmt(&mut text, format_args!("| {} | {} |\n", stage.name(), cells.join(" | ")));
     }
     let saved = Tokens(all.stages.iter().map(|it| it.saved.0).sum());
     let (conversation, sent) = (thousands(all.conversation), thousands(all.sent));
-    put(
+    push_fmt(
         &mut text,
         format_args!("\nsaid {conversation} - saved {} = sent {sent}", thousands(saved)),
     );
     text.push_str(if all.adds_up() { "\n" } else { ", which does not add up\n" });
-    put(&mut text, format_args!("\n| Walk | sent | from cache | summaries | too large | cost |\n"));
-    put(&mut text, format_args!("|---|---|---|---|---|---|\n"));
+    push_fmt(
+        &mut text,
+        format_args!("\n| Walk | sent | from cache | summaries | too large | cost |\n"),
+    );
+    push_fmt(&mut text, format_args!("|---|---|---|---|---|---|\n"));
     let mut row = |name: String, it: &WalkTotals| {
         let cost = it.cost.map_or("not known".into(), |it| format!("${:.4}", it.usd()));
         let cells = [
@@ -128,7 +131,7 @@ pub fn tables(found: &Evaluation) -> String {
             it.overflows.to_string(),
             cost,
         ];
-        put(&mut text, format_args!("| {name} | {} |\n", cells.join(" | ")));
+        push_fmt(&mut text, format_args!("| {name} | {} |\n", cells.join(" | ")));
     };
     row("all stages".into(), all);
     for (stage, totals) in &found.without {
@@ -137,7 +140,7 @@ pub fn tables(found: &Evaluation) -> String {
     text
 }
 
-fn put(text: &mut String, part: std::fmt::Arguments<'_>) {
+fn push_fmt(text: &mut String, part: std::fmt::Arguments<'_>) {
     // Writing to a string does not fail.
     let _infallible = text.write_fmt(part);
 }

@@ -192,8 +192,8 @@ pub(crate) fn ended_without_reply(event: &SupervisionEvent) -> Option<ActorId> {
 /// Returns the actor that terminated; `None` if the event is not the end of one.
 pub(crate) fn ended_child(event: &SupervisionEvent) -> Option<ActorId> {
     match event {
-        SupervisionEvent::ActorTerminated(who, ..) | SupervisionEvent::ActorFailed(who, _) => {
-            Some(who.get_id())
+        SupervisionEvent::ActorTerminated(child, ..) | SupervisionEvent::ActorFailed(child, _) => {
+            Some(child.get_id())
         }
         _ => None,
     }

@@ -95,7 +95,7 @@ pub trait TranscriptStore: Debug + Send + Sync {
     ///
     /// # Errors
     ///
-    /// [`StoreError::Held`] when another holds it; [`StoreError::Failed`].
+    /// [`StoreError::Locked`] when another holds it; [`StoreError::Failed`].
     fn lock(&self, name: &Path, holder: &Holder) -> Result<Lease, StoreError>;
 }
 
@@ -202,7 +202,7 @@ pub enum StoreError {
     Missing,
     /// Another one holds the lock.
     #[error("the session is written by {}", .holder.as_ref().map_or("an unknown process".into(), ToString::to_string))]
-    Held {
+    Locked {
         /// Who, if that is known.
         holder: Option<Holder>,
     },
@@ -222,7 +222,7 @@ impl From<StoreError> for io::Error {
         match error {
             StoreError::Failed(cause) => cause,
             StoreError::Missing => io::Error::new(io::ErrorKind::NotFound, error),
-            StoreError::Held { .. } | StoreError::Replaced { .. } => io::Error::other(error),
+            StoreError::Locked { .. } | StoreError::Replaced { .. } => io::Error::other(error),
         }
     }
 }

@@ -42,7 +42,7 @@ impl Drain {
     }
 
     /// Wakes the one that waits for runs to settle.
-    pub(crate) fn settled(&self) {
+    pub(crate) fn wake(&self) {
         if self.is_begun() {
             self.settled.notify_one();
         }

@@ -28,7 +28,7 @@ impl Server {
                             self.0.tasks.spawn(async move { server.park(&hosted, held).await });
                         }
                     }
-                    self.0.drain.settled();
+                    self.0.drain.wake();
                 }
                 Err(missed) => {
                     self.0.metrics.add("ennead_events_missed_total", "", "", missed.missed);

@@ -118,7 +118,7 @@ pub(crate) struct Runs {
 impl Runs {
     /// Reads the next line of a journal. The last line of a run counts.
     pub(crate) fn replay(&mut self, run: Run) {
-        self.put(run);
+        self.insert(run);
         self.forget();
     }
 
@@ -182,7 +182,7 @@ impl Runs {
             RunState::Running => self.queue.begin(&id),
             RunState::Finished | RunState::Failed | RunState::Continued => self.queue.end(&id),
         }
-        self.put(run);
+        self.insert(run);
         self.forget();
         n_before
     }
@@ -220,7 +220,7 @@ impl Runs {
         self.order.iter().filter_map(|it| self.by_id.get(it))
     }
 
-    fn put(&mut self, run: Run) {
+    fn insert(&mut self, run: Run) {
         if run.state.is_over() {
             run.ended.cancel();
         }

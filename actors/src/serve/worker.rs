@@ -56,7 +56,7 @@ impl Server {
             }
             self.end(hosted, &run, result).await;
             drop(pass);
-            self.0.drain.settled();
+            self.0.drain.wake();
         }
     }
 

@@ -173,7 +173,7 @@ impl Children {
     }
 
     /// Returns what follows from the end of a child that may be a sub-agent or a reader.
-    pub(super) fn gone(&mut self, child: ActorId) -> ChildEnd {
+    pub(super) fn on_child_end(&mut self, child: ActorId) -> ChildEnd {
         let is_meant = |it: &RunningAgent| it.actor.get_id() == child || it.reader == Some(child);
         let found = self.running.iter().find(|(_, it)| is_meant(it));
         let Some((agent, RunningAgent { reply, reader, .. })) = found else {

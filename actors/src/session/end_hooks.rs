@@ -13,7 +13,7 @@ use futures::future::join_all;
 use super::{SessionContext, SessionState};
 use crate::{
     ports::in_process_hook,
-    world::hook_process::{HookPlace, run_handler},
+    world::hook_process::{HandlerContext, run_handler},
 };
 
 impl SessionState {
@@ -33,7 +33,7 @@ async fn run(session_context: Arc<SessionContext>, hooks: EndHooks) {
     let facts = &session_context.facts;
     let temporary = session_context.dirs.temporary.to_string_lossy();
     let sandbox = sandbox.map(|it| Arc::new(it.with_temporary(&env, &temporary)));
-    let place = HookPlace {
+    let place = HandlerContext {
         cwd: cwd.to_string(),
         project: facts.within.first().unwrap_or(&facts.workspace).to_string(),
         env: env.iter().chain(session_context.secret_variables.iter()).cloned().collect(),

@@ -15,7 +15,7 @@ use crate::{
         hook_runner::{HookMsg, HookRequest, HookRunner, WINDOW},
         turn_supervisor::TurnMsg,
     },
-    world::hook_process::HookPlace,
+    world::hook_process::HandlerContext,
 };
 
 impl SessionState {
@@ -23,7 +23,7 @@ impl SessionState {
         &mut self,
         myself: &ActorRef<SessionMsg>,
         firing: HookFiring,
-        place: HookPlace,
+        place: HandlerContext,
         HookToken { turn, token, span }: HookToken,
     ) -> HandlerResult {
         let runner = match &self.hooks {

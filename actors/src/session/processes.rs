@@ -70,7 +70,7 @@ impl Processes {
     }
 
     /// Forgets one that has ended. Says whether it was one.
-    pub(super) fn gone(&mut self, child: ActorId) -> bool {
+    pub(super) fn remove(&mut self, child: ActorId) -> bool {
         self.0.remove(&child).is_some()
     }
 }

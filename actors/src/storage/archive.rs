@@ -232,13 +232,13 @@ impl Actor for Archive {
         match event {
             // A writer that was killed has ended like a crashed one: what was sent to it and not
             // written is gone with its mailbox.
-            SupervisionEvent::ActorTerminated(who, _, reason) => {
+            SupervisionEvent::ActorTerminated(child, _, reason) => {
                 let is_killed = reason.as_deref().is_some_and(|it| it != NOT_OPENED);
-                Box::pin(ended(&myself, who.get_id(), is_killed, state)).await;
+                Box::pin(on_child_end(&myself, child.get_id(), is_killed, state)).await;
             }
-            SupervisionEvent::ActorFailed(who, error) => {
+            SupervisionEvent::ActorFailed(child, error) => {
                 tracing::warn!(%error, "a transcript writer or its session crashed");
-                Box::pin(ended(&myself, who.get_id(), true, state)).await;
+                Box::pin(on_child_end(&myself, child.get_id(), true, state)).await;
             }
             _ => {}
         }
@@ -247,19 +247,19 @@ impl Actor for Archive {
 }
 
 /// A writer, or the owner of a transcript, has ended.
-async fn ended(
+async fn on_child_end(
     myself: &ActorRef<ArchiveMsg>,
-    who: ActorId,
+    child: ActorId,
     is_crash: bool,
     state: &mut ArchiveState,
 ) {
-    if let Some(file) = state.by_owner.remove(&who)
+    if let Some(file) = state.by_owner.remove(&child)
         && let Some(entry) = state.open.get_mut(&file)
-        && entry.transcript.owner.as_ref().is_some_and(|it| it.get_id() == who)
+        && entry.transcript.owner.as_ref().is_some_and(|it| it.get_id() == child)
     {
         entry.close(None);
     }
-    if let Some(file) = state.by_writer.remove(&who) {
+    if let Some(file) = state.by_writer.remove(&child) {
         if is_crash {
             restart(myself, file, state).await;
         } else if let Some(next) = state.open.remove(&file).and_then(ArchiveEntry::closed) {

@@ -228,8 +228,8 @@ async fn lock(setup: &WriterSetup) -> Result<Lease, OpenError> {
         let holder = Holder::this_process(setup.clock.now());
         match setup.store.lock(&path, &holder) {
             Ok(lease) => return Ok(lease),
-            Err(StoreError::Held { .. }) if n_tries < LOCK_TRIES => n_tries += 1,
-            Err(StoreError::Held { holder }) => return Err(OpenError::Locked { holder }),
+            Err(StoreError::Locked { .. }) if n_tries < LOCK_TRIES => n_tries += 1,
+            Err(StoreError::Locked { holder }) => return Err(OpenError::Locked { holder }),
             Err(error) => return Err(OpenError::LockFile(error.into())),
         }
         tokio::time::sleep(LOCK_PAUSE).await;

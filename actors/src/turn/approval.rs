@@ -45,7 +45,7 @@ pub(crate) fn consult(
     Box::pin(async move {
         let verdict = match verdict {
             Some(verdict) => verdict.await,
-            None => PolicyVerdict::Pass,
+            None => PolicyVerdict::Abstain,
         };
         TurnInput::PolicyAnswered { call, epoch, verdict }
     })

@@ -5,7 +5,7 @@ use std::{fs::File, io::Read as _, sync::Arc};
 
 use crate::{
     session::context::SessionContext,
-    world::real_paths::{EYES, found},
+    world::real_paths::{EYES, look_up},
 };
 use ennead_runtime::{
     ids::ToolUseId,
@@ -79,7 +79,7 @@ pub(crate) fn look(
     given: String,
 ) -> BoxFuture<'static, TurnInput> {
     Box::pin(async move {
-        let path = Box::new(resolve(&given, &cwd, &session_context.facts.home, &mut found));
+        let path = Box::new(resolve(&given, &cwd, &session_context.facts.home, &mut look_up));
         TurnInput::PathResolved { call, path }
     })
 }
@@ -103,7 +103,7 @@ pub(crate) fn read_plan(call: ToolUseId, file: String) -> BoxFuture<'static, Tur
 
 /// The text of a file that is no link, unless it is blank or longer than a person is shown.
 fn plan_of(file: &str) -> Option<String> {
-    if found(file) != PathEntry::File {
+    if look_up(file) != PathEntry::File {
         return None;
     }
     let (mut text, max) = (String::new(), MAX_PLAN_BYTES as u64);

@@ -28,7 +28,7 @@ use crate::{
     ports::in_process_hook,
     session::context::SessionContext,
     turn::turn_supervisor::TurnMsg,
-    world::hook_process::{HookPlace, run_handler},
+    world::hook_process::{HandlerContext, run_handler},
 };
 
 /// Firings of one session that are queued or running at once.
@@ -42,7 +42,7 @@ pub(crate) struct HookRequest {
     /// The event and the handlers that run on it.
     pub(crate) firing: HookFiring,
     /// Directory and variables of the handlers.
-    pub(crate) place: HookPlace,
+    pub(crate) place: HandlerContext,
     /// The turn that waits for the result.
     pub(crate) turn: ActorRef<TurnMsg>,
     /// Kept until the handlers are gone.
@@ -58,7 +58,7 @@ pub(crate) enum HookMsg {
     /// All handlers of a request have ended.
     Finished(u64, Vec<HandlerOutput>),
     /// An execution, or a turn that is watched, has ended.
-    Gone(ActorId),
+    ChildEnded(ActorId),
 }
 
 /// The actor that runs hooks.
@@ -115,7 +115,7 @@ impl Actor for HookRunner {
                     reply(&running, outputs);
                 }
             }
-            HookMsg::Gone(who) => gone(who, state),
+            HookMsg::ChildEnded(child) => on_child_end(child, state),
         }
         Ok(())
     }
@@ -127,7 +127,7 @@ impl Actor for HookRunner {
         _: &mut HookRunnerState,
     ) -> Result<(), ActorProcessingErr> {
         if let Some(child) = ended_child(&event) {
-            myself.cast(HookMsg::Gone(child))?;
+            myself.cast(HookMsg::ChildEnded(child))?;
         }
         Ok(())
     }
@@ -200,13 +200,13 @@ async fn read_elsewhere(output: HandlerOutput) -> HandlerOutput {
 
 /// An execution that is gone has crashed if it still owed an answer; executions of a turn that is
 /// gone are ended.
-fn gone(who: ActorId, state: &mut HookRunnerState) {
+fn on_child_end(child: ActorId, state: &mut HookRunnerState) {
     state.running.retain(|_, running| {
-        if running.execution.get_id() == who {
+        if running.execution.get_id() == child {
             reply(running, vec![HandlerOutput::refused("the hook crashed"); running.n_handlers]);
             return false;
         }
-        if running.turn.get_id() == who {
+        if running.turn.get_id() == child {
             running.execution.kill();
             return false;
         }

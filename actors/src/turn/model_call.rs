@@ -22,7 +22,7 @@ use std::{
     time::Duration,
 };
 
-pub(crate) use self::no_answer::{crashed, within};
+pub(crate) use self::no_answer::{crashed, with_time_limit};
 use self::{
     body::{in_place_if, read, read_error},
     headers::with_headers,

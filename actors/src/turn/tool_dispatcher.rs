@@ -140,7 +140,7 @@ impl Execution {
     }
 
     /// Returns where the call leaves its outcome once it cannot be undone.
-    pub(crate) fn settled(&self) -> CommittedOutcome {
+    pub(crate) fn committed_outcome(&self) -> CommittedOutcome {
         self.context.committed.clone()
     }
 }
@@ -151,7 +151,7 @@ async fn execute(
     myself: &ActorRef<DispatcherMsg>,
     state: &mut ToolDispatcherState,
 ) -> Result<(), ActorProcessingErr> {
-    let (call, settled) = (execution.call.id.clone(), execution.settled());
+    let (call, settled) = (execution.call.id.clone(), execution.committed_outcome());
     let tool = state.session_context.tools.get(&execution.call.name);
     let turn = state.turn.clone();
     let work = Box::pin(async move {

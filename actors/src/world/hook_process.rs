@@ -29,7 +29,7 @@ const GRACE: Duration = Duration::from_millis(500);
 
 /// What handlers of a session run with.
 #[derive(Clone, Debug)]
-pub(crate) struct HookPlace {
+pub(crate) struct HandlerContext {
     /// Directory that the handler runs in.
     pub cwd: String,
     /// The session's project directory (`CLAUDE_PROJECT_DIR`).
@@ -61,7 +61,7 @@ fn name_of(handler: &HookHandler, event: HookEvent) -> String {
 /// ended. `guard` is let go when none of that is left, or it ended by itself.
 pub(crate) async fn run_handler(
     handler: &HookHandler,
-    place: &HookPlace,
+    place: &HandlerContext,
     input: &str,
     clock: &dyn Clock,
     guard: WorkGuard,
@@ -90,7 +90,7 @@ pub(crate) async fn run_handler(
 /// Runs it; `None` when it was stopped for taking too long.
 async fn run(
     handler: &HookHandler,
-    place: &HookPlace,
+    place: &HandlerContext,
     input: &str,
     name: String,
     guard: WorkGuard,

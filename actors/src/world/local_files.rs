@@ -43,38 +43,38 @@ pub struct LocalFiles {
 impl SourceLookup for LocalFiles {
     fn settings(
         &self,
-        place: &SessionDirs,
+        dirs: &SessionDirs,
         known: Option<&Fingerprints>,
     ) -> BoxFuture<'static, io::Result<(SettingsRead, Fingerprints)>> {
-        let seen = settings_files(place);
+        let seen = settings_files(dirs);
         if let Some(known) = known.filter(|it| are_as(&seen, it)) {
             let known = Arc::clone(known);
             return Box::pin(std::future::ready(Ok((SettingsRead::Unchanged, known))));
         }
-        let (place, is_known, good) = (place.clone(), known.is_some(), Arc::clone(&self.good));
+        let (dirs, is_known, good) = (dirs.clone(), known.is_some(), Arc::clone(&self.good));
         Box::pin(async move {
             if seen.iter().all(|it| it.state.is_none()) {
                 return Ok((SettingsRead::Layers(Vec::new()), seen.into()));
             }
-            let read = move || read_layers(seen, &place, &good, is_known);
+            let read = move || read_layers(seen, &dirs, &good, is_known);
             let (layers, seen) = blocking(read).await??;
             Ok((SettingsRead::Layers(layers), seen.into()))
         })
     }
 
-    fn sources(&self, place: &SessionDirs) -> BoxFuture<'static, SourceTexts> {
-        let has_files = sources::has_files(place, &self.barren);
-        if !has_files && !sources::has_entries(place) {
-            return Box::pin(std::future::ready(sources::without_files(place)));
+    fn sources(&self, dirs: &SessionDirs) -> BoxFuture<'static, SourceTexts> {
+        let has_files = sources::has_files(dirs, &self.barren);
+        if !has_files && !sources::has_entries(dirs) {
+            return Box::pin(std::future::ready(sources::without_files(dirs)));
         }
-        let (place, patterns) = (place.clone(), Arc::clone(&self.patterns));
+        let (dirs, patterns) = (dirs.clone(), Arc::clone(&self.patterns));
         Box::pin(async move {
             // Where no file contributes, nothing is looked for.
             let of_files = async {
                 if has_files {
                     tokio::join!(
-                        of_place(&place, &patterns, sources::instructions),
-                        of_place(&place, &patterns, |place, _| sources::memory(place)),
+                        of_place(&dirs, &patterns, sources::instructions),
+                        of_place(&dirs, &patterns, |dirs, _| sources::memory(dirs)),
                     )
                 } else {
                     Default::default()
@@ -82,9 +82,9 @@ impl SourceLookup for LocalFiles {
             };
             // All at once: the slowest of them is what the session waits for.
             let (tree, (seen, memory), git) = tokio::join!(
-                of_place(&place, &patterns, sources::tree_of),
+                of_place(&dirs, &patterns, sources::tree_of),
                 of_files,
-                git::state(place.worktree.as_ref().unwrap_or(&place.workspace), place.trust),
+                git::state(dirs.worktree.as_ref().unwrap_or(&dirs.workspace), dirs.trust),
             );
             SourceTexts {
                 git,
@@ -92,13 +92,13 @@ impl SourceLookup for LocalFiles {
                 instructions: seen.instructions,
                 path_rules: seen.path_rules,
                 auto_memory: memory,
-                ..sources::without_files(&place)
+                ..sources::without_files(&dirs)
             }
         })
     }
 
-    fn look(&self, place: &SessionDirs, order: &SourcesOrder) -> BoxFuture<'static, SourcesLook> {
-        let name = name_of(place, order);
+    fn look(&self, dirs: &SessionDirs, order: &SourcesOrder) -> BoxFuture<'static, SourcesLook> {
+        let name = name_of(dirs, order);
         if let Some((first, marks)) = order.marks.as_ref().and_then(|it| it.0.split_first())
             && first.0 == name
             && marks.iter().all(|(path, state)| state_of(Path::new(path)) == *state)
@@ -107,39 +107,39 @@ impl SourceLookup for LocalFiles {
         }
         if order.files.is_empty()
             && order.directories.is_empty()
-            && !sources::has_files(place, &self.barren)
+            && !sources::has_files(dirs, &self.barren)
         {
             // Without marks the next look is made by the same short way.
             let found = SourcesLook::Found(Box::default(), SourceMarks(Arc::default()));
             return Box::pin(std::future::ready(found));
         }
         let order = order.clone();
-        let (place, patterns) = (place.clone(), Arc::clone(&self.patterns));
+        let (dirs, patterns) = (dirs.clone(), Arc::clone(&self.patterns));
         Box::pin(async move {
-            let look = move |place: &SessionDirs, patterns: &CompiledPatterns| {
-                sources::look(place, &order, patterns)
+            let look = move |dirs: &SessionDirs, patterns: &CompiledPatterns| {
+                sources::look(dirs, &order, patterns)
             };
-            let (seen, marks) = of_place(&place, &patterns, look).await;
+            let (seen, marks) = of_place(&dirs, &patterns, look).await;
             let marks = std::iter::once((name, None)).chain(marks).collect();
             SourcesLook::Found(Box::new(seen), SourceMarks(marks))
         })
     }
 }
 
-/// Reads something of a place on the blocking pool; nothing when the reader panics.
+/// Reads something of these directories on the blocking pool; nothing when the reader panics.
 async fn of_place<T: Default + Send + 'static>(
-    place: &SessionDirs,
+    dirs: &SessionDirs,
     patterns: &Arc<CompiledPatterns>,
     read: impl FnOnce(&SessionDirs, &CompiledPatterns) -> T + Send + 'static,
 ) -> T {
-    let (place, patterns) = (place.clone(), Arc::clone(patterns));
-    blocking(move || read(&place, &patterns)).await.unwrap_or_default()
+    let (dirs, patterns) = (dirs.clone(), Arc::clone(patterns));
+    blocking(move || read(&dirs, &patterns)).await.unwrap_or_default()
 }
 
 /// Names what a look was for: another order is not answered by the same marks.
-fn name_of(place: &SessionDirs, order: &SourcesOrder) -> String {
+fn name_of(dirs: &SessionDirs, order: &SourcesOrder) -> String {
     let parts = order.directories.iter().chain(&order.files);
-    let parts = parts.chain(place.hidden.iter()).chain(place.excludes.iter());
+    let parts = parts.chain(dirs.hidden.iter()).chain(dirs.excludes.iter());
     let digest = parts.fold(Digest::default(), |all, it| all.chain(Digest::of(it.as_bytes())));
     digest.to_string()
 }
@@ -149,28 +149,27 @@ async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) 
     tokio::task::spawn_blocking(work).await.map_err(io::Error::other)
 }
 
-/// The settings files of a place as they are now, strongest first, where their directories are
+/// The settings files of these directories as they are now, strongest first, where their directories are
 /// there.
-fn settings_files(place: &SessionDirs) -> Vec<Fingerprint> {
+fn settings_files(dirs: &SessionDirs) -> Vec<Fingerprint> {
     let mut files = Vec::with_capacity(1);
     let mut add = |scope, path: PathBuf| {
         let state = state_of(&path);
         files.push(Fingerprint { scope, path, state, broken: None });
     };
-    if let Some(managed) = place.managed.as_deref().filter(|it| it.exists()) {
+    if let Some(managed) = dirs.managed.as_deref().filter(|it| it.exists()) {
         add(Scope::Policy, sources::below(managed, "managed-settings.json"));
         drop_ins(managed).into_iter().for_each(|it| add(Scope::Policy, it));
     }
     let of_repository = [(Scope::Local, LOCAL), (Scope::Project, PROJECT)];
-    if place.sources.reads_any_of_repository()
-        && sources::below(&place.workspace, ".claude").exists()
+    if dirs.sources.reads_any_of_repository() && sources::below(&dirs.workspace, ".claude").exists()
     {
-        for (scope, name) in of_repository.into_iter().filter(|it| place.sources.reads(it.0)) {
-            add(scope, place.workspace.join(name));
+        for (scope, name) in of_repository.into_iter().filter(|it| dirs.sources.reads(it.0)) {
+            add(scope, dirs.workspace.join(name));
         }
     }
-    if place.sources.user {
-        add(Scope::User, sources::below(&place.config, "settings.json"));
+    if dirs.sources.user {
+        add(Scope::User, sources::below(&dirs.config, "settings.json"));
     }
     files
 }
@@ -207,16 +206,16 @@ pub(super) fn state_of(path: &Path) -> Option<(i128, u64, u64)> {
 
 fn read_layers(
     mut files: Vec<Fingerprint>,
-    place: &SessionDirs,
+    dirs: &SessionDirs,
     good: &LastGood,
     is_known: bool,
 ) -> io::Result<(Vec<LayerText>, Vec<Fingerprint>)> {
     let mut layers = Vec::new();
     for Fingerprint { scope, path, broken, .. } in &mut files {
-        match read_settings(*scope, path, place) {
+        match read_settings(*scope, path, dirs) {
             Ok(text) => {
                 let file_layers = good.layers_of(*scope, path, text, is_known);
-                layers.extend(file_layers.layers.into_iter().map(|it| restrict(it, place.trust)));
+                layers.extend(file_layers.layers.into_iter().map(|it| restrict(it, dirs.trust)));
                 *broken = file_layers.broken;
             }
             Err(error) if error.is_missing() => {}
@@ -231,10 +230,10 @@ fn read_layers(
 }
 
 /// The text of one settings file. That of a repository is no way to other files.
-fn read_settings(scope: Scope, path: &Path, place: &SessionDirs) -> Result<String, ReadError> {
+fn read_settings(scope: Scope, path: &Path, dirs: &SessionDirs) -> Result<String, ReadError> {
     match scope {
         Scope::Project | Scope::Local => {
-            let root = Root::open(&place.workspace)?;
+            let root = Root::open(&dirs.workspace)?;
             root.read_text(root.name_of(path).ok_or(ReadError::Missing)?)
         }
         Scope::CliArg | Scope::Session | Scope::Policy | Scope::User => read_chosen_text(path),

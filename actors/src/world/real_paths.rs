@@ -24,7 +24,7 @@ impl RealPaths {
     pub(crate) fn follow(&mut self, path: &Path) -> Option<PathKind> {
         let mut look = |path: &str| match self.seen.get(path) {
             Some(seen) => seen.clone(),
-            None => self.seen.entry(path.to_owned()).or_insert(found(path)).clone(),
+            None => self.seen.entry(path.to_owned()).or_insert(look_up(path)).clone(),
         };
         let text = path.to_string_lossy();
         let (real, kind) = path_resolution::follow(&text, &mut look)?;
@@ -47,7 +47,7 @@ impl RealPaths {
 }
 
 /// Returns what is at an absolute path of this machine. The last link is not followed.
-pub fn found(path: &str) -> PathEntry {
+pub fn look_up(path: &str) -> PathEntry {
     let Ok(meta) = fs::symlink_metadata(path) else { return PathEntry::Missing };
     let kind = meta.file_type();
     if kind.is_symlink() {
@@ -68,7 +68,7 @@ pub fn found(path: &str) -> PathEntry {
 }
 
 /// Looks at this machine.
-pub(crate) const EYES: Look = Look { at: found, list: listed };
+pub(crate) const EYES: Look = Look { at: look_up, list: listed };
 
 /// The links and directories in a directory of this machine.
 fn listed(directory: &str, max_read: usize) -> Option<Listing> {

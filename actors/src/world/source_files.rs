@@ -89,12 +89,12 @@ pub trait SourceLookup: Send + Sync + fmt::Debug {
     /// When a file is there and cannot be read: without its rules a turn must not run.
     fn settings(
         &self,
-        place: &SessionDirs,
+        dirs: &SessionDirs,
         known: Option<&Fingerprints>,
     ) -> BoxFuture<'static, io::Result<(SettingsRead, Fingerprints)>>;
 
-    /// Returns what the files of a place contribute to the nine sources.
-    fn sources(&self, place: &SessionDirs) -> BoxFuture<'static, SourceTexts>;
+    /// Returns what the files of these directories contribute to the nine sources.
+    fn sources(&self, dirs: &SessionDirs) -> BoxFuture<'static, SourceTexts>;
 
     /// Returns what a later look finds, or that all is as it was at the marks of the order. Finds
     /// nothing new unless it is implemented.
@@ -111,10 +111,10 @@ pub(crate) struct OfEmbedder(pub(crate) Arc<dyn SourceFiles>);
 impl SourceLookup for OfEmbedder {
     fn settings(
         &self,
-        place: &SessionDirs,
+        dirs: &SessionDirs,
         known: Option<&Fingerprints>,
     ) -> BoxFuture<'static, io::Result<(SettingsRead, Fingerprints)>> {
-        let (layers, known) = (self.0.settings(place), known.cloned());
+        let (layers, known) = (self.0.settings(dirs), known.cloned());
         Box::pin(async move {
             let layers = layers.await?;
             let seen: Vec<Fingerprint> = layers.iter().map(of_layer).collect();
@@ -125,8 +125,8 @@ impl SourceLookup for OfEmbedder {
         })
     }
 
-    fn sources(&self, place: &SessionDirs) -> BoxFuture<'static, SourceTexts> {
-        self.0.sources(place)
+    fn sources(&self, dirs: &SessionDirs) -> BoxFuture<'static, SourceTexts> {
+        self.0.sources(dirs)
     }
 }
 

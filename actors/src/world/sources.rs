@@ -9,7 +9,7 @@ use std::{
 
 use ennead_runtime::{
     permission::Scope,
-    step1_settings_resolution::instructions::{joined, with_imports},
+    step1_settings_resolution::instructions::{join_imports, with_imports},
     step3_context_assembly::{
         FileContent, InstructionFile, PathRule, SourceTexts, SourcesOrder, SourcesSeen,
         look::SourceMark, restored::MAX_FILE_CHARS, source5_auto_memory::index_start,
@@ -52,18 +52,18 @@ impl Default for EmptyDirs {
 /// Returns whether any file of a place may contribute. Costs one `stat` per candidate, about a microsecond each, and
 /// one for all candidates in a directory that is not there or is as it was when it held none; where there is none,
 /// nothing needs the blocking pool.
-pub(super) fn has_files(place: &SessionDirs, barren: &EmptyDirs) -> bool {
+pub(super) fn has_files(dirs: &SessionDirs, barren: &EmptyDirs) -> bool {
     let has_instructions = |directory: &Path| {
         !barren.configuration.holds_none(directory) && has_any(directory, INSIDE)
     };
-    let in_ancestors = place.workspace.ancestors().any(|it| {
+    let in_ancestors = dirs.workspace.ancestors().any(|it| {
         !barren.ancestors.holds_none(it)
             && (has_any(it, NAMES) || has_instructions(&it.join(DIRECTORY)))
     });
     in_ancestors
-        || place.managed.as_deref().is_some_and(has_instructions)
-        || has_instructions(&place.config)
-        || memory_file(place).exists()
+        || dirs.managed.as_deref().is_some_and(has_instructions)
+        || has_instructions(&dirs.config)
+        || memory_file(dirs).exists()
 }
 
 /// What a directory may hold for a session.
@@ -97,53 +97,53 @@ fn has_any(directory: &Path, names: &[&str]) -> bool {
 }
 
 /// Returns whether the working directory has any entry.
-pub(super) fn has_entries(place: &SessionDirs) -> bool {
-    std::fs::read_dir(&place.workspace).is_ok_and(|mut it| it.next().is_some())
+pub(super) fn has_entries(dirs: &SessionDirs) -> bool {
+    std::fs::read_dir(&dirs.workspace).is_ok_and(|mut it| it.next().is_some())
 }
 
 /// Reads the instruction files and rules. What cannot be read is left out: a missing source is no
 /// reason not to run.
-pub(super) fn instructions(place: &SessionDirs, patterns: &CompiledPatterns) -> SourcesSeen {
-    let mut reader = SourceFileReader::new(place, patterns);
+pub(super) fn instructions(dirs: &SessionDirs, patterns: &CompiledPatterns) -> SourcesSeen {
+    let mut reader = SourceFileReader::new(dirs, patterns);
     reader.hierarchy();
-    reader.seen()
+    reader.into_seen()
 }
 
 /// Reads what an order of a later look names, and the state of everything that it depends on.
 pub(super) fn look(
-    place: &SessionDirs,
+    dirs: &SessionDirs,
     order: &SourcesOrder,
     patterns: &CompiledPatterns,
 ) -> (SourcesSeen, Vec<SourceMark>) {
-    let mut reader = SourceFileReader::new(place, patterns);
+    let mut reader = SourceFileReader::new(dirs, patterns);
     reader.hierarchy();
     let from_start = std::mem::take(&mut reader.files);
     for directory in &order.directories {
-        reader.nested(&place.workspace.join(directory));
+        reader.nested(&dirs.workspace.join(directory));
     }
     let contents = order.files.iter().filter_map(|it| reader.content(it)).collect();
     let marks = std::mem::take(&mut reader.marks).into_iter().collect();
-    let seen = reader.seen();
+    let seen = reader.into_seen();
     (SourcesSeen { nested: seen.instructions, instructions: from_start, contents, ..seen }, marks)
 }
 
 /// Lists the tree of the working directory.
-pub(super) fn tree_of(place: &SessionDirs, patterns: &CompiledPatterns) -> String {
-    let hidden = patterns.of(&place.hidden);
-    let directory = place.worktree.as_ref().unwrap_or(&place.workspace);
+pub(super) fn tree_of(dirs: &SessionDirs, patterns: &CompiledPatterns) -> String {
+    let hidden = patterns.of(&dirs.hidden);
+    let directory = dirs.worktree.as_ref().unwrap_or(&dirs.workspace);
     super::tree::tree(directory, hidden.as_deref())
 }
 
-/// Returns what a place contributes that has no files of its own.
-pub(super) fn without_files(place: &SessionDirs) -> SourceTexts {
-    let directory = place.worktree.as_ref().unwrap_or(&place.workspace);
+/// Returns what directories contribute that has no files of its own.
+pub(super) fn without_files(dirs: &SessionDirs) -> SourceTexts {
+    let directory = dirs.worktree.as_ref().unwrap_or(&dirs.workspace);
     let is_repository = directory.ancestors().any(|it| below(it, ".git").exists());
     SourceTexts {
         environment: vec![
             ("Working directory".into(), directory.display().to_string()),
             ("Platform".into(), std::env::consts::OS.into()),
             ("Shell of commands".into(), "bash".into()),
-            ("Home directory".into(), place.home.display().to_string()),
+            ("Home directory".into(), dirs.home.display().to_string()),
             ("Git repository".into(), if is_repository { "yes" } else { "no" }.into()),
         ],
         ..SourceTexts::default()
@@ -151,7 +151,7 @@ pub(super) fn without_files(place: &SessionDirs) -> SourceTexts {
 }
 
 struct SourceFileReader<'a> {
-    place: &'a SessionDirs,
+    dirs: &'a SessionDirs,
     /// What `Read` deny rules hide.
     hidden: Option<Arc<PathPattern>>,
     /// What settings leave out, but for files of the organisation.
@@ -167,12 +167,12 @@ struct SourceFileReader<'a> {
 }
 
 impl<'a> SourceFileReader<'a> {
-    fn new(place: &'a SessionDirs, patterns: &CompiledPatterns) -> Self {
+    fn new(dirs: &'a SessionDirs, patterns: &CompiledPatterns) -> Self {
         Self {
-            place,
-            hidden: patterns.of(&place.hidden),
-            excluded: patterns.of(&place.excludes),
-            workspace: Root::open(&place.workspace).ok(),
+            dirs,
+            hidden: patterns.of(&dirs.hidden),
+            excluded: patterns.of(&dirs.excludes),
+            workspace: Root::open(&dirs.workspace).ok(),
             seen: BTreeSet::new(),
             files: Vec::new(),
             path_rules: Vec::new(),
@@ -180,7 +180,7 @@ impl<'a> SourceFileReader<'a> {
         }
     }
 
-    fn seen(self) -> SourcesSeen {
+    fn into_seen(self) -> SourcesSeen {
         let (instructions, path_rules) = (self.files, self.path_rules);
         SourcesSeen { instructions, path_rules, ..SourcesSeen::default() }
     }
@@ -191,17 +191,17 @@ impl<'a> SourceFileReader<'a> {
 
     /// Managed, user, then every directory from the root down to the working directory.
     fn hierarchy(&mut self) {
-        let place = self.place;
-        if let Some(managed) = &place.managed {
+        let dirs = self.dirs;
+        if let Some(managed) = &dirs.managed {
             self.mark(managed);
             self.file(Scope::Policy, None, &managed.join("CLAUDE.md"));
         }
-        if place.sources.user {
-            self.mark(&place.config);
-            self.file(Scope::User, None, &place.config.join("CLAUDE.md"));
-            self.rules(Scope::User, None, &place.config.join("rules"), &place.workspace);
+        if dirs.sources.user {
+            self.mark(&dirs.config);
+            self.file(Scope::User, None, &dirs.config.join("CLAUDE.md"));
+            self.rules(Scope::User, None, &dirs.config.join("rules"), &dirs.workspace);
         }
-        let mut directories: Vec<&Path> = place.workspace.ancestors().collect();
+        let mut directories: Vec<&Path> = dirs.workspace.ancestors().collect();
         directories.reverse();
         for directory in directories {
             // No file of a directory is a way to what lies elsewhere.
@@ -219,10 +219,10 @@ impl<'a> SourceFileReader<'a> {
     }
 
     fn directory(&mut self, root: &Root, directory: &Path) {
-        let (place, root) = (self.place, Some(root));
+        let (dirs, root) = (self.dirs, Some(root));
         self.mark(directory);
         self.mark(&directory.join(DIRECTORY));
-        if place.sources.project {
+        if dirs.sources.project {
             let own = [directory.join("CLAUDE.md"), directory.join(".claude/CLAUDE.md")];
             let found = own.iter().filter(|it| self.file(Scope::Project, root, it)).count();
             if found == 0 {
@@ -230,7 +230,7 @@ impl<'a> SourceFileReader<'a> {
             }
             self.rules(Scope::Project, root, &directory.join(".claude/rules"), directory);
         }
-        if place.sources.local {
+        if dirs.sources.local {
             self.file(Scope::Local, root, &directory.join("CLAUDE.local.md"));
         }
     }
@@ -287,11 +287,11 @@ impl<'a> SourceFileReader<'a> {
             imported.push(target.to_owned());
             (!is_hidden && seen.insert(opened.id)).then(|| text_of(opened)).flatten()
         };
-        let home = self.place.home.to_string_lossy();
+        let home = self.dirs.home.to_string_lossy();
         let files = with_imports(&path.to_string_lossy(), text, &home, &mut load);
         self.seen = seen;
         imported.iter().for_each(|it| self.mark(it));
-        let (path, text) = (path.display().to_string(), joined(&files));
+        let (path, text) = (path.display().to_string(), join_imports(&files));
         self.files.push(InstructionFile { scope, path, text });
     }
 
@@ -339,23 +339,23 @@ fn text_of(opened: OpenedFile) -> Option<String> {
     Some(text.strip_prefix('\u{feff}').unwrap_or(&text).to_owned())
 }
 
-pub(super) fn memory(place: &SessionDirs) -> Option<String> {
-    let index = read_chosen_text(&memory_file(place)).ok()?;
+pub(super) fn memory(dirs: &SessionDirs) -> Option<String> {
+    let index = read_chosen_text(&memory_file(dirs)).ok()?;
     Some(index_start(&index).to_owned())
 }
 
-fn memory_file(place: &SessionDirs) -> PathBuf {
-    let mut file = memory_directory(place);
+fn memory_file(dirs: &SessionDirs) -> PathBuf {
+    let mut file = memory_directory(dirs);
     file.push("MEMORY.md");
     file
 }
 
 /// Returns where the notes of sessions in this working directory lie.
-pub(crate) fn memory_directory(place: &SessionDirs) -> PathBuf {
-    let name = project_name(&place.workspace.to_string_lossy());
-    let mut directory = PathBuf::with_capacity(place.config.as_os_str().len() + name.len() + 32);
+pub(crate) fn memory_directory(dirs: &SessionDirs) -> PathBuf {
+    let name = project_name(&dirs.workspace.to_string_lossy());
+    let mut directory = PathBuf::with_capacity(dirs.config.as_os_str().len() + name.len() + 32);
     for part in
-        [place.config.as_path(), Path::new("projects"), Path::new(&name), Path::new("memory")]
+        [dirs.config.as_path(), Path::new("projects"), Path::new(&name), Path::new("memory")]
     {
         directory.push(part);
     }

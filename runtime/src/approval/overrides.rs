@@ -70,7 +70,7 @@ impl PermissionOverrides {
     /// Applies these overrides to the settings. A mode that they switch off does not hold, and no answer takes away
     /// what a policy or the caller sets.
     #[must_use]
-    pub fn over(&self, settings: &Settings) -> Settings {
+    pub fn apply_to(&self, settings: &Settings) -> Settings {
         let mut settings = settings.clone();
         let permissions = &mut settings.permissions;
         if let Some(mode) = self.mode.filter(|it| !permissions.off.contains(it)) {
@@ -159,7 +159,7 @@ mod tests {
     use crate::{approval::RuleDestination, permission::RuleText};
 
     fn texts(overrides: &PermissionOverrides, settings: &Settings) -> Vec<String> {
-        let rules = overrides.over(settings).permissions.rules;
+        let rules = overrides.apply_to(settings).permissions.rules;
         let mut texts: Vec<_> =
             rules.iter().map(|it| format!("{:?} {}", it.kind, it.text)).collect();
         texts.sort();
@@ -195,6 +195,6 @@ mod tests {
             directory("/more", UpdateAct::RemoveDirectory),
             directory("/other", UpdateAct::AddDirectory),
         ]);
-        assert_eq!(overrides.over(&settings).permissions.additional_directories, ["/other"]);
+        assert_eq!(overrides.apply_to(&settings).permissions.additional_directories, ["/other"]);
     }
 }

@@ -58,7 +58,7 @@ fn retries_and_summaries_are_shown_apart() {
         calls(&["a:Poll:x"]),
         text("done"),
     ]);
-    let own = ledger(&play).own();
+    let own = ledger(&play).own_accounts();
     assert_eq!((own.answers.calls, own.retries.calls, own.compactions.calls), (2, 2, 0));
     assert_eq!(own.total().unpriced, 0);
     assert!(Money(0) < own.answers.cost && Money(0) < own.retries.cost);
@@ -69,7 +69,7 @@ fn what_a_failed_stream_had_used_is_paid_for() {
     let mut play = Play::new(World::new(vec![failure(FailureClass::StreamBroken), text("done")]));
     play.world.failed_usage = usage(500, 20);
     play.run("go");
-    let own = ledger(&play).own();
+    let own = ledger(&play).own_accounts();
     assert_eq!(own.retries.usage, usage(500, 20));
     // Without a price the amount is unknown, not nothing.
     assert_eq!((own.retries.known_cost(), own.retries.unpriced), (None, 1));
@@ -91,7 +91,7 @@ fn first_model_gets_its_name_later() {
     ledger.count("m", CallKind::Answer, account(6, Some(8)));
     let named = ledger.named("m");
     assert_eq!(named.by_model().keys().map(|it| &**it).collect::<Vec<_>>(), ["m"]);
-    assert_eq!(named.own().answers.cost, Money(15));
+    assert_eq!(named.own_accounts().answers.cost, Money(15));
 }
 
 // REQ: MDL-8
@@ -151,7 +151,7 @@ proptest! {
             agents[*who].count(["", "a", "b"][*who % 3], kind, call);
             sum = sum + call;
         }
-        let own: Account = agents.iter().map(|it| it.own().total()).fold(Account::default(), Add::add);
+        let own: Account = agents.iter().map(|it| it.own_accounts().total()).fold(Account::default(), Add::add);
         prop_assert_eq!(own, sum);
         // Each into the one above it, twice over.
         while 1 < agents.len() {

@@ -32,7 +32,7 @@ pub(crate) struct Shares {
 
 impl Shares {
     /// Notes that a tenant has asked.
-    pub(crate) fn seen(&mut self, now: u64, tenant: &Tenant) {
+    pub(crate) fn note_request(&mut self, now: u64, tenant: &Tenant) {
         if PRESENT_MS <= now.saturating_sub(self.pruned_at) {
             self.pruned_at = now;
             let is_present =
@@ -101,16 +101,16 @@ mod tests {
     fn a_part_is_kept_only_from_who_has_much_while_others_are_there() {
         let (noisy, quiet) = ("noisy".into(), "quiet".into());
         let mut shares = Shares::default();
-        shares.seen(0, &noisy);
+        shares.note_request(0, &noisy);
         (0..20).for_each(|_| shares.count_start(&noisy));
         assert_eq!(shares.slots_kept_from(&noisy, 32), 0);
-        shares.seen(0, &quiet);
+        shares.note_request(0, &quiet);
         assert_eq!(shares.slots_kept_from(&noisy, 32), 4);
         assert_eq!(shares.slots_kept_from(&quiet, 32), 0);
         assert!(shares.is_kept_from_reserves(&noisy) && !shares.is_kept_from_reserves(&quiet));
         // One slot cannot be divided.
         assert_eq!(shares.slots_kept_from(&noisy, 1), 0);
-        shares.seen(60_000, &noisy);
+        shares.note_request(60_000, &noisy);
         assert_eq!(shares.slots_kept_from(&noisy, 32), 0);
     }
 }

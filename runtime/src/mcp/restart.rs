@@ -24,7 +24,7 @@ pub struct Restarts {
 impl Restarts {
     /// Notes that the server has ended after it ran for `stood`. Returns the pause before it is started again; `None`:
     /// no further start is tried.
-    pub fn ended(&mut self, stood: Duration) -> Option<Duration> {
+    pub fn note_end(&mut self, stood: Duration) -> Option<Duration> {
         if PROVEN <= stood {
             self.n_ends = 0;
         }
@@ -45,19 +45,19 @@ mod tests {
     #[test]
     fn pauses_double_five_times_and_then_it_is_given_up() {
         let mut restarts = Restarts::default();
-        let pauses: Vec<_> = (0..7).map(|_| restarts.ended(Duration::ZERO)).collect();
+        let pauses: Vec<_> = (0..7).map(|_| restarts.note_end(Duration::ZERO)).collect();
         let seconds = [1, 2, 4, 8, 16].map(|it| Some(Duration::from_secs(it)));
         assert_eq!(pauses, [&seconds[..], &[None, None]].concat());
         restarts.forget();
-        assert_eq!(restarts.ended(Duration::ZERO), Some(FIRST));
+        assert_eq!(restarts.note_end(Duration::ZERO), Some(FIRST));
     }
 
     #[test]
     fn server_that_stood_for_a_minute_has_shown_that_it_works() {
         let mut restarts = Restarts::default();
         for _ in 0..9 {
-            assert_eq!(restarts.ended(PROVEN), Some(FIRST));
+            assert_eq!(restarts.note_end(PROVEN), Some(FIRST));
         }
-        assert_eq!(restarts.ended(PROVEN - Duration::from_millis(1)), Some(FIRST * 2));
+        assert_eq!(restarts.note_end(PROVEN - Duration::from_millis(1)), Some(FIRST * 2));
     }
 }

@@ -66,7 +66,8 @@ impl CallResult {
     /// Returns how the call ended. The text is whole; pictures that a model can see come after it.
     pub fn outcome(&self) -> ToolOutcome {
         let mut media = Vec::new();
-        let mut parts: Vec<String> = self.content.iter().map(|it| it.shown(&mut media)).collect();
+        let mut parts: Vec<String> =
+            self.content.iter().map(|it| it.text_for_model(&mut media)).collect();
         if let (true, Some(structured)) = (parts.is_empty(), &self.structured) {
             parts.push(structured.to_string());
         }
@@ -86,7 +87,7 @@ impl CallResult {
 
 impl McpContent {
     /// What the model reads of it. Adds a picture that it can see to the others.
-    fn shown(&self, media: &mut Vec<PromptBlock>) -> String {
+    fn text_for_model(&self, media: &mut Vec<PromptBlock>) -> String {
         match self {
             Self::Text(text) => text.clone(),
             Self::Image { mime, data } => match shown_image(data, media.len()) {

@@ -292,7 +292,7 @@ pub struct ShownRow {
 
 /// Returns the table in words, with the classes that are decided about elsewhere at its end. `max_retries` is that of
 /// the settings.
-pub fn shown(max_retries: u32) -> Vec<ShownRow> {
+pub fn displayed_rows(max_retries: u32) -> Vec<ShownRow> {
     let cap = |cap: &Cap| match cap {
         Cap::Retries => format!("{max_retries} retries per model"),
         Cap::PerModel(n) => format!("{n} of this class per model"),
@@ -322,7 +322,7 @@ pub fn print(max_retries: u32) -> String {
     let head = ["class", "when", "then", "at most"].map(str::to_owned);
     let mut rows = vec![head];
     let mut last = String::new();
-    for ShownRow { class, when, action, at_most } in shown(max_retries) {
+    for ShownRow { class, when, action, at_most } in displayed_rows(max_retries) {
         let shown = if class == last { String::new() } else { class.clone() };
         rows.push([shown, when, action, at_most]);
         last = class;

@@ -44,7 +44,7 @@ impl Redactor {
                 PolicyVerdict::Allow { reason } | PolicyVerdict::Deny { reason } => {
                     self.in_place(reason);
                 }
-                PolicyVerdict::Pass => {}
+                PolicyVerdict::Abstain => {}
             },
             TurnInput::PermissionAnswered { given, .. } => self.given_answer(given),
             TurnInput::InputRefused { why, .. } => self.in_place(why),

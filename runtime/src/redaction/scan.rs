@@ -130,7 +130,7 @@ impl Scanner {
         out: &mut Vec<SecretSpan>,
     ) {
         for candidate in std::mem::take(&mut self.candidates) {
-            let ended = self.ended(candidate, hay).or_else(|| {
+            let ended = self.complete(candidate, hay).or_else(|| {
                 let n_bytes = self.at - candidate.anchored;
                 let start = candidate.start.filter(|_| is_cut && super::MIN_VALUE <= n_bytes)?;
                 Some(SecretSpan { start, end: self.at, what: MatchKind::Shape(candidate.rule) })
@@ -266,7 +266,7 @@ impl Scanner {
             _ => LABEL.has(byte) || byte == b'-',
         };
         if is_full || !may_follow {
-            return match self.ended(it, hay) {
+            return match self.complete(it, hay) {
                 Some(span) => CandidateStep::Is(span),
                 None => CandidateStep::IsNot,
             };
@@ -284,7 +284,7 @@ impl Scanner {
     }
 
     /// The secret that a candidate is when no further byte belongs to it.
-    fn ended(&self, mut it: SecretCandidate, hay: Hay<'_>) -> Option<SecretSpan> {
+    fn complete(&self, mut it: SecretCandidate, hay: Hay<'_>) -> Option<SecretSpan> {
         let rule = &TABLE[it.rule];
         match rule.shape {
             Shape::Block => {

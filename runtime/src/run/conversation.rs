@@ -306,7 +306,7 @@ impl Conversation {
                 self.memory.view = None;
                 self.memory.anchor = None;
             }
-            HistoryUpdate::Shown(part) => self.memory.shown.show(part),
+            HistoryUpdate::ContextShown(part) => self.memory.shown.show(part),
             HistoryUpdate::Withdrawn(prompt) => {
                 let without = self.history.iter().filter(|it| it.id != prompt).cloned();
                 self.history = without.collect();

@@ -133,7 +133,7 @@ impl DerivedSettings {
         overrides: &PermissionOverrides,
         facts: &SessionFacts,
     ) -> GateSetup {
-        let settings = Arc::new(overrides.over(self.settings()));
+        let settings = Arc::new(overrides.apply_to(self.settings()));
         self.gate_under(&settings, facts)
     }
 
@@ -143,7 +143,7 @@ impl DerivedSettings {
             && known.additional_directories == wanted.additional_directories
             && known.plans_directory == wanted.plans_directory
             && self.settings().instructions.has_memory == settings.instructions.has_memory;
-        if is_compiled { self.gate.under(settings) } else { gate(settings, facts) }
+        if is_compiled { self.gate.with_settings(settings) } else { gate(settings, facts) }
     }
 
     /// Returns the settings that all parts were derived from.
@@ -172,8 +172,8 @@ fn gate(settings: &Arc<Settings>, facts: &SessionFacts) -> GateSetup {
             .recorded_in(facts.transcripts())
             .with_policy(facts.has_policy)
     };
-    let around = |around, workspace| Some(Arc::new(of(workspace).within(around)));
+    let around = |around, workspace| Some(Arc::new(of(workspace).with_parent(around)));
     of(&facts.workspace)
         .with_isolation(facts.isolation())
-        .within(facts.within.iter().fold(None, around))
+        .with_parent(facts.within.iter().fold(None, around))
 }

@@ -173,7 +173,7 @@ impl SessionFacts {
 
     /// Returns where results that are too long for the model are kept for it to read, as written and as it really is.
     pub(crate) fn kept_directories(&self) -> Vec<String> {
-        self.both(&self.directory).iter().map(|it| format!("{it}/tool-results")).collect()
+        self.spellings(&self.directory).iter().map(|it| format!("{it}/tool-results")).collect()
     }
 
     /// Returns where the model keeps its notes, as written, and as it really is where its home is a link.
@@ -204,15 +204,16 @@ impl SessionFacts {
     }
 
     /// As written, and as it really is if that is another one.
-    fn both<'a>(&'a self, path: &'a str) -> Vec<&'a str> {
+    fn spellings<'a>(&'a self, path: &'a str) -> Vec<&'a str> {
         let real = self.real.get(path).map(String::as_str);
         [Some(path), real].into_iter().flatten().collect()
     }
 
     /// Returns where its transcript and those of its neighbours lie.
     pub fn transcripts(&self) -> Transcripts {
-        let (directories, workspaces) = (self.both(&self.directory), self.both(&self.workspace));
-        Transcripts::within(&directories, &workspaces)
+        let (directories, workspaces) =
+            (self.spellings(&self.directory), self.spellings(&self.workspace));
+        Transcripts::of_session(&directories, &workspaces)
     }
 
     /// Sets the working directory of a sub-agent to a directory below the workspace that it would have.

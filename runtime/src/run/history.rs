@@ -40,7 +40,7 @@ pub enum HistoryUpdate {
         preserved: Messages,
     },
     /// A message that follows shows a part of the context.
-    Shown(ShownPart),
+    ContextShown(ShownPart),
     /// A prompt that gets no answer is not part of the conversation any more.
     Withdrawn(EntryId),
 }
@@ -59,7 +59,7 @@ impl HistoryUpdate {
         match self {
             HistoryUpdate::Message(message) => Some(message),
             HistoryUpdate::Compacted { .. }
-            | HistoryUpdate::Shown(_)
+            | HistoryUpdate::ContextShown(_)
             | HistoryUpdate::Withdrawn(_) => None,
         }
     }

@@ -300,7 +300,8 @@ impl Machine {
     /// Done with the record of each model call, and at the end of the run.
     pub(super) fn settle(&mut self, now: Now) {
         let Some(active) = self.active.as_mut() else { return };
-        let calls = Spent { turns: active.run.turns.into(), ..active.cost.own().total().into() };
+        let calls =
+            Spent { turns: active.run.turns.into(), ..active.cost.own_accounts().total().into() };
         let sum = calls + active.in_doubt;
         let used = sum.since(mem::replace(&mut active.settled, sum));
         let agent = self.agents.name.clone();

@@ -129,7 +129,7 @@ impl Machine {
                     active.compactions.push(summary.id.clone());
                     active.turn_compacted = true;
                 }
-                HistoryUpdate::Shown(_) | HistoryUpdate::Withdrawn(_) => {}
+                HistoryUpdate::ContextShown(_) | HistoryUpdate::Withdrawn(_) => {}
             }
             self.conversation.apply(update);
         }

@@ -50,14 +50,14 @@ pub(super) struct EnneadSettings {
 #[serde(untagged)]
 enum Fallback {
     Name(String),
-    Apart { provider: Option<String>, model: String },
+    Qualified { provider: Option<String>, model: String },
 }
 
 impl From<Fallback> for FallbackModel {
     fn from(fallback: Fallback) -> Self {
         match fallback {
             Fallback::Name(model) => Self { provider: None, model },
-            Fallback::Apart { provider, model } => Self { provider, model },
+            Fallback::Qualified { provider, model } => Self { provider, model },
         }
     }
 }

@@ -73,7 +73,7 @@ fn walk(key: &str, value: &Value, source: &str, found: &mut BTreeMap<String, Vec
             let replaces =
                 before.into_iter().flat_map(|it| it.replaces.into_iter().chain([it.source]));
             let replaces = replaces.collect();
-            let (value, source) = (shown(key, value), source.to_owned());
+            let (value, source) = (display_value(key, value), source.to_owned());
             let explained = Explained { key: key.to_owned(), value, source, replaces };
             found.insert(key.to_owned(), vec![explained]);
         }
@@ -82,14 +82,14 @@ fn walk(key: &str, value: &Value, source: &str, found: &mut BTreeMap<String, Vec
 
 /// Adds an entry of a list, unless a weaker layer has it.
 fn add(key: &str, value: &Value, source: &str, found: &mut BTreeMap<String, Vec<Explained>>) {
-    let (key, value, source) = (key.to_owned(), shown(key, value), source.to_owned());
+    let (key, value, source) = (key.to_owned(), display_value(key, value), source.to_owned());
     let entries = found.entry(key.clone()).or_default();
     if entries.iter().all(|it| it.value != value) {
         entries.push(Explained { key, value, source, replaces: Vec::new() });
     }
 }
 
-fn shown(key: &str, value: &Value) -> String {
+fn display_value(key: &str, value: &Value) -> String {
     let top = key.split('.').next().unwrap_or(key);
     if SECRET.contains(&top) { "(set)".into() } else { value.to_string() }
 }

@@ -70,7 +70,7 @@ fn add(
 }
 
 /// Joins the file and what it imports to one text for the model, each imported file under its path.
-pub fn joined(files: &[Imported]) -> String {
+pub fn join_imports(files: &[Imported]) -> String {
     let mut text = String::new();
     for file in files {
         if file.parent.is_some() {
@@ -218,6 +218,6 @@ mod tests {
     fn imports_stand_behind_their_file_under_their_path() {
         let mut load = |_: &str| Some("imported".to_owned());
         let files = with_imports("/r/CLAUDE.md", "see @x.md", "/h", &mut load);
-        assert_eq!(joined(&files), "see @x.md\n\nContents of /r/x.md:\n\nimported");
+        assert_eq!(join_imports(&files), "see @x.md\n\nContents of /r/x.md:\n\nimported");
     }
 }

@@ -177,7 +177,7 @@ fn defaults() -> Value {
 }
 
 /// A value as the page writes it.
-fn shown(value: &Value) -> String {
+fn display_value(value: &Value) -> String {
     match value {
         Value::Number(number) => {
             let digits = number.to_string();
@@ -186,7 +186,7 @@ fn shown(value: &Value) -> String {
         }
         Value::String(text) => format!("`{text}`"),
         Value::Array(list) if list.is_empty() => "none".into(),
-        Value::Array(list) => list.iter().map(shown).collect::<Vec<_>>().join(", "),
+        Value::Array(list) => list.iter().map(display_value).collect::<Vec<_>>().join(", "),
         other => other.to_string(),
     }
 }
@@ -204,7 +204,7 @@ fn documented_defaults_are_those_of_the_types() {
             continue;
         };
         n_compared += 1;
-        assert_eq!(row[4], shown(default), "{}", key(&row));
+        assert_eq!(row[4], display_value(default), "{}", key(&row));
     }
     assert!(25 < n_compared, "{n_compared}");
 }

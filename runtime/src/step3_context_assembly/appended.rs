@@ -203,7 +203,7 @@ pub fn files(seen: &SourcesSeen, rules: &[&PathRule], day: &str) -> Vec<DuePart>
         name: name_of("rule", &it.path),
         source: 3,
         state: Digest::of(it.text.as_bytes()),
-        text: shown(&rule, &it.path, "", &it.text),
+        text: file_text(&rule, &it.path, "", &it.text),
     });
     from_start.chain(of_nested).chain(of_rules).collect()
 }
@@ -214,7 +214,7 @@ fn instruction_part(kind: &str, file: &InstructionFile, title: &str) -> DuePart 
         name: name_of(kind, &file.path),
         source: 2,
         state: Digest::of(file.text.as_bytes()),
-        text: shown(title, &file.path, &whose, &file.text),
+        text: file_text(title, &file.path, &whose, &file.text),
     }
 }
 
@@ -226,7 +226,7 @@ fn removal_part(name: &str, day: &str) -> DuePart {
     DuePart { name: name.into(), source: 2, state: Digest::default(), text: super::reminder(&text) }
 }
 
-fn shown(title: &str, path: &str, whose: &str, text: &str) -> String {
+fn file_text(title: &str, path: &str, whose: &str, text: &str) -> String {
     titled(title, &format!("Contents of {path}{whose}:\n\n{}", cut(text.trim(), MAX_PART_CHARS)))
 }
 

@@ -25,7 +25,7 @@ pub(crate) fn begun(file: &str, asks: bool, day: &str) -> DuePart {
 }
 
 /// The part when the mode does not hold any more.
-pub(crate) fn over(day: &str) -> DuePart {
+pub(crate) fn end_notice(day: &str) -> DuePart {
     let text = format!("Plan mode is over as of {day}. You may change what you are permitted to.");
     DuePart { name: NAME.into(), source: 1, state: Digest::default(), text: reminder(&text) }
 }

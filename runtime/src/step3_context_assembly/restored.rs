@@ -23,7 +23,7 @@ pub fn restored(seen: &SourcesSeen, todos: &[Todo], day: &str, max_chars: usize)
         let lines = seen.background.join("\n");
         parts.push(Paragraph::quoting("What runs in the background:", "background", &lines));
     }
-    let n_chars = |it: &Paragraph| it.shown().chars().count();
+    let n_chars = |it: &Paragraph| it.escaped().chars().count();
     let mut left = max_chars.saturating_sub(parts.iter().map(n_chars).sum());
     let mut files: Vec<Paragraph> = Vec::new();
     // The latest is the last.

@@ -67,7 +67,7 @@ impl Paragraph {
     }
 
     /// Returns the result as it is between the marks.
-    pub(super) fn shown(&self) -> String {
+    pub(super) fn escaped(&self) -> String {
         let text = escape_harness_tags(&self.text);
         match &self.quoted {
             None => text.into_owned(),
@@ -79,7 +79,7 @@ impl Paragraph {
 /// Frames these paragraphs as a text of the harness, which none of them and nothing that they quote can close. No other
 /// function writes these marks.
 pub(crate) fn reminder_quoting(paragraphs: &[Paragraph]) -> String {
-    let shown: Vec<String> = paragraphs.iter().map(Paragraph::shown).collect();
+    let shown: Vec<String> = paragraphs.iter().map(Paragraph::escaped).collect();
     format!("<system-reminder>\n{}\n</system-reminder>", shown.join("\n\n"))
 }
 

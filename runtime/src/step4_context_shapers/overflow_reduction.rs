@@ -97,7 +97,8 @@ impl Work<'_> {
                 let BlockKind::ToolResult { id, text, is_error } = block.kind() else {
                     return None;
                 };
-                let shown = has_long_result(block, setup).then(|| shown(block, to_free, setup))?;
+                let shown =
+                    has_long_result(block, setup).then(|| chars_to_keep(block, to_free, setup))?;
                 let cut = marker::cut(text, shown - shown / 3, shown / 3, setup);
                 Some((Block::tool_result(id, &cut.text, *is_error), cut.stored))
             });
@@ -150,7 +151,7 @@ impl Work<'_> {
 }
 
 /// Characters of a result that may stay, so that what must be freed is, and no more.
-fn shown(block: &Block, to_free: u64, setup: &ShaperSetup) -> u64 {
+fn chars_to_keep(block: &Block, to_free: u64, setup: &ShaperSetup) -> u64 {
     let mark = marker::max_chars(u64::MAX, &setup.reference_prefix);
     // One token more than needed, since sizes are rounded up.
     let gone = to_free.saturating_add(mark).saturating_add(CHARS_PER_TOKEN);

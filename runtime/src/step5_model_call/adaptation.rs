@@ -135,7 +135,7 @@ impl Parameters {
     /// Returns these parameters for a request with these messages. With a thinking budget an answer whose calls have
     /// just been answered must begin with reasoning; where another model gave it, there is none, and the rest of the
     /// loop does without a budget.
-    pub fn within<'a>(&'a self, messages: &[ViewMessage]) -> Cow<'a, Self> {
+    pub(crate) fn for_messages<'a>(&'a self, messages: &[ViewMessage]) -> Cow<'a, Self> {
         let Some(Thinking::Enabled { .. }) = self.thinking else { return Cow::Borrowed(self) };
         let has_calls = |it: &ViewMessage| it.blocks.iter().any(|it| it.as_tool_use().is_some());
         let begins = |it: &ViewMessage| {

@@ -56,7 +56,7 @@ pub(super) fn open(format: WireFormat, head: &RequestHead, messages: &[ViewMessa
     if matches!(format, WireFormat::BedrockInvoke | WireFormat::VertexRawPredict) {
         outside = format!("{} {}", head.stream, head.model);
     }
-    head.parameters.within(messages).push_members(&mut members);
+    head.parameters.for_messages(messages).push_members(&mut members);
     let in_header =
         (format != WireFormat::BedrockInvoke).then(|| head.parameters.beta_header()).flatten();
     if let Some(betas) = &in_header {

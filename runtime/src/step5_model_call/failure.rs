@@ -22,7 +22,7 @@ use crate::{
 };
 
 use error_body::ProviderError;
-pub(super) use error_body::shown;
+pub(super) use error_body::body_excerpt;
 
 /// Stands for the type of an error that has none.
 pub(super) const UNNAMED_ERROR: &str = "api_error";

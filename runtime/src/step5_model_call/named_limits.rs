@@ -137,7 +137,7 @@ impl NamedLimits {
 
     /// Returns the catalogue with what was named of a model; `None` when that is nothing new. Limits only become lower,
     /// and a session's own settings lie over them.
-    pub fn over(&self, known: &Catalogue, model: &str) -> Option<Catalogue> {
+    pub fn apply_to(&self, known: &Catalogue, model: &str) -> Option<Catalogue> {
         let before = known.find(model).map(|it| ModelFacts::clone(it));
         let before =
             before.unwrap_or_else(|| ModelFacts { id: model.into(), ..Default::default() });
@@ -153,7 +153,7 @@ impl NamedLimits {
             facts.max_output = facts.max_output.min(most);
         }
         facts.default_output = facts.default_output.min(facts.max_output);
-        (facts != before).then(|| known.and(facts))
+        (facts != before).then(|| known.with_model(facts))
     }
 }
 

@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 
 use super::{
     FailureClass, ModelAnswer, ModelFailure, StopReason,
-    failure::{UNNAMED_ERROR, class_of_error, header, shown},
+    failure::{UNNAMED_ERROR, body_excerpt, class_of_error, header},
     stream::{
         MAX_BLOCKS, StreamPhase,
         block_builder::{check_input, single_line},
@@ -58,7 +58,7 @@ pub fn read_whole(body: &[u8]) -> Result<ModelAnswer, ModelFailure> {
     let body: WholeAnswer<'_> = serde_json::from_str(&text).map_err(|error| {
         let is_cut = error.is_eof() && !text.trim().is_empty();
         let class = if is_cut { FailureClass::StreamBroken } else { FailureClass::BadAnswer };
-        failure(class, format!("no message, but \"{}\": {error}", shown(&text)))
+        failure(class, format!("no message, but \"{}\": {error}", body_excerpt(&text)))
     })?;
     if let Some(error) = body.error {
         let field = |text: Option<WireText<'_>>| text.map(|it| it.0.into_owned());

@@ -74,19 +74,19 @@ impl CommandOrder {
     pub fn judge_in_place(&self, look: Look) -> Option<Judged> {
         let links = Follower::looking(look, LOOKS_IN_PLACE);
         let judged = self.judge_with(links.clone());
-        (!links.is_cut()).then(|| self.settled(judged, &links))
+        (!links.is_cut()).then(|| self.repeated_with_all_links(judged, &links))
     }
 
     /// Judges the command, and follows its paths. Work is linear in its bytes, and in the number of rules.
     pub fn judge(&self, look: Look) -> Judged {
         let links = Follower::looking(look, LOOKS);
-        self.settled(self.judge_with(links.clone()), &links)
+        self.repeated_with_all_links(self.judge_with(links.clone()), &links)
     }
 
     /// What links decide is decided by all of them at once: the order in which they were met does not
     /// matter, and a replay that is given them decides the same. Nearly always that is what was decided
     /// already.
-    fn settled(&self, judged: Judged, links: &Follower) -> Judged {
+    fn repeated_with_all_links(&self, judged: Judged, links: &Follower) -> Judged {
         if judged.links.is_empty() || links.is_repeated_by(judged.links.clone()) {
             judged
         } else {

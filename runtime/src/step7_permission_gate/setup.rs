@@ -150,7 +150,7 @@ impl GateSetup {
 
     /// Adds the setup of a parent agent: what that one does not allow is not allowed here.
     #[must_use]
-    pub fn within(self, parent: Option<Arc<GateSetup>>) -> Self {
+    pub(crate) fn with_parent(self, parent: Option<Arc<GateSetup>>) -> Self {
         Self { parent, ..self }
     }
 
@@ -162,7 +162,7 @@ impl GateSetup {
 
     /// Returns the setup for a call whose shell command starts in this directory.
     #[must_use]
-    pub fn at(&self, cwd: &str) -> Self {
+    pub(crate) fn with_cwd(&self, cwd: &str) -> Self {
         Self { cwd: cwd.into(), ..self.clone() }
     }
 
@@ -212,8 +212,8 @@ impl GateSetup {
     /// Applies settings with the same rules and directories, here and in the gates around this one. Nothing is compiled
     /// anew.
     #[must_use]
-    pub(crate) fn under(&self, settings: &Arc<Settings>) -> Self {
-        let parent = self.parent.as_ref().map(|it| Arc::new(it.under(settings)));
+    pub(crate) fn with_settings(&self, settings: &Arc<Settings>) -> Self {
+        let parent = self.parent.as_ref().map(|it| Arc::new(it.with_settings(settings)));
         let mode = settings.permissions.mode;
         Self { settings: Arc::clone(settings), mode, parent, ..self.clone() }
     }

@@ -84,7 +84,7 @@ pub(super) fn evaluate(
         own.reason = format!("{}, and the mode dontAsk denies what would be asked", own.reason);
     }
     let Some(parent) = setup.parent() else { return own };
-    let of_parent = command.map(|it| it.under(parent));
+    let of_parent = command.map(|it| it.for_gate(parent));
     let parents = evaluate(facts, of_parent.as_ref(), parent);
     // A rule helps where it lacks; the other gate must let the call pass, or lack it as well.
     let would_pass = |it: &RuleOutcome| it.wants_rule || it.answer == RuleVerdict::Allow;

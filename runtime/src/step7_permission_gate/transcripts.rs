@@ -29,7 +29,7 @@ pub struct Transcripts {
 impl Transcripts {
     /// Makes the set from the directory next to the transcript of the top session, and the directory that it works in:
     /// each as written and, if that is another one, as it really is. All absolute.
-    pub(crate) fn within(directories: &[&str], workspaces: &[&str]) -> Self {
+    pub(crate) fn of_session(directories: &[&str], workspaces: &[&str]) -> Self {
         let mut found = Self::default();
         for directory in directories {
             let root = directory.rsplit_once('/').map_or("", |(root, _)| root);
@@ -127,7 +127,7 @@ mod tests {
     // REQ: SES-2
     #[test]
     fn what_belongs_to_a_session_is_known_by_its_name() {
-        let transcripts = Transcripts::within(&["/w/.t/s1", "/real/.t/s1"], &["/w", "/real"]);
+        let transcripts = Transcripts::of_session(&["/w/.t/s1", "/real/.t/s1"], &["/w", "/real"]);
         let around = crate::step7_permission_gate::command::CommandContext {
             links: crate::step7_permission_gate::command::Follower::default(),
             cwd: "/w".into(),
@@ -193,11 +193,11 @@ mod tests {
     // REQ: TOL-7
     #[test]
     fn search_that_starts_among_transcripts_sees_them() {
-        let transcripts = Transcripts::within(&["/w/[t]/s1"], &["/w"]);
+        let transcripts = Transcripts::of_session(&["/w/[t]/s1"], &["/w"]);
         check_hidden(&transcripts, ".", &["//w/\\[t\\]"]);
         check_hidden(&transcripts, "[t]", &[]);
         check_hidden(&transcripts, "[T]/s1/tool-results", &[]);
-        let among = Transcripts::within(&["/w/s1"], &["/w"]);
+        let among = Transcripts::of_session(&["/w/s1"], &["/w"]);
         let all = ["//w/s1", "//w/s1.jsonl", "//w/s1.lock", "//w/s1.checkpoint", "//w/s1.kept"];
         check_hidden(&among, ".", &all);
         check_hidden(&among, "s1/tool-results", &all[1..]);
@@ -206,9 +206,9 @@ mod tests {
     // REQ: SES-2
     #[test]
     fn among_the_files_of_a_workspace_only_the_own_are_kept_apart() {
-        let transcripts = Transcripts::within(&["/w/s1"], &["/w"]);
+        let transcripts = Transcripts::of_session(&["/w/s1"], &["/w"]);
         assert!(transcripts.hold("/w/s1.jsonl") && transcripts.hold("/w/s1/tool-results/x"));
         assert!(!transcripts.hold("/w/src/a.rs") && !transcripts.hold("/w/s1.rs"));
-        assert!(Transcripts::within(&["/s1"], &["/w"]).hold("/s1.jsonl"));
+        assert!(Transcripts::of_session(&["/s1"], &["/w"]).hold("/s1.jsonl"));
     }
 }

@@ -266,7 +266,7 @@ impl WeightSum {
     }
 
     /// Takes in a character that is more than one byte.
-    fn other(&mut self, class: CharClass) {
+    fn add_multibyte(&mut self, class: CharClass) {
         self.weight = self.run.end(self.weight);
         match class {
             CharClass::Accented => {
@@ -293,7 +293,7 @@ fn weight(text: &str) -> u64 {
             at += n;
         } else {
             let Some(c) = text.get(at..).and_then(|it| it.chars().next()) else { break };
-            sum.other(CharClass::of(c));
+            sum.add_multibyte(CharClass::of(c));
             at += c.len_utf8();
         }
     }

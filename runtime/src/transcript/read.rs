@@ -172,9 +172,9 @@ pub fn read_line(text: &str) -> Result<ReadLine, NotALine> {
         // A kind that a later version writes is not a reason to lose the file.
         "ennead" => match serde_json::from_str(text) {
             Ok(record) => Entry::Harness(record),
-            Err(_) => other(&wire),
+            Err(_) => unknown_line(&wire),
         },
-        _ => other(&wire),
+        _ => unknown_line(&wire),
     };
     Ok(ReadLine {
         entry,
@@ -190,7 +190,7 @@ fn present<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Option<EntryId>>
     Option::deserialize(from).map(Some)
 }
 
-fn other(wire: &Wire<'_>) -> Entry {
+fn unknown_line(wire: &Wire<'_>) -> Entry {
     Entry::Other {
         kind: wire.kind.as_ref().into(),
         id: wire.uuid.clone(),
@@ -199,7 +199,7 @@ fn other(wire: &Wire<'_>) -> Entry {
     }
 }
 
-fn at(wire: &Wire<'_>) -> Timestamp {
+fn timestamp(wire: &Wire<'_>) -> Timestamp {
     wire.timestamp
         .and_then(|raw| serde_json::from_str::<String>(raw.get()).ok())
         .and_then(|text| Timestamp::parse(&text))
@@ -222,7 +222,7 @@ fn boundary(wire: &Wire<'_>) -> Result<Entry, NotALine> {
             .map(|it| (it.head_uuid, it.tail_uuid)),
     };
     let line = ConversationLine {
-        at: at(wire),
+        at: timestamp(wire),
         parent: wire.logical_parent_uuid.clone().or_else(|| wire.parent_uuid.clone().flatten()),
         message: Arc::new(Message {
             id,
@@ -273,7 +273,7 @@ fn message_entry(wire: &Wire<'_>, role: Role) -> Result<Entry, NotALine> {
     let api_id = message.id.map(Into::into);
     let model = answer.as_ref().and_then(AnswerFields::signed_by).cloned();
     let line = ConversationLine {
-        at: at(wire),
+        at: timestamp(wire),
         parent: wire.parent_uuid.clone().flatten(),
         message: Arc::new(Message { id, role, kind, api_id, model, blocks }),
         answer,

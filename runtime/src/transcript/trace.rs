@@ -45,11 +45,11 @@ fn message_lines(line: &ConversationLine, out: &mut TraceLines) -> fmt::Result {
     for block in &line.message.blocks {
         match block.kind() {
             BlockKind::Text(text) => {
-                let who = match line.message.role {
+                let speaker = match line.message.role {
                     crate::message::Role::Assistant => "answer",
                     _ => "said",
                 };
-                out.end(format_args!("  {who}: {}", short(text)))?;
+                out.end(format_args!("  {speaker}: {}", short(text)))?;
             }
             BlockKind::ToolUse { id, name, input } => {
                 out.end(format_args!("  tool use {id}: {name} {}", short(input)))?;

@@ -73,7 +73,7 @@ pub enum DenialReason {
 }
 
 impl DenialReason {
-    fn by(self) -> AnsweredBy {
+    fn answered_by(self) -> AnsweredBy {
         match self {
             Self::Interrupted => AnsweredBy::Interrupt,
             Self::NobodyLeft => AnsweredBy::Nobody,
@@ -152,7 +152,7 @@ pub fn close(open: OpenTurn, at: Timestamp, end: RunEnd) -> TurnClosing {
     if let Some(call) = asked {
         let (allowed, reason) = (false, denial.words().to_owned());
         let (surface, input, rules) = (None, None, Vec::new());
-        let by = Some(denial.by());
+        let by = Some(denial.answered_by());
         let interrupt = false;
         journal.record(
             at,

@@ -44,7 +44,7 @@ fn first_revision(event: HookEvent) -> u32 {
 }
 
 /// The beginning of an output.
-fn shown(output: &str) -> Arc<str> {
+fn excerpt(output: &str) -> Arc<str> {
     output[..output.floor_char_boundary(MAX_SHOWN_BYTES)].into()
 }
 
@@ -112,8 +112,8 @@ impl Turn {
                 index: count(index),
                 effect: effect.as_str().into(),
                 exit: output.ended.exit_code(),
-                stdout: shown(&output.stdout),
-                stderr: shown(&output.stderr),
+                stdout: excerpt(&output.stdout),
+                stderr: excerpt(&output.stderr),
             });
             let messages = &answer.verdict.messages;
             let message = (!messages.is_empty()).then(|| messages.join("\n"));
@@ -133,7 +133,7 @@ impl Turn {
             self.journal.record(self.now, what);
             answers.push(answer);
         }
-        let (verdict, kept) = self.joined(event, answers);
+        let (verdict, kept) = self.join(event, answers);
         kept.into_iter().for_each(|it| self.journal.keep(it));
         for error in &verdict.errors {
             self.publish(Event::Alert { what: error.as_str().into() });
@@ -161,7 +161,7 @@ impl Turn {
 
     /// Joins the answers of one firing, and returns the texts that are kept in files since they are too long to be
     /// shown.
-    pub(crate) fn joined(
+    pub(crate) fn join(
         &self,
         event: HookEvent,
         answers: Vec<HookAnswer>,

@@ -89,9 +89,9 @@ impl Journal {
     }
 
     /// Adds that a message which follows shows a part of the context.
-    pub(super) fn shown(&mut self, at: Timestamp, part: &ShownPart) {
+    pub(super) fn record_shown(&mut self, at: Timestamp, part: &ShownPart) {
         self.record(at, RecordKind::ContextAppended { part: part.clone() });
-        self.pending.updates.push(HistoryUpdate::Shown(part.clone()));
+        self.pending.updates.push(HistoryUpdate::ContextShown(part.clone()));
     }
 
     /// Takes a prompt back: it is no longer a part of the conversation.

@@ -151,7 +151,7 @@ impl Turn {
     /// That the mode `plan` holds, where the session has a file for its plan, or that it is over.
     fn plan_mode(&self, day: &str) -> Option<DuePart> {
         if self.mode() != PermissionMode::Plan {
-            return self.memory.shown.shows(plan_mode::NAME).then(|| plan_mode::over(day));
+            return self.memory.shown.shows(plan_mode::NAME).then(|| plan_mode::end_notice(day));
         }
         let file = self.plan_file()?;
         let asks = self.offered_tools().iter().any(|it| it.name.as_str() == EXIT_PLAN_MODE);
@@ -191,7 +191,7 @@ impl Turn {
     fn shown_by(&mut self, part: DuePart, entry: &EntryId) {
         let DuePart { name, source, state, .. } = part;
         let part = ShownPart { entry: entry.clone(), part: name, source, state, chars: 0 };
-        self.journal.shown(self.now, &part);
+        self.journal.record_shown(self.now, &part);
         self.memory.shown.show(part);
     }
 
@@ -233,7 +233,7 @@ impl Turn {
             self.note_part(&name, state);
             let chars = text.chars().count() as u64;
             let part = ShownPart { entry: entry.clone(), part: name, source, state, chars };
-            self.journal.shown(self.now, &part);
+            self.journal.record_shown(self.now, &part);
             self.memory.shown.show(part);
             blocks.push(Block::text(&text));
         }

@@ -163,7 +163,7 @@ impl Turn {
             return None;
         }
         let named = NamedLimits::read(&failure.message);
-        if let Some(learned) = named.over(&self.memory.catalogue, &self.link().model) {
+        if let Some(learned) = named.apply_to(&self.memory.catalogue, &self.link().model) {
             self.memory.catalogue = Arc::new(learned);
             if let Some(merged) = self.memory.merged.take() {
                 let merged = Arc::new(Merged::new(merged.layers.to_vec(), &self.memory.catalogue));

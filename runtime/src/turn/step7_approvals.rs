@@ -187,7 +187,7 @@ impl Turn {
                 PermissionAnswer { reason, ..PermissionAnswer::allow() }
             }
             PolicyVerdict::Deny { reason } => PermissionAnswer::deny(reason),
-            PolicyVerdict::Pass => {
+            PolicyVerdict::Abstain => {
                 return self.pass(by, "");
             }
         };

@@ -52,7 +52,7 @@ impl Turn {
         }
         let open = self.state.calls.iter().position(|it| matches!(it.stage, CallStage::Open));
         // A command is judged from where it will start.
-        let setup = self.state.gate_setup.as_ref().map(|it| it.at(self.cwd()));
+        let setup = self.state.gate_setup.as_ref().map(|it| it.with_cwd(self.cwd()));
         let (Some(index), Some(setup)) = (open, setup) else { return self.gate_closed() };
         let state = &self.state.calls[index];
         let Some(spec) = &state.spec else { return self.gate_closed() };

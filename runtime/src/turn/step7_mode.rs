@@ -38,7 +38,7 @@ impl Turn {
         if self.facts.revision < HOLDS_AT_GATE {
             return;
         }
-        let Some(setup) = self.state.gate_setup.as_ref().map(|it| it.at(self.cwd())) else {
+        let Some(setup) = self.state.gate_setup.as_ref().map(|it| it.with_cwd(self.cwd())) else {
             return;
         };
         let Some((_, gate)) = &mut self.state.gate else { return };

@@ -86,7 +86,7 @@ impl BuiltIn for BashOutput {
         match shell.new_output(call.input.filter, max_chars).await {
             Ok(mut output) => {
                 let take = std::mem::replace(&mut output.take, Box::new(|| ()));
-                let outcome = shown(&output);
+                let outcome = output_outcome(&output);
                 // An interrupt from now on leaves this result, so nothing of it is lost.
                 context.committed.set(outcome.clone());
                 take();
@@ -169,7 +169,7 @@ fn find(name: &str, context: &ToolContext) -> Result<Arc<dyn BackgroundShell>, S
 }
 
 /// What is new, for the model and for programs.
-fn shown(output: &NewOutput) -> ToolOutcome {
+fn output_outcome(output: &NewOutput) -> ToolOutcome {
     let NewOutput { text, n_left_out, n_lost, status, .. } = output;
     let mut report = format!("{} (`{}`) {}.", status.shell, status.command, status.state);
     if 0 < *n_left_out {

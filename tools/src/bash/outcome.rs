@@ -11,7 +11,7 @@ use serde_json::json;
 use super::{
     Start, cwd, exit_meaning,
     process::{Ending, ShellResult},
-    shown,
+    shown_file,
 };
 use crate::output::{head, tail};
 
@@ -43,7 +43,8 @@ pub(super) async fn of_command(
     let hold = context.guard.clone();
     let looked = tokio::task::spawn_blocking(move || {
         let _kept_until_done = hold;
-        let seen = shows_file.then(|| shown::shown(&command, &start.path, &raw)).flatten();
+        let seen =
+            shows_file.then(|| shown_file::shown_file(&command, &start.path, &raw)).flatten();
         (seen, cwd::after(&start, &cwd_file, &context))
     });
     let (seen, moved) = looked.await.unwrap_or_default();

@@ -134,7 +134,7 @@ impl Connection {
 
     /// Waits until the server is gone or takes nothing any more, and says how it ended; what it
     /// answered before has come then. May be dropped and called again.
-    pub async fn ended(&mut self) -> String {
+    pub async fn wait_for_end(&mut self) -> String {
         let how = loop {
             tokio::select! {
                 biased;

@@ -41,7 +41,7 @@ impl Connection {
     }
 
     /// Waits until the server is gone, and says how it ended.
-    pub async fn ended(&mut self) -> String {
+    pub async fn wait_for_end(&mut self) -> String {
         match self.0 {}
     }
 

@@ -266,7 +266,7 @@ impl Reaper {
     /// Returns the status of the program, once the reaper has ended.
     pub(super) fn status(&mut self) -> Option<i32> {
         if self.ended.is_none() {
-            self.ended = ended(&self.link);
+            self.ended = read_end(&self.link);
         }
         self.ended.map(|it| it.0)
     }
@@ -284,14 +284,14 @@ impl Reaper {
             self.link.shutdown(std::net::Shutdown::Write).ok()?;
             self.link.set_nonblocking(false).ok()?;
             self.link.set_read_timeout(Some(REAPER_LIMIT)).ok()?;
-            ended(&self.link)
+            read_end(&self.link)
         });
         ended.and_then(|it| usize::try_from(it.1).ok())
     }
 }
 
 #[cfg(target_os = "linux")]
-fn ended(link: &UnixStream) -> Option<(i32, u32)> {
+fn read_end(link: &UnixStream) -> Option<(i32, u32)> {
     loop {
         match Report::receive(link)? {
             Report::Ended { status, n_left } => return Some((status, n_left)),

@@ -54,7 +54,7 @@ fn outcome(
     let mut outcome = ToolOutcome::ok(text).with_media([block]);
     outcome.structured = Some(json!({"type": kind, "file": file}).to_string());
     // The path is filled in by the caller, who knows where the file really is.
-    outcome.notes.push(ToolNote::FileSeen { path: String::new(), seen: loaded.seen(false) });
+    outcome.notes.push(ToolNote::FileSeen { path: String::new(), seen: loaded.as_seen(false) });
     outcome
 }
 

@@ -2,7 +2,7 @@
 
 use std::{fs, io, os::unix::fs::symlink, path::Path};
 
-use ennead::internal::found;
+use ennead::internal::look_up;
 use ennead_runtime::{
     ids::ToolName,
     permission::{PermissionMode, Scope},
@@ -95,7 +95,7 @@ impl PathCase {
             spec: &spec,
             input: &self.input.to_string(),
         };
-        decided(case, merge(&self.layers()).settings, &mut found)
+        decided(case, merge(&self.layers()).settings, &mut look_up)
     }
 
     fn tool_spec(&self) -> Result<ToolSpec, String> {

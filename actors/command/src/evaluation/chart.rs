@@ -38,9 +38,9 @@ pub fn chart(requests: &[Request]) -> String {
     for part in 0..=4 {
         let tokens = Tokens(most * part / 4);
         let (at, right, text) = (y(tokens), LEFT + WIDTH, tokens.0 / 1_000);
-        put(&mut svg, format_args!("<path d=\"M{LEFT} {at}H{right}\" stroke=\"#ddd\"/>"));
+        push_fmt(&mut svg, format_args!("<path d=\"M{LEFT} {at}H{right}\" stroke=\"#ddd\"/>"));
         let label = LEFT - 8;
-        put(
+        push_fmt(
             &mut svg,
             format_args!("<text x=\"{label}\" y=\"{at}\" text-anchor=\"end\">{text}k</text>\n"),
         );
@@ -49,7 +49,7 @@ pub fn chart(requests: &[Request]) -> String {
         (line(|it| it.conversation), "#999", " stroke-dasharray=\"4 3\""),
         (line(|it| it.sent), "#000", ""),
     ] {
-        put(
+        push_fmt(
             &mut svg,
             format_args!("<polyline points=\"{of}\" fill=\"none\" stroke=\"{colour}\"{dashes}/>\n"),
         );
@@ -58,7 +58,7 @@ pub fn chart(requests: &[Request]) -> String {
         for (stage, _) in &request.fired {
             let colour = COLOURS[place_of(*stage)];
             let (x, y) = (x(at), y(request.sent));
-            put(
+            push_fmt(
                 &mut svg,
                 format_args!("<circle cx=\"{x}\" cy=\"{y}\" r=\"4\" fill=\"{colour}\"/>\n"),
             );
@@ -71,7 +71,7 @@ pub fn chart(requests: &[Request]) -> String {
 
 fn legend(svg: &mut String, n_requests: usize) {
     let below = TOP + HEIGHT + 20;
-    put(
+    push_fmt(
         svg,
         format_args!(
             "<text x=\"{LEFT}\" y=\"{below}\">request 1 to {n_requests}; dashed: tokens of all that \
@@ -82,7 +82,7 @@ fn legend(svg: &mut String, n_requests: usize) {
     for stage in Stage::ALL.into_iter().chain([Stage::OverflowReduction]) {
         let (colour, name) = (COLOURS[place_of(stage)], stage.name());
         let (middle, text) = (y - 4, x + 10);
-        put(
+        push_fmt(
             svg,
             format_args!(
                 "<circle cx=\"{x}\" cy=\"{middle}\" r=\"4\" fill=\"{colour}\"/>\
@@ -93,7 +93,7 @@ fn legend(svg: &mut String, n_requests: usize) {
     }
 }
 
-fn put(svg: &mut String, part: std::fmt::Arguments<'_>) {
+fn push_fmt(svg: &mut String, part: std::fmt::Arguments<'_>) {
     // Writing to a string does not fail.
     let _infallible = svg.write_fmt(part);
 }

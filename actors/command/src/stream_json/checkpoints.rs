@@ -188,7 +188,7 @@ impl History {
                     let digest = Digest::of(&bytes);
                     let copy = self.directory.join(digest.to_string());
                     if !copy.exists() {
-                        put(&copy, &bytes, 0o600)?;
+                        replace_file(&copy, &bytes, 0o600)?;
                     }
                     CheckpointState::Kept {
                         digest,
@@ -257,7 +257,7 @@ fn restore(path: &Path, content: Option<&(Vec<u8>, u32)>) -> io::Result<()> {
             if let Some(parent) = path.parent() {
                 fs::create_dir_all(parent)?;
             }
-            put(path, bytes, *mode)
+            replace_file(path, bytes, *mode)
         }
         None => match fs::remove_file(path) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
@@ -267,7 +267,7 @@ fn restore(path: &Path, content: Option<&(Vec<u8>, u32)>) -> io::Result<()> {
 }
 
 /// Puts a file in the place of another one, whole or not at all.
-fn put(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
+fn replace_file(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
     let directory = path.parent().unwrap_or(Path::new("."));
     let mut file = tempfile::NamedTempFile::new_in(directory)?;
     file.write_all(bytes)?;

@@ -101,7 +101,7 @@ pub async fn join(servers: Vec<HostServer>, options: &mut SessionOptions) -> Vec
 
 /// A tool as `mcp_status` shows it. A hint that is absent or no boolean is not guessed, but for `readOnly`,
 /// which the session has decided on.
-fn shown(tool: &Listed, hints: &Value) -> Value {
+fn tool_status(tool: &Listed, hints: &Value) -> Value {
     let mut annotations = json!({"readOnly": tool.read_only});
     for (hint, name) in [("destructiveHint", "destructive"), ("openWorldHint", "openWorld")] {
         if let Some(hint) = hints[hint].as_bool() {
@@ -152,7 +152,7 @@ impl HostServer {
             let page = self.call_method("tools/list", params).await?;
             tools.extend(page["tools"].as_array().into_iter().flatten().filter_map(|it| {
                 let tool = listed(it)?;
-                let shown = shown(&tool, &it["annotations"]);
+                let shown = tool_status(&tool, &it["annotations"]);
                 Some((tool, shown))
             }));
             cursor = page["nextCursor"].clone();
@@ -299,7 +299,7 @@ mod tests {
     fn status_shows_the_hints_that_a_server_gives_and_guesses_none() {
         let annotations = |hints: Value| {
             let tool = listed(&json!({"name": "x", "annotations": hints.clone()})).unwrap();
-            shown(&tool, &hints)["annotations"].clone()
+            tool_status(&tool, &hints)["annotations"].clone()
         };
         let given = json!({"readOnlyHint": true, "destructiveHint": false, "openWorldHint": true});
         let expected = json!({"readOnly": true, "destructive": false, "openWorld": true});

@@ -6,7 +6,7 @@ use ennead::{
     PromptBlock, SessionOptions,
     tool::{AgentType, Tool},
 };
-use ennead_runtime::skill::{Skill, SkillPlace, TooLong};
+use ennead_runtime::skill::{Skill, SkillContext, TooLong};
 use ennead_tools::skill::skill_tool;
 use serde_json::{Value, json};
 
@@ -35,14 +35,14 @@ impl Skills {
 
     /// Adds the tool that loads skills to the session, if there are some for its model, and to its agents the texts of
     /// those that they name; returns what cannot be had, in words.
-    pub fn offer(&self, options: &mut SessionOptions, place: SkillPlace<'_>) -> Vec<String> {
+    pub fn offer(&self, options: &mut SessionOptions, place: SkillContext<'_>) -> Vec<String> {
         let problems = self.preload(&mut options.agent_types, place);
         self.offer_tool(options);
         problems
     }
 
     /// Adds the texts of the skills that agents name to their system prompts; returns what cannot be had, in words.
-    pub fn preload(&self, agents: &mut [AgentType], place: SkillPlace<'_>) -> Vec<String> {
+    pub fn preload(&self, agents: &mut [AgentType], place: SkillContext<'_>) -> Vec<String> {
         let mut problems = Vec::new();
         for agent in agents {
             let mut text = agent.system_prompt.to_string();
@@ -59,7 +59,7 @@ impl Skills {
         problems
     }
 
-    fn text_for_models(&self, name: &str, place: SkillPlace<'_>) -> Result<String, String> {
+    fn text_for_models(&self, name: &str, place: SkillContext<'_>) -> Result<String, String> {
         let found = self.all.iter().find(|it| it.directory.is_some() && &*it.name == name);
         match found {
             None => Err("there is none of this name".into()),
@@ -116,7 +116,7 @@ impl Skills {
     pub fn expand(
         &self,
         content: &mut [PromptBlock],
-        place: SkillPlace<'_>,
+        place: SkillContext<'_>,
     ) -> Result<(), TooLong> {
         let Some(first) = content.first_mut() else { return Ok(()) };
         let Some(called) = first.block().as_text().and_then(|it| it.strip_prefix('/')) else {
@@ -165,7 +165,7 @@ mod tests {
         let mut agent = AgentType::new("poet", "writes", "Write.");
         agent.skills = ["rhyme", "own", "none", "rhyme"].map(Into::into).to_vec();
         let mut agents = [agent];
-        let problems = skills.preload(&mut agents, SkillPlace { session: "s", project: "/w" });
+        let problems = skills.preload(&mut agents, SkillContext { session: "s", project: "/w" });
         let prompt = &agents[0].system_prompt;
         assert!(prompt.starts_with("Write.\n\nSkill `rhyme`."), "{prompt}");
         assert_eq!(prompt.matches("How to").count(), 1, "{prompt}");
@@ -184,7 +184,7 @@ mod tests {
         let all =
             vec![skill("fix", "Fix $0.", false), skill("own", "x", true), skill("no", "", false)];
         let skills = Skills { all, has_tool: true };
-        let place = SkillPlace { session: "s", project: "/w" };
+        let place = SkillContext { session: "s", project: "/w" };
         let expanded = |text: &str| {
             let mut content = [PromptBlock::text(text), PromptBlock::text("more")];
             skills.expand(&mut content, place).unwrap();

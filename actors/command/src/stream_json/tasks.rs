@@ -117,7 +117,7 @@ impl Tasks {
     }
 
     /// Notes that an agent has ended, and returns its line, once.
-    pub(super) fn ended(
+    pub(super) fn note_end(
         &mut self,
         frame: &mut Frame,
         agent: &AgentId,
@@ -145,7 +145,7 @@ impl Tasks {
     ) -> Option<Value> {
         let open = self.0.iter().find(|(_, it)| it.call == *call && !it.is_ended);
         let agent = open.map(|(agent, _)| agent.clone())?;
-        self.ended(frame, &agent, if is_error { "failed" } else { "completed" })
+        self.note_end(frame, &agent, if is_error { "failed" } else { "completed" })
     }
 }
 

@@ -211,7 +211,7 @@ impl Translator {
     }
 
     fn task_ended(&mut self, agent: &AgentId, status: &str) -> Vec<Value> {
-        self.tasks.ended(&mut self.frame, agent, status).into_iter().collect()
+        self.tasks.note_end(&mut self.frame, agent, status).into_iter().collect()
     }
 
     /// The line of a hook that begins or ends.

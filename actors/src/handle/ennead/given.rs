@@ -18,7 +18,7 @@ impl Ennead {
         looked: &LookResult,
     ) -> Redaction {
         let endpoints = endpoints(options);
-        let catalogue = self.learned.over(&self.catalogue, &endpoints);
+        let catalogue = self.learned.apply_to(&self.catalogue, &endpoints);
         let merged = self.merged(&looked.layers, &catalogue);
         let read = looked.first.as_ref().map_or(&[][..], |it| &it.layers);
         let environment = &self.options.environment;

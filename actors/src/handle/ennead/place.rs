@@ -48,15 +48,15 @@ pub(super) fn place(
 pub(super) fn layout(
     environment: &Environment,
     options: &SessionOptions,
-    place: &SessionDirs,
+    dirs: &SessionDirs,
 ) -> Result<Layout, OpenError> {
     match (&options.transcripts, environment.config_directory()) {
         (Some(root), _) => {
             Ok(Layout::new(std::path::absolute(root).unwrap_or_else(|_| root.clone())))
         }
-        (None, Some(_)) => Ok(Layout::sdk(&place.config, &place.workspace.to_string_lossy())),
+        (None, Some(_)) => Ok(Layout::sdk(&dirs.config, &dirs.workspace.to_string_lossy())),
         (None, None) => {
-            let root = place.workspace.join(".transcripts");
+            let root = dirs.workspace.join(".transcripts");
             guard::prepare(&root).map_err(OpenError::UnsafeTranscripts)?;
             Ok(Layout::new(root))
         }

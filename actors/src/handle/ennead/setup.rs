@@ -61,7 +61,7 @@ impl Ennead {
             None => real_paths.follow_new(&file.directory),
         }
         let endpoints = endpoints(&options);
-        let catalogue = self.learned.over(&self.catalogue, &endpoints);
+        let catalogue = self.learned.apply_to(&self.catalogue, &endpoints);
         let merged = self.merged(&layers, &catalogue);
         let durability = merged.resolved.settings.durability;
         let provider = |it: &Endpoint| Provider { name: it.provider.clone(), format: it.format };

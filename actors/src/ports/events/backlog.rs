@@ -163,7 +163,7 @@ impl Backlog {
 
     fn add_light(&mut self, seq: u64, event: &Event, key: Option<Key>) {
         if let Some(key) = key {
-            self.group.put(key, self.n_read + self.waiting.len() as u64);
+            self.group.insert(key, self.n_read + self.waiting.len() as u64);
         }
         self.n_light += 1;
         self.add(seq, event);

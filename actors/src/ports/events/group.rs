@@ -54,7 +54,7 @@ impl Group {
         found.map(|it| it.1).filter(|it| n_read <= *it)
     }
 
-    pub(super) fn put(&mut self, key: Key, place: u64) {
+    pub(super) fn insert(&mut self, key: Key, place: u64) {
         if let Some(known) = self.0.iter_mut().find(|it| it.0 == key) {
             known.1 = place;
             return;

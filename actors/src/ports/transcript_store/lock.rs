@@ -100,7 +100,7 @@ impl SessionLock {
     ///
     /// # Errors
     ///
-    /// [`StoreError::Held`] at once when somebody holds it.
+    /// [`StoreError::Locked`] at once when somebody holds it.
     pub(crate) fn take(path: &Path, holder: &Holder) -> Result<Self, StoreError> {
         let file = files::in_directory(path, |path| {
             files::private().read(true).write(true).create(true).truncate(false).open(path)
@@ -117,7 +117,7 @@ impl SessionLock {
             };
         match locked {
             Ok(()) => {}
-            Err(TryLockError::WouldBlock) => return Err(StoreError::Held { holder: old }),
+            Err(TryLockError::WouldBlock) => return Err(StoreError::Locked { holder: old }),
             Err(TryLockError::Error(error)) => return Err(error.into()),
         }
         let epoch = old.map_or(0, |old| old.epoch) + 1;

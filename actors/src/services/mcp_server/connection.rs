@@ -79,7 +79,7 @@ async fn serve(
         tokio::select! {
             biased;
             Some(left) = running.next(), if !running.is_empty() => unanswered.extend(left),
-            why = connection.ended() => break why,
+            why = connection.wait_for_end() => break why,
             order = incoming.recv() => match order {
                 Some(order) => running.push(carry_out(caller.clone(), order)),
                 None => break "it is not needed any more".to_owned(),

@@ -65,36 +65,36 @@ pub(crate) struct ServersOfSession {
 pub(crate) async fn join(
     options: &mut SessionOptions,
     layers: Vec<LayerText>,
-    place: &SessionDirs,
+    dirs: &SessionDirs,
     common: &Options,
     servers: &McpServers,
     home: Arc<dyn ServerHome>,
 ) -> ServersOfSession {
     let mut joined = ServersOfSession::default();
-    let notes = found(options, layers, place, common, servers, home, &mut joined).await;
+    let notes = join_servers(options, layers, dirs, common, servers, home, &mut joined).await;
     joined.notices = notes.into_iter().map(|it| one_line(&it).into()).collect();
     joined
 }
 
-async fn found(
+async fn join_servers(
     options: &mut SessionOptions,
     layers: Vec<LayerText>,
-    place: &SessionDirs,
+    dirs: &SessionDirs,
     common: &Options,
     servers: &McpServers,
     home: Arc<dyn ServerHome>,
     joined: &mut ServersOfSession,
 ) -> Vec<Arc<str>> {
     let mut notes = Vec::new();
-    let file = if options.reads_mcp_json { of_project(place, &mut notes) } else { None };
+    let file = if options.reads_mcp_json { of_project(dirs, &mut notes) } else { None };
     if options.mcp_servers.is_empty() && file.is_none() {
         return notes;
     }
-    if let Some(why) = only_managed(place) {
+    if let Some(why) = only_managed(dirs) {
         notes.push(why.into());
         return notes;
     }
-    let layers = match with_files(options, layers, place, common).await {
+    let layers = match with_files(options, layers, dirs, common).await {
         Ok(layers) => layers,
         Err(error) => {
             // Without the rules about servers none may start.
@@ -108,7 +108,7 @@ async fn found(
         notes.push(format!("no MCP server is started: {why}").into());
         return notes;
     }
-    let policy = Policy::of(&layers, place.trust, &|name| common.environment.variable(name));
+    let policy = Policy::of(&layers, dirs.trust, &|name| common.environment.variable(name));
     let endpoints: Vec<Endpoint> =
         [&options.endpoint].into_iter().chain(&options.fallbacks).cloned().collect();
     let secrets = WithheldVariables::of(&layers, &endpoints);
@@ -125,10 +125,10 @@ async fn found(
     let mut own = options.mcp_servers.clone();
     own.retain(|it| allowed(it, false));
     project.retain(|it| allowed(it, true));
-    let workspace = place.workspace.clone();
+    let workspace = dirs.workspace.clone();
     // What a repository starts is confined like its commands.
-    let confine = confinement(&layers, place, options);
-    let temporary = place.temporary.to_string_lossy();
+    let confine = confinement(&layers, dirs, options);
+    let temporary = dirs.temporary.to_string_lossy();
     // Those of the project come last: of two tools whose names become the same, the first stays.
     let McpLimits { start, wait, calls, .. } = common.mcp_limits();
     let asked: Vec<AskedServer> = [(own, true), (project, false)]
@@ -184,14 +184,14 @@ async fn found(
 /// What confines the servers of a project, if the settings ask for that.
 fn confinement(
     layers: &[LayerText],
-    place: &SessionDirs,
+    dirs: &SessionDirs,
     options: &SessionOptions,
 ) -> Option<SandboxPolicy> {
     let settings = merge(layers).settings;
-    let transcripts = options.transcripts.clone().unwrap_or_else(|| place.config.join("projects"));
+    let transcripts = options.transcripts.clone().unwrap_or_else(|| dirs.config.join("projects"));
     let places = SandboxPlaces {
-        workspace: &place.workspace.to_string_lossy(),
-        home: &place.home.to_string_lossy(),
+        workspace: &dirs.workspace.to_string_lossy(),
+        home: &dirs.home.to_string_lossy(),
         transcripts: Some(&transcripts.to_string_lossy()),
     };
     let additional = &settings.permissions.additional_directories;
@@ -213,8 +213,8 @@ fn closed_by(layers: &[LayerText]) -> Option<String> {
 }
 
 /// Why no server may be started that the organisation does not name itself.
-fn only_managed(place: &SessionDirs) -> Option<String> {
-    let path = place.managed.as_ref()?.join(MANAGED);
+fn only_managed(dirs: &SessionDirs) -> Option<String> {
+    let path = dirs.managed.as_ref()?.join(MANAGED);
     // A file that cannot be looked at may be there.
     path.try_exists().unwrap_or(true).then(|| {
         format!(
@@ -235,13 +235,13 @@ pub(crate) fn one_line(text: &str) -> String {
 }
 
 /// The project's own file, if it is there and trusted.
-fn of_project(place: &SessionDirs, notes: &mut Vec<Arc<str>>) -> Option<String> {
-    if !place.sources.project {
+fn of_project(dirs: &SessionDirs, notes: &mut Vec<Arc<str>>) -> Option<String> {
+    if !dirs.sources.project {
         return None;
     }
-    let text = Root::open(&place.workspace).and_then(|it| it.read_text(Path::new(FILE)));
+    let text = Root::open(&dirs.workspace).and_then(|it| it.read_text(Path::new(FILE)));
     match text {
-        Ok(_) if place.trust == Trust::Untrusted => {
+        Ok(_) if dirs.trust == Trust::Untrusted => {
             notes.push(format!("{FILE} is not used: the workspace is not trusted").into());
             None
         }
@@ -281,11 +281,11 @@ fn configured(
 async fn with_files(
     options: &SessionOptions,
     mut layers: Vec<LayerText>,
-    place: &SessionDirs,
+    dirs: &SessionDirs,
     common: &Options,
 ) -> io::Result<Vec<LayerText>> {
     if options.reads_settings
-        && let (SettingsRead::Layers(read), _) = common.lookup.settings(place, None).await?
+        && let (SettingsRead::Layers(read), _) = common.lookup.settings(dirs, None).await?
     {
         layers.extend(read);
     }
@@ -307,7 +307,7 @@ mod tests {
     #[test]
     fn managed_file_leaves_no_other_servers() {
         let directory = tempfile::tempdir().unwrap();
-        let place = SessionDirs {
+        let dirs = SessionDirs {
             workspace: directory.path().into(),
             worktree: None,
             home: directory.path().into(),
@@ -319,8 +319,8 @@ mod tests {
             hidden: Arc::default(),
             excludes: Arc::default(),
         };
-        assert_eq!(only_managed(&place), None);
+        assert_eq!(only_managed(&dirs), None);
         std::fs::write(directory.path().join(MANAGED), "{}").unwrap();
-        assert!(only_managed(&place).is_some_and(|it| it.contains(MANAGED)));
+        assert!(only_managed(&dirs).is_some_and(|it| it.contains(MANAGED)));
     }
 }

@@ -102,7 +102,7 @@ impl SharedServer {
         let mut inner = self.lock();
         let stood = inner.since.take().map_or(Duration::ZERO, |since| at.saturating_sub(since));
         // One that was never ready would only fail again; those that wanted it have its error.
-        if inner.has_stood { inner.restarts.ended(stood) } else { None }
+        if inner.has_stood { inner.restarts.note_end(stood) } else { None }
     }
 
     fn lock(&self) -> MutexGuard<'_, ServerRecord> {

@@ -225,7 +225,7 @@ impl TranscriptFile {
         if let (Some(torn), Some(first)) = (self.torn, lines.first()) {
             let Torn { offset, length, digest } = torn;
             let what = RecordKind::Repair(SkippedBytes { offset, length, digest });
-            let record = Record { at: at(first), run: None, turn: 0, what };
+            let record = Record { at: timestamp(first), run: None, turn: 0, what };
             let line = Line::Harness(Box::new(record));
             self.redaction.append(&line, &self.frame, &mut batch);
         }
@@ -314,7 +314,7 @@ impl TranscriptFile {
     }
 }
 
-fn at(line: &Line) -> Timestamp {
+fn timestamp(line: &Line) -> Timestamp {
     match line {
         Line::Conversation(line) => line.at,
         Line::Harness(record) => record.at,

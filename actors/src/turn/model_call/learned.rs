@@ -46,7 +46,7 @@ impl Learned {
     }
 
     /// Applies what is known of the models at these addresses to a catalogue.
-    pub(crate) fn over(
+    pub(crate) fn apply_to(
         &self,
         catalogue: &Arc<Catalogue>,
         endpoints: &[Endpoint],
@@ -55,7 +55,7 @@ impl Learned {
         let mut all = Arc::clone(catalogue);
         for ((base, model), named) in known.iter() {
             if endpoints.iter().any(|it| it.base == *base) {
-                all = named.over(&all, model).map_or(all, Arc::new);
+                all = named.apply_to(&all, model).map_or(all, Arc::new);
             }
         }
         all

@@ -29,7 +29,7 @@ pub(super) fn no_provider() -> ModelFailure {
 }
 
 /// Runs the work of a call, raced with a wait of `limit_ms`.
-pub(crate) fn within(
+pub(crate) fn with_time_limit(
     limit_ms: u64,
     waiting: BoxFuture<'static, ()>,
     attempt: u32,

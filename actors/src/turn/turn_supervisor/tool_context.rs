@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 use super::{ActiveTurn, progress::ProgressPort};
 use crate::{
     session::{agents::AgentPort, processes::ProcessPort},
-    world::hook_process::HookPlace,
+    world::hook_process::HandlerContext,
 };
 
 impl ActiveTurn {
@@ -65,9 +65,9 @@ impl ActiveTurn {
     }
 
     /// Returns the directory and the variables that hooks of `event` run with.
-    pub(super) fn hook_place(&self, event: HookEvent) -> HookPlace {
+    pub(super) fn handler_context(&self, event: HookEvent) -> HandlerContext {
         let facts = &self.session_context.facts;
-        HookPlace {
+        HandlerContext {
             cwd: self.turn.cwd().to_owned(),
             project: facts.within.first().unwrap_or(&facts.workspace).to_string(),
             env: self.child_env(),

@@ -139,7 +139,7 @@ fn call_model(order: ModelCallOrder, myself: &ActorRef<TurnMsg>, state: &ActiveT
         None => work,
         Some(ms) => {
             let waiting = state.session_context.world.timer.deadline(Duration::from_millis(ms));
-            model_call::within(ms, waiting, attempt, sent, work)
+            model_call::with_time_limit(ms, waiting, attempt, sent, work)
         }
     };
     state.leaf(myself, ActorKind::ModelCall, pending, work)
@@ -151,7 +151,7 @@ fn run_hooks(
     state: &mut ActiveTurn,
 ) -> HandlerResult {
     state.firing = Some((firing.firing, firing.handlers.len()));
-    let place = Box::new(state.hook_place(firing.event));
+    let place = Box::new(state.handler_context(firing.event));
     let (token, span) = (state.scope.tracker.token(), state.step_span.clone());
     let request = HookToken { turn: myself.clone(), token, span };
     state.session.cast(SessionMsg::RunHooks { firing: Box::new(firing), place, request })?;

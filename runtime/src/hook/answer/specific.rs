@@ -20,7 +20,7 @@ pub(super) fn apply(
     match event {
         HookEvent::PreToolUse => apply_decision(specific, verdict),
         HookEvent::PostToolUse => {
-            let field = |name| specific.get(name).filter(|it| !it.is_null()).map(shown);
+            let field = |name| specific.get(name).filter(|it| !it.is_null()).map(text_for_model);
             verdict.updated_output = field("updatedToolOutput");
             verdict.updated_mcp_output = field("updatedMCPToolOutput");
             Ok(())
@@ -61,7 +61,7 @@ fn apply_permission(
 }
 
 /// An output as the model sees it: texts and blocks of text as they read, anything else as JSON.
-fn shown(output: &Value) -> String {
+fn text_for_model(output: &Value) -> String {
     let block = |it: &Value| match it.get("type").and_then(Value::as_str) {
         Some("text") => it.get("text").and_then(Value::as_str).map(str::to_owned),
         _ => None,

@@ -82,7 +82,7 @@ impl PromptBlock {
     ///
     /// [`InvalidRequest::NotUrl`].
     pub fn image_at(url: &str) -> Result<Self, InvalidRequest> {
-        Ok(Self::media("image", &at("image", url)?, None))
+        Ok(Self::media("image", &url_source("image", url)?, None))
     }
 
     /// Makes a PDF of its file as base64. A title is cut at 200 characters.
@@ -101,7 +101,7 @@ impl PromptBlock {
     ///
     /// [`InvalidRequest::NotUrl`].
     pub fn pdf_at(url: &str, title: Option<&str>) -> Result<Self, InvalidRequest> {
-        Ok(Self::media("document", &at("document", url)?, title))
+        Ok(Self::media("document", &url_source("document", url)?, title))
     }
 
     /// Makes a document of plain text.
@@ -140,7 +140,7 @@ fn in_request(media_type: &str, data: &str) -> String {
     format!(r#""type":"base64","media_type":"{media_type}","data":"{data}""#)
 }
 
-fn at(of: &'static str, url: &str) -> Result<String, InvalidRequest> {
+fn url_source(of: &'static str, url: &str) -> Result<String, InvalidRequest> {
     let is_plain = |it: char| it.is_ascii_graphic();
     let rest = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://"));
     match rest {

@@ -61,7 +61,7 @@ impl ProviderError {
             message = if message.is_empty() { name.to_owned() } else { message };
         }
         if message.is_empty() {
-            message = shown(body);
+            message = body_excerpt(body);
         }
         let named = ["request-id", "x-request-id", "x-amzn-requestid"].into_iter().find_map(header);
         let request = body_of.request_id.map(|it| it.0.into_owned());
@@ -73,7 +73,7 @@ impl ProviderError {
 }
 
 /// Returns a body that is not an error object, as far as it helps a person: the title of a page, or its begin.
-pub(in crate::step5_model_call) fn shown(body: &str) -> String {
+pub(in crate::step5_model_call) fn body_excerpt(body: &str) -> String {
     let body = body.trim();
     if body.is_empty() {
         return "no body".into();

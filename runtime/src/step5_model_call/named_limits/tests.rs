@@ -180,18 +180,18 @@ fn what_names_nothing_or_too_much_is_left_alone() {
 fn catalogue_learns_lower_limits_once_and_never_higher_ones() {
     let known = Catalogue::built_in();
     let window = |window| NamedLimits { window: Some(window), ..NamedLimits::default() };
-    let learned = window(4_096).over(&known, "mine").unwrap();
+    let learned = window(4_096).apply_to(&known, "mine").unwrap();
     let facts = learned.find("mine").unwrap();
     assert_eq!((facts.window, facts.max_output, facts.default_output), (4_096, 2_048, 1_024));
-    assert_eq!(window(4_096).over(&learned, "mine"), None);
-    assert_eq!(window(8_192).over(&learned, "mine"), None);
+    assert_eq!(window(4_096).apply_to(&learned, "mine"), None);
+    assert_eq!(window(8_192).apply_to(&learned, "mine"), None);
     let output = NamedLimits { max_output: Some(16_384), ..NamedLimits::default() };
-    let facts = output.over(&known, "vendor/other").unwrap();
+    let facts = output.apply_to(&known, "vendor/other").unwrap();
     let facts = facts.find("vendor/other").unwrap();
     assert_eq!((facts.window, facts.max_output, facts.default_output), (200_000, 16_384, 16_384));
-    assert_eq!(NamedLimits::default().over(&known, "mine"), None);
+    assert_eq!(NamedLimits::default().apply_to(&known, "mine"), None);
     // What is known besides stays.
-    let opus = window(100_000).over(&known, "claude-opus-5").unwrap();
+    let opus = window(100_000).apply_to(&known, "claude-opus-5").unwrap();
     let facts = opus.find("claude-opus-5").unwrap();
     assert!(facts.prices.is_some() && facts.window == 100_000 && facts.default_output == 25_000);
 }

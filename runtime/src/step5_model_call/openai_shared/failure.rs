@@ -11,9 +11,9 @@ use crate::{
     step5_model_call::{
         FailureClass, ModelFailure,
         failure::{
-            UNNAMED_ERROR, header, is_billing, is_lasting, is_retryable, or_quota,
+            UNNAMED_ERROR, body_excerpt, header, is_billing, is_lasting, is_retryable, or_quota,
             reset::{length_ms, reset_ms},
-            retry_after, shown,
+            retry_after,
         },
         named_limits::NamedLimits,
         stream::StreamPhase,
@@ -158,7 +158,8 @@ pub(crate) fn from_response(
     let retry_after_ms =
         is_retryable(class).then(|| retry_after(headers, now).or_else(wait)).flatten();
     let class = or_quota(class, retry_after_ms);
-    let message = if fields.message.is_empty() { shown(title(&text)) } else { fields.message };
+    let message =
+        if fields.message.is_empty() { body_excerpt(title(&text)) } else { fields.message };
     let partial_text = String::new();
     ModelFailure { class, status: Some(status), message, retry_after_ms, partial_text }
 }

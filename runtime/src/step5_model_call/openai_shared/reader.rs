@@ -11,7 +11,7 @@ use serde_json::value::RawValue;
 
 use crate::step5_model_call::{
     FailureClass, ModelAnswer,
-    failure::shown,
+    failure::body_excerpt,
     sse::{SseEvent, SseParser},
     stream::{
         DeltaBatch, MAX_ANSWER_BYTES, StreamDelta, StreamOutcome, StreamPhase, StreamReport,
@@ -64,7 +64,7 @@ impl Broken {
         let read = serde_json::from_str::<IgnoredAny>(body);
         let is_cut = !body.is_empty() && read.is_err_and(|it| it.is_eof());
         let message = if self.is_ours {
-            format!("{}, but \"{}\"", self.message, shown(body))
+            format!("{}, but \"{}\"", self.message, body_excerpt(body))
         } else {
             self.message
         };

@@ -183,7 +183,7 @@ pub(crate) struct ServerToolUse {
 
 impl ServerToolUse {
     /// A stream may name each kind of request in an event of its own.
-    fn over(self, known: Self) -> Self {
+    fn merge_over(self, known: Self) -> Self {
         Self {
             web_search_requests: self.web_search_requests.or(known.web_search_requests),
             web_fetch_requests: self.web_fetch_requests.or(known.web_fetch_requests),
@@ -226,7 +226,7 @@ impl ReportedUsage {
         self.output_tokens = later.output_tokens.or(self.output_tokens);
         self.output_tokens_details = later.output_tokens_details.or(self.output_tokens_details);
         let (known, reasons) = (self.server_tool_use, later.server_tool_use);
-        self.server_tool_use = reasons.map(|it| it.over(known.unwrap_or_default())).or(known);
+        self.server_tool_use = reasons.map(|it| it.merge_over(known.unwrap_or_default())).or(known);
     }
 
     pub(crate) fn usage(&self) -> Usage {

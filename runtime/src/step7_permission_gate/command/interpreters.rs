@@ -112,7 +112,7 @@ const fn named() -> Glance {
 
 /// Returns whether a program runs a text that cannot be read.
 pub(super) fn runs_unseen(name: &str, args: &[Word], is_fed: bool) -> bool {
-    let Some(row) = of(name) else { return false };
+    let Some(row) = find_interpreter(name) else { return false };
     let asks = |it: &Word| matches!(&*it.text, "--version" | "--help" | "-V" | "-v" | "-version");
     if is_fed {
         return true;
@@ -127,11 +127,11 @@ pub(super) fn runs_unseen(name: &str, args: &[Word], is_fed: bool) -> bool {
 
 /// Returns whether a program runs texts of another language.
 pub(super) fn is_interpreter(name: &str) -> bool {
-    of(name).is_some_and(|it| matches!(it.source, Source::Input | Source::Anything))
+    find_interpreter(name).is_some_and(|it| matches!(it.source, Source::Input | Source::Anything))
 }
 
 /// The row of a program; `python3.11` is a `python`.
-fn of(name: &str) -> Option<&'static Interpreter> {
+fn find_interpreter(name: &str) -> Option<&'static Interpreter> {
     let plain = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
     let is_numbered = plain.len() < name.len();
     if !(NAMED.may_hold(name) || is_numbered && NAMED.may_hold(plain)) {

@@ -114,7 +114,7 @@ struct Ends {
 }
 
 impl Ends {
-    fn at(dirs: &Dirs) -> Self {
+    fn both(dirs: &Dirs) -> Self {
         Self { ok: dirs.clone(), any: dirs.clone() }
     }
 }
@@ -156,7 +156,7 @@ impl ScriptWalk<'_> {
     }
 
     fn list(&mut self, list: &List, from: &Dirs) -> Ends {
-        let mut ends = Ends::at(from);
+        let mut ends = Ends::both(from);
         let is_outermost = self.defined.enters();
         for item in &list.0 {
             let now = ends.any;
@@ -178,7 +178,7 @@ impl ScriptWalk<'_> {
         let any_time = std::mem::replace(&mut self.at_any_time, true);
         look(self);
         (self.repeats, self.at_any_time) = (repeats, any_time);
-        Ends::at(from)
+        Ends::both(from)
     }
 
     fn item(&mut self, item: &ListItem, from: &Dirs) -> Ends {
@@ -210,7 +210,7 @@ impl ScriptWalk<'_> {
                     };
                     self.with_isolation(from, |walk| walk.command(command, from));
                 }
-                Ends::at(from)
+                Ends::both(from)
             }
         };
         if pipeline.is_negated {
@@ -228,7 +228,7 @@ impl ScriptWalk<'_> {
             self.push(CommandPart::new(Vec::new(), Vec::new(), redirections, from.clone()));
         }
         match &command.kind {
-            CommandKind::Simple(_) => Ends::at(from),
+            CommandKind::Simple(_) => Ends::both(from),
             CommandKind::Group(list) => self.list(list, from),
             CommandKind::Subshell(list) => self.with_isolation(from, |walk| walk.list(list, from)),
             CommandKind::Coprocess(body) => {
@@ -262,16 +262,16 @@ impl ScriptWalk<'_> {
                 self.calls.push(name.clone());
                 self.with_isolation(from, |walk| walk.command(&body, from));
                 self.calls.pop();
-                Ends::at(from)
+                Ends::both(from)
             }
             CommandKind::Arithmetic(word) => {
                 self.inside(word, from);
-                Ends::at(from)
+                Ends::both(from)
             }
             CommandKind::Test(words) => {
                 words.iter().for_each(|it| self.inside(it, from));
                 self.push(CommandPart::new(Vec::new(), words.clone(), Vec::new(), from.clone()));
-                Ends::at(from)
+                Ends::both(from)
             }
         }
     }
@@ -305,7 +305,7 @@ impl ScriptWalk<'_> {
         }
         if self.parts.len() >= MAX_PARTS {
             self.fault.get_or_insert(Fault::TooLong);
-            return Ends::at(from);
+            return Ends::both(from);
         }
         for assignment in &simple.assignments {
             self.inside(&assignment.value, from);
@@ -359,10 +359,10 @@ impl ScriptWalk<'_> {
             let n_parts = self.parts.len();
             let after = self.text(&text, &dirs);
             if text.is_own {
-                ends = Ends::at(&ends.any.or(&after));
+                ends = Ends::both(&ends.any.or(&after));
             }
             if text.is_later && self.parts.iter().skip(n_parts).any(follow::may_move) {
-                ends = Ends::at(&Dirs::unknown());
+                ends = Ends::both(&Dirs::unknown());
             }
         }
         if let Some(part) = self.parts.get_mut(at) {
@@ -373,7 +373,7 @@ impl ScriptWalk<'_> {
         match function {
             Some(_) if self.calls.contains(&name) => {
                 self.fault.get_or_insert(Fault::Endless);
-                Ends::at(&Dirs::unknown())
+                Ends::both(&Dirs::unknown())
             }
             Some(body) => {
                 self.sums.gives(self.parts.get(at).map_or(&[], CommandPart::args));

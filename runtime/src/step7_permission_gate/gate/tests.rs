@@ -387,11 +387,11 @@ fn child_has_no_right_that_its_parent_has_not() {
         (Mode::Default, &["deny project Bash(make)"], "make", "deny"),
     ];
     for (mode, texts, command, expected) in cases {
-        let child = setup(*mode, Handler::Approver, texts).within(Some(Arc::clone(&parent)));
+        let child = setup(*mode, Handler::Approver, texts).with_parent(Some(Arc::clone(&parent)));
         let found = outcome(&bash(), &child, &run(command));
         assert!(found.starts_with(expected), "{mode:?} {texts:?} {command}: {found}");
         let bold = setup(Mode::BypassPermissions, Handler::Approver, &["allow user Bash"]);
-        let grandchild = bold.within(Some(Arc::new(child)));
+        let grandchild = bold.with_parent(Some(Arc::new(child)));
         let found = outcome(&bash(), &grandchild, &run(command));
         assert!(found.starts_with(expected), "{mode:?} {texts:?} {command}: {found}");
     }

@@ -44,7 +44,7 @@ fn expand(word: &Word, budget: &mut usize) -> Option<Vec<Word>> {
         for middle in expand(&member, budget)? {
             for end in &after {
                 *budget = budget.checked_sub(1)?;
-                all.push(joined(&[&before, &middle, end]));
+                all.push(concat_words(&[&before, &middle, end]));
             }
         }
     }
@@ -132,7 +132,7 @@ fn slice(word: &Word, start: usize, end: usize) -> Word {
     found
 }
 
-fn joined(pieces: &[&Word]) -> Word {
+fn concat_words(pieces: &[&Word]) -> Word {
     let mut found = Word::default();
     for piece in pieces {
         let offset = found.text.len();

@@ -73,7 +73,7 @@ impl ShellReader<'_> {
     /// A text in which the shell expands, but which has no quotes.
     fn expanded(&mut self, body: &str) -> Word {
         let documents = std::mem::take(&mut self.documents);
-        let mut inner = ShellReader::within(body, self.depth(), documents);
+        let mut inner = ShellReader::nested(body, self.depth(), documents);
         let mut word = Word::default();
         if inner.enter() {
             inner.double_quoted(&mut word, None);

@@ -254,7 +254,7 @@ impl ShellReader<'_> {
             }
         }
         let documents = std::mem::take(&mut self.documents);
-        let mut inner = ShellReader::within(&text, self.depth(), documents);
+        let mut inner = ShellReader::nested(&text, self.depth(), documents);
         if inner.enter() {
             let list = inner.script();
             word.inner.push(list);

@@ -28,11 +28,11 @@ pub(super) struct ShellReader<'a> {
 
 impl<'a> ShellReader<'a> {
     pub(super) fn new(text: &'a str) -> Self {
-        Self::within(text, 0, Vec::new())
+        Self::nested(text, 0, Vec::new())
     }
 
     /// Makes a reader of a text that is in another.
-    pub(super) fn within(text: &'a str, depth: usize, documents: Vec<Word>) -> Self {
+    pub(super) fn nested(text: &'a str, depth: usize, documents: Vec<Word>) -> Self {
         Self {
             text,
             at: 0,

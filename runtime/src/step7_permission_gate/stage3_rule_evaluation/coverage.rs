@@ -80,7 +80,7 @@ impl<'a> Coverage<'a> {
     }
 
     /// Returns the same question for another gate.
-    pub(super) fn under<'b>(&self, setup: &'b GateSetup) -> Coverage<'b>
+    pub(super) fn for_gate<'b>(&self, setup: &'b GateSetup) -> Coverage<'b>
     where
         'a: 'b,
     {

@@ -89,13 +89,13 @@ impl Stored {
     /// Stores the text itself if it takes at most 1 KiB as JSON string; else its digest, and the text joins those to be
     /// stored.
     pub fn new(text: &str, stored_externally: &mut Vec<StoredText>) -> Self {
-        Self::within(MAX_INLINE, text, stored_externally)
+        Self::inline_up_to(MAX_INLINE, text, stored_externally)
     }
 
     /// Stores the one text of a record as [`Stored::new`] does: up to 3 KiB are in the record, which spares most
     /// sessions a file.
     pub(crate) fn in_record(text: &str, stored_externally: &mut Vec<StoredText>) -> Self {
-        Self::within(MAX_ALONE, text, stored_externally)
+        Self::inline_up_to(MAX_ALONE, text, stored_externally)
     }
 
     /// Returns the digest of the text, which joins those to be stored: for records that have no room.
@@ -106,7 +106,7 @@ impl Stored {
         Self::At(digest)
     }
 
-    fn within(limit: usize, text: &str, stored_externally: &mut Vec<StoredText>) -> Self {
+    fn inline_up_to(limit: usize, text: &str, stored_externally: &mut Vec<StoredText>) -> Self {
         if escaped_len(text) <= limit {
             return Self::Text(text.to_owned());
         }

@@ -105,7 +105,7 @@ impl Loader {
                     report.push(Report::counted(ReportKind::BadBlock, number, *bad_blocks));
                 }
                 if is_ours(*sidechain) {
-                    let message = doubted(&conversation.message, seal);
+                    let message = mark_doubtful(&conversation.message, seal);
                     // The writer links every line but the first and those after a compaction.
                     let is_altered = seal.is_some_and(|it| !it.intact);
                     let lost_link =
@@ -173,7 +173,7 @@ fn is_ours(load_as: LoadAs, read: &ReadLine) -> impl Fn(bool) -> bool + use<> {
 
 /// The message, with blocks marked that a provider may not have written so: all of a line that was changed, and those of
 /// an unknown type or shape on a line that nothing vouches for.
-fn doubted(message: &Arc<Message>, seal: Option<Seal>) -> Arc<Message> {
+fn mark_doubtful(message: &Arc<Message>, seal: Option<Seal>) -> Arc<Message> {
     let is_doubtful = |block: &Block| match seal {
         Some(seal) => !seal.intact,
         None => block.is_unusual(),
@@ -181,8 +181,8 @@ fn doubted(message: &Arc<Message>, seal: Option<Seal>) -> Arc<Message> {
     if !message.blocks.iter().any(is_doubtful) {
         return Arc::clone(message);
     }
-    let doubt = |it: &Block| if is_doubtful(it) { it.doubted() } else { it.clone() };
-    let blocks = message.blocks.iter().map(doubt).collect();
+    let mark = |it: &Block| if is_doubtful(it) { it.doubted() } else { it.clone() };
+    let blocks = message.blocks.iter().map(mark).collect();
     Arc::new(Message { blocks, ..Message::clone(message) })
 }
 

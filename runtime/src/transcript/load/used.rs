@@ -64,7 +64,7 @@ pub struct UsageTotals {
 impl UsageTotals {
     /// Returns these sums as part of those of a tree. Of a call that was lost only the size of its request is known.
     pub fn spent(&self) -> Spent {
-        let calls = Spent { turns: self.turns, ..self.cost.own().total().into() };
+        let calls = Spent { turns: self.turns, ..self.cost.own_accounts().total().into() };
         calls + self.in_doubt + self.begun.map(lost).unwrap_or_default()
     }
 
@@ -246,7 +246,7 @@ mod tests {
     #[test]
     fn usage_and_cost_are_those_of_the_attempts() {
         let used = read(&[start(1), attempt(2, Some(7)), attempt(3, None), end(4)]);
-        let total = used.cost.own().total();
+        let total = used.cost.own_accounts().total();
         assert_eq!((used.usage.input_tokens, total.usage), (10, used.usage));
         assert_eq!((total.cost, total.unpriced), (Money(7), 1));
     }
@@ -323,6 +323,6 @@ mod tests {
         let spent =
             Spent { turns: 1, tokens: crate::tokens::Tokens(55), money: Money(11), unpriced: 0 };
         assert_eq!((used.spent(), used.began), (spent, Some(Timestamp(10))));
-        assert_eq!(used.cost.own().total().cost, Money(4));
+        assert_eq!(used.cost.own_accounts().total().cost, Money(4));
     }
 }

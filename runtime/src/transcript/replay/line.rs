@@ -111,7 +111,7 @@ impl<'a> SealedLine<'a> {
     }
 
     /// Returns the clock reading of the input that caused it.
-    pub(super) fn at(&self) -> Timestamp {
+    pub(super) fn timestamp(&self) -> Timestamp {
         match self.line() {
             LineRef::Conversation(line) => line.at,
             LineRef::Harness(record) => record.at,
@@ -183,7 +183,7 @@ impl<'a> SealedLine<'a> {
 }
 
 /// Shows a line that nothing represents, shortened.
-pub(super) fn shown(line: &impl std::fmt::Debug) -> String {
+pub(super) fn excerpt(line: &impl std::fmt::Debug) -> String {
     /// Takes the first characters of what is written to it.
     struct FirstChars(String);
     impl std::fmt::Write for FirstChars {

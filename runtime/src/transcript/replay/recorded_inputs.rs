@@ -58,9 +58,9 @@ impl<'a> RecordedInputs<'a> {
 
     /// Returns the clock reading of the input that the next line is of. Inputs that leave no line leave nothing that
     /// depends on it.
-    pub(super) fn at(&self) -> Timestamp {
+    pub(super) fn timestamp(&self) -> Timestamp {
         let last = self.lines.get(self.next).or(self.lines.last());
-        last.map(|it| it.at()).unwrap_or_default()
+        last.map(|it| it.timestamp()).unwrap_or_default()
     }
 
     /// Returns the line that is this many after the next one.
@@ -105,7 +105,7 @@ impl<'a> RecordedInputs<'a> {
                 Some(texts) => TurnInput::SourcesRead(Box::new(texts)),
                 None => return Ok(None),
             },
-            Effect::LookAtSources(_) => TurnInput::SourcesSeen(self.seen(step)?),
+            Effect::LookAtSources(_) => TurnInput::SourcesSeen(self.sources_look(step)?),
             Effect::Shape(order) => self.shaped(&order),
             Effect::CallModel(order) => self.model(&order, step)?,
             Effect::Dispatch(calls) => self.dispatched(&calls),

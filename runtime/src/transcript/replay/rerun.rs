@@ -4,7 +4,7 @@ use std::{collections::VecDeque, sync::Arc};
 
 use super::{
     ReplayError, StoredTexts,
-    line::{LineRef, SealedLine, shown},
+    line::{LineRef, SealedLine, excerpt},
     recorded_inputs::RecordedInputs,
 };
 use crate::{
@@ -91,14 +91,14 @@ impl<'a> Rerun<'a> {
                 }
                 continue;
             };
-            let at = self.inputs.at();
+            let at = self.inputs.timestamp();
             let effects = self.turn.handle(at, input);
             self.carry_out(effects)?;
         }
         if self.inputs.is_over() || self.report.is_some() {
             return Ok(Walked { report: self.report, appends: self.appends });
         }
-        let found = self.inputs.rest().map(|it| (it.number, shown(&it.line())));
+        let found = self.inputs.rest().map(|it| (it.number, excerpt(&it.line())));
         let (line, found) = found.unwrap_or_default();
         let (step, expected) = (self.turn.step(), String::new());
         Err(ReplayError::Differs { line, step, expected, found })
@@ -131,7 +131,7 @@ impl<'a> Rerun<'a> {
 
     /// Holds lines against the file; they count as recorded.
     fn compare(&mut self, mut append: Append) -> Result<Vec<Effect>, ReplayError> {
-        let (recorded_at, mut written, mut n_written) = (self.inputs.at(), Vec::new(), 0);
+        let (recorded_at, mut written, mut n_written) = (self.inputs.timestamp(), Vec::new(), 0);
         let mut has_withdrawn = false;
         for line in &append.lines {
             if self.inputs.compare(line, self.turn.step())? {
@@ -147,7 +147,7 @@ impl<'a> Rerun<'a> {
         append.updates.retain(|updates| {
             let id = match updates {
                 HistoryUpdate::Message(it) | HistoryUpdate::Compacted { summary: it, .. } => &it.id,
-                HistoryUpdate::Shown(part) => &part.entry,
+                HistoryUpdate::ContextShown(part) => &part.entry,
                 HistoryUpdate::Withdrawn(_) => return has_withdrawn,
             };
             written.contains(id)
@@ -170,19 +170,19 @@ impl<'a> Rerun<'a> {
             return Ok(left);
         }
         // What comes of this bears the time of the next line, and not of those that are recorded.
-        let at = self.inputs.at();
+        let at = self.inputs.timestamp();
         Ok(self.turn.handle(at, TurnInput::Recorded { ticket }))
     }
 
     /// Puts the session into the mode that it was put into at this point, if it was.
     fn mode_set(&mut self) -> Option<Vec<Effect>> {
-        let (mode, at) = (self.inputs.mode()?, self.inputs.at());
+        let (mode, at) = (self.inputs.mode()?, self.inputs.timestamp());
         Some(self.turn.handle(at, TurnInput::ModeChanged(mode)))
     }
 
     /// Takes in what the last lines show the model, where the record of the sources is lost.
     fn take_torn(&mut self) {
-        let (at, updates) = (self.inputs.at(), self.inputs.take_torn());
+        let (at, updates) = (self.inputs.timestamp(), self.inputs.take_torn());
         if !updates.is_empty() {
             let (lines, stored) = (Vec::new(), Vec::new());
             let append =
@@ -215,7 +215,7 @@ impl<'a> Rerun<'a> {
         });
         if mark {
             // Only remembered; nothing comes of it yet.
-            let at = self.inputs.at();
+            let at = self.inputs.timestamp();
             self.turn.handle(at, TurnInput::StopRequested);
         }
     }
@@ -243,7 +243,7 @@ pub(super) fn catalogue(
 ///
 /// [`ReplayError::NotStored`] when they are not at hand, [`ReplayError::Untold`] when they are not a list
 /// of tools.
-pub(super) fn joined(
+pub(super) fn joined_tools(
     lines: &[&SealedLine<'_>],
     stored: StoredTexts<'_>,
 ) -> Result<Option<Vec<Arc<ToolSpec>>>, ReplayError> {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::{
     ReplayError,
-    line::{LineRef, SealedLine, shown},
+    line::{LineRef, SealedLine, excerpt},
 };
 use crate::{
     block::Block,
@@ -90,7 +90,7 @@ impl<'a> TurnLines<'a> {
     pub(super) fn end_reason(&self) -> Option<(Timestamp, RunEnd)> {
         let last = self.lines.last()?;
         match &record(last)?.what {
-            RecordKind::TurnEnd { reason, .. } => Some((last.at(), end_of(reason))),
+            RecordKind::TurnEnd { reason, .. } => Some((last.timestamp(), end_of(reason))),
             _ => None,
         }
     }
@@ -107,17 +107,19 @@ impl<'a> TurnLines<'a> {
         // Without its name: the one that resumed the session closed it with another key. All lines
         // of a closing have one clock reading.
         let first = self.lines.iter().position(is_first).or_else(|| {
-            let found = self
-                .lines
-                .iter()
-                .position(|it| it.at() == last.at() && conversation_line(it).is_some());
-            found.filter(|it| self.lines[*it..].iter().all(|line| line.at() == last.at()))
+            let found = self.lines.iter().position(|it| {
+                it.timestamp() == last.timestamp() && conversation_line(it).is_some()
+            });
+            found.filter(|it| {
+                self.lines[*it..].iter().all(|line| line.timestamp() == last.timestamp())
+            })
         });
         let Some(first) = first else { return Some(self.lines.len() - 1) };
         // The record of how a call ended is in front of its result. One that the turn itself wrote,
         // whose result was torn off, says more or has the torn line after it.
         let has_end = first.checked_sub(1).map(|it| self.lines[it]).is_some_and(|it| {
-            let is_next = it.at() == last.at() && it.number + 1 == self.lines[first].number;
+            let is_next =
+                it.timestamp() == last.timestamp() && it.number + 1 == self.lines[first].number;
             is_next
                 && matches!(
                     record(it).map(|it| &it.what),
@@ -152,13 +154,13 @@ impl<'a> TurnLines<'a> {
             at_step: *at_step,
             history: conversation.history.clone(),
             last_entry: conversation.last_entry.clone(),
-            settled: settled(lines),
-            ended: self.lines.iter().take(first).filter_map(|it| ended(it)).collect(),
+            settled: closed_outcomes(lines),
+            ended: self.lines.iter().take(first).filter_map(|it| call_end(it)).collect(),
             asked: denied.map(|it| it.0.clone()),
             denial: DenialReason::from_answer(denied.and_then(|it| it.1)),
             in_doubt: *in_doubt,
         };
-        let closing = close(open, last.at(), end_of(reason));
+        let closing = close(open, last.timestamp(), end_of(reason));
         let is_ours = |line: &Line| match (line, lines.iter().find_map(|it| conversation_line(it)))
         {
             (Line::Conversation(made), Some(found)) => Some(made.message.id == found.message.id),
@@ -178,7 +180,7 @@ impl<'a> TurnLines<'a> {
                     found,
                 };
                 let made =
-                    made.next().ok_or_else(|| differs((String::new(), shown(&line.line()))))?;
+                    made.next().ok_or_else(|| differs((String::new(), excerpt(&line.line()))))?;
                 if let Some(difference) = line.difference(made, &conversation.facts) {
                     return Err(differs(difference));
                 }
@@ -198,7 +200,7 @@ fn end_of(code: &str) -> RunEnd {
 }
 
 /// The call whose end this records, with what went wrong.
-fn ended(line: &SealedLine<'_>) -> Option<(ToolUseId, Option<ToolErrorKind>)> {
+fn call_end(line: &SealedLine<'_>) -> Option<(ToolUseId, Option<ToolErrorKind>)> {
     match &record(line)?.what {
         RecordKind::ToolEnd { call, error, .. } => Some((call.clone(), *error)),
         _ => None,
@@ -206,7 +208,7 @@ fn ended(line: &SealedLine<'_>) -> Option<(ToolUseId, Option<ToolErrorKind>)> {
 }
 
 /// Returns the outcomes of calls that a closing recorded.
-pub(super) fn settled(lines: &[&SealedLine<'_>]) -> BTreeMap<ToolUseId, ToolOutcome> {
+pub(super) fn closed_outcomes(lines: &[&SealedLine<'_>]) -> BTreeMap<ToolUseId, ToolOutcome> {
     let outcome = |pair: &[&SealedLine<'_>]| {
         let RecordKind::ToolEnd { call, error, exit_code, duration_ms, .. } =
             &record(pair[0])?.what

@@ -296,7 +296,7 @@ impl World {
         let by_input = match &*question.call.input {
             it if it.contains("fine") => PolicyVerdict::Allow { reason },
             it if it.contains("never") => PolicyVerdict::Deny { reason },
-            _ => PolicyVerdict::Pass,
+            _ => PolicyVerdict::Abstain,
         };
         let verdict = self.policy_verdicts.pop_front().unwrap_or(by_input);
         let (call, epoch) = (question.call.id.clone(), question.epoch);

@@ -56,7 +56,7 @@ fn large() -> Map<String, Value> {
 
 /// A server that reads nothing any more is ended with the call.
 async fn check_broken(mut connection: Connection, gone: oneshot::Receiver<()>) {
-    let why = connection.ended().await;
+    let why = connection.wait_for_end().await;
     assert!(why.starts_with("it takes no messages any more"), "{why}");
     drop(connection);
     assert!(gone.await.is_err(), "nothing of it is left");
@@ -70,7 +70,7 @@ async fn call_that_is_given_up_ends_also_when_its_server_reads_nothing() {
     let call = caller.call("t".into(), large(), None, std::future::ready(()));
     tokio::select! {
         answer = call => assert_eq!(answer, None),
-        why = connection.ended() => panic!("{why}"),
+        why = connection.wait_for_end() => panic!("{why}"),
     }
     check_broken(connection, gone).await;
 }
@@ -87,7 +87,7 @@ async fn silent_call_ends_also_when_its_server_reads_nothing() {
         answer = call => {
             assert_eq!(answer, Some(Err(CallError::Silent { server: "s".into(), minutes })));
         }
-        why = connection.ended() => panic!("{why}"),
+        why = connection.wait_for_end() => panic!("{why}"),
     }
     check_broken(connection, gone).await;
 }
@@ -133,7 +133,7 @@ async fn progress_is_reported_and_begins_the_limit_on_silence_anew() {
     for step in [1, 2] {
         tokio::select! {
             answer = &mut call => panic!("it ended before step {step}: {answer:?}"),
-            why = connection.ended() => panic!("{why}"),
+            why = connection.wait_for_end() => panic!("{why}"),
             () = reports.1.notified() => {}
         }
         tokio::time::pause();
@@ -152,7 +152,7 @@ async fn progress_is_reported_and_begins_the_limit_on_silence_anew() {
     let silent = CallError::Silent { server: "s".into(), minutes: SILENCE.as_secs() / 60 };
     tokio::select! {
         answer = &mut call => assert_eq!(answer, Some(Err(silent))),
-        why = connection.ended() => panic!("{why}"),
+        why = connection.wait_for_end() => panic!("{why}"),
     }
     let reported = reports.0.lock().unwrap().clone();
     let reported: Vec<_> = reported.iter().map(|it| (it.percent, &*it.text)).collect();
@@ -180,7 +180,7 @@ async fn call(connection: &mut Connection) -> Result<CallResult, CallError> {
     let call = caller.call("t".into(), Map::new(), None, std::future::pending());
     tokio::select! {
         answer = call => answer.unwrap(),
-        why = connection.ended() => panic!("{why}"),
+        why = connection.wait_for_end() => panic!("{why}"),
     }
 }
 
@@ -222,7 +222,7 @@ async fn line_that_answers_nobody_knows_whom_fails_every_call_and_ends_the_conne
     let (mut connection, gone) = server(then).await;
     let caller = connection.caller();
     let call = || caller.call("t".into(), Map::new(), None, std::future::pending());
-    let (one, other, why) = tokio::join!(call(), call(), connection.ended());
+    let (one, other, why) = tokio::join!(call(), call(), connection.wait_for_end());
     for answer in [one, other] {
         let Some(Err(CallError::Garbled { server, what })) = answer else { panic!("{answer:?}") };
         assert!(server == "s" && what.starts_with("what is no JSON"), "{what}");

@@ -28,7 +28,7 @@ pub(crate) fn run(doctor: &Doctor) -> Result<Exit, Failure> {
                 parts.insert("sandbox".to_owned(), json!(ennead_tools::sandbox::kernel()));
             }
             if recovery {
-                parts.insert("recovery".to_owned(), json!(table::shown(DEFAULT_RETRIES)));
+                parts.insert("recovery".to_owned(), json!(table::displayed_rows(DEFAULT_RETRIES)));
             }
             let shown = match parts.len() {
                 1 => parts.into_iter().map(|(_, part)| part).next().unwrap_or_default(),

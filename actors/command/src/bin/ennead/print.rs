@@ -61,10 +61,11 @@ pub(crate) async fn run(args: Print) -> Result<Exit, Failure> {
     let format = args.output_format;
     if let Err(error) = ennead.check(&options).await {
         ennead.shutdown().await;
-        return Err(show::shown(format, Failure::of(exit_of(&error), &error)));
+        return Err(show::failure_result(format, Failure::of(exit_of(&error), &error)));
     }
     if let Some(base) = &server.base {
-        endpoint::try_connection(base, variables.base).map_err(|it| show::shown(format, it))?;
+        endpoint::try_connection(base, variables.base)
+            .map_err(|it| show::failure_result(format, it))?;
     }
     // Servers of the session may take their time.
     let opened = tokio::select! {
@@ -80,7 +81,7 @@ pub(crate) async fn run(args: Print) -> Result<Exit, Failure> {
         Err(error) => {
             // Servers may have been started for it.
             ennead.shutdown().await;
-            return Err(show::shown(format, Failure::of(exit_of(&error), &error)));
+            return Err(show::failure_result(format, Failure::of(exit_of(&error), &error)));
         }
     };
     if let Some(why) = server.why_simulated {

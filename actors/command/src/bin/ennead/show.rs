@@ -60,7 +60,7 @@ pub(crate) fn json(value: &Value) -> Result<(), Failure> {
 }
 
 /// Moves the reason of a run that could not begin to where a program reads its result.
-pub(crate) fn shown(format: OutputFormat, failure: Failure) -> Failure {
+pub(crate) fn failure_result(format: OutputFormat, failure: Failure) -> Failure {
     if format == OutputFormat::Json {
         let object = json!({
             "type": "result",

@@ -26,7 +26,7 @@ use ennead_command::{
 };
 use ennead_runtime::{
     entropy::EntropyStream, mcp::names::prefix, permission::PermissionMode,
-    run::agent_types::built_in, skill::SkillPlace,
+    run::agent_types::built_in, skill::SkillContext,
     step1_settings_resolution::Settings as RuntimeSettings,
 };
 use ennead_tools::withdrawn_keys;
@@ -108,7 +108,7 @@ pub(crate) async fn run(mut args: Print) -> Result<Exit, Failure> {
     let mirror = transcript.filter(|_| protocol.session_mirror);
     // A copy is new as a whole.
     let mirror = mirror.map(|it| Mirror::new(output.clone(), &it, protocol.fork_session));
-    let without_effect = protocol.ignored.given();
+    let without_effect = protocol.ignored.flags();
     let warnings = without_effect.iter().map(|flag| format!("{flag} has no effect here"));
     let warnings = warnings.chain(trusted::waiting(&options)).chain(problems).collect();
     let signals = &mut Signals::take().await?;
@@ -259,7 +259,7 @@ pub(crate) fn without_lines(
     let (skills, unusable) = skills_of(&options, protocol, &plugins);
     let project = options.workspace.to_string_lossy().into_owned();
     let session = options.id.as_ref().map_or("", |it| it.as_str()).to_owned();
-    let place = SkillPlace { session: &session, project: &project };
+    let place = SkillContext { session: &session, project: &project };
     problems.extend(unusable.into_iter().chain(skills.preload(&mut options.agent_types, place)));
     let without_effect = protocol.without_lines();
     let without_effect = without_effect.iter().map(|it| format!("{it} has no effect here"));

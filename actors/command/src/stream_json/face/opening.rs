@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use ennead::{OpenError, SessionHandle};
-use ennead_runtime::skill::SkillPlace;
+use ennead_runtime::skill::SkillContext;
 
 use super::{
     super::{
@@ -30,7 +30,7 @@ impl Face {
             options = options.approver(Arc::new(ToolApprover::new(server, tool, shown, modes)));
         }
         let session = self.translator.frame().session().clone();
-        let place = SkillPlace { session: session.as_str(), project: &self.facts.cwd };
+        let place = SkillContext { session: session.as_str(), project: &self.facts.cwd };
         self.warnings.extend(self.skills.offer(&mut options, place));
         let ennead = self.ennead.take()?;
         Some(Box::pin(async move {

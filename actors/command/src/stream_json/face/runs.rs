@@ -7,7 +7,7 @@ use std::{
 };
 
 use ennead::{Event, RunError, RunRequest, SessionHandle};
-use ennead_runtime::skill::SkillPlace;
+use ennead_runtime::skill::SkillContext;
 use serde_json::{Value, json};
 
 use super::{
@@ -70,7 +70,7 @@ impl Face {
             return;
         }
         let session = self.translator.frame().session().clone();
-        let place = SkillPlace { session: session.as_str(), project: &self.facts.cwd };
+        let place = SkillContext { session: session.as_str(), project: &self.facts.cwd };
         if let Err(why) = self.skills.expand(&mut prompt.content, place) {
             self.warnings.push(format!("the command is not called: {why}"));
         }

@@ -23,7 +23,7 @@ impl ScriptWalk<'_> {
             now = met.any;
         }
         add(&mut all, self.list(otherwise, &now));
-        all.unwrap_or_else(|| Ends::at(from))
+        all.unwrap_or_else(|| Ends::both(from))
     }
 
     pub(super) fn case(&mut self, word: &Word, arms: &[Arm], from: &Dirs) -> Ends {
@@ -36,7 +36,7 @@ impl ScriptWalk<'_> {
             start = if *goes_on { from.or(&ends.any) } else { from.clone() };
             any = any.or(&ends.any);
         }
-        Ends::at(&any)
+        Ends::both(&any)
     }
 
     /// Walks something that runs any number of times.
@@ -55,6 +55,6 @@ impl ScriptWalk<'_> {
             look(self, &once);
         }
         (self.repeats, self.at_any_time) = (repeats, any_time);
-        Ends::at(&once)
+        Ends::both(&once)
     }
 }

@@ -17,7 +17,7 @@ impl ScriptWalk<'_> {
             "cd" | "pushd" => self.entered(part, from),
             // What they do to the shell cannot be seen.
             "popd" | "source" | "." => Dirs::unknown(),
-            _ => return Ends::at(from),
+            _ => return Ends::both(from),
         };
         Ends { any: from.or(&moved), ok: moved }
     }

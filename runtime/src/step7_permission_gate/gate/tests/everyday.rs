@@ -127,7 +127,7 @@ fn class_of_a_command_stands_in_its_question_and_its_decision() {
 #[test]
 fn command_is_judged_from_the_directory_that_it_starts_in() {
     let outcome = |cwd: &str, texts: &[&str], command: &str| {
-        let setup = setup(Mode::AcceptEdits, Handler::Approver, texts).at(cwd);
+        let setup = setup(Mode::AcceptEdits, Handler::Approver, texts).with_cwd(cwd);
         outcome(&bash(), &setup, &run(command))
     };
     let deny = &["deny project Read(secrets/**)", "allow project Bash(cat *)"];

@@ -13,7 +13,7 @@ fn sandboxed(mode: Mode, may_leave: bool, texts: &[&str]) -> GateSetup {
     settings.permissions.mode = mode;
     settings.sandbox.enabled = true;
     settings.sandbox.allow_unsandboxed = may_leave;
-    plain.under(&Arc::new(settings))
+    plain.with_settings(&Arc::new(settings))
 }
 
 #[track_caller]

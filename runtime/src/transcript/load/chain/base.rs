@@ -12,17 +12,17 @@ use crate::{ids::ToolUseId, run::history::History};
 pub(in crate::transcript::load) struct Base {
     n_nodes: usize,
     pub(in crate::transcript::load) recorded: History,
-    beside: Beside,
+    off_chain: OffChain,
 }
 
 /// What lines bear that are not on the chain: a message that bears it as well may draw them in.
 #[derive(Default)]
-struct Beside {
+struct OffChain {
     answers: BTreeSet<Arc<str>>,
     calls: BTreeSet<ToolUseId>,
 }
 
-impl Beside {
+impl OffChain {
     fn note(&mut self, node: &ChainNode) {
         self.answers.extend(node.message().and_then(|it| it.api_id.clone()));
         self.calls.extend(node.results().cloned());
@@ -46,10 +46,10 @@ impl Nodes {
             (leaf + 1..self.nodes.len()).all(|at| self.follows(at) && !self.nodes[at].is_message())
         });
         let base = is_chain.then(|| {
-            let mut beside = Beside::default();
+            let mut off_chain = OffChain::default();
             let left_out = (0..self.nodes.len()).filter(|at| !taken.contains(at));
-            left_out.for_each(|at| beside.note(&self.nodes[at]));
-            Base { n_nodes: self.nodes.len(), recorded: recorded.clone(), beside }
+            left_out.for_each(|at| off_chain.note(&self.nodes[at]));
+            Base { n_nodes: self.nodes.len(), recorded: recorded.clone(), off_chain }
         });
         (recorded, base)
     }
@@ -58,7 +58,7 @@ impl Nodes {
     pub(in crate::transcript::load) fn go_on(&self, mut base: Base) -> Option<Base> {
         for at in base.n_nodes..self.nodes.len() {
             let node = &self.nodes[at];
-            let is_next = self.follows(at) && !node.is_summary() && !base.beside.concerns(node);
+            let is_next = self.follows(at) && !node.is_summary() && !base.off_chain.concerns(node);
             base.recorded.push(Arc::clone(node.message().filter(|_| is_next)?));
         }
         base.n_nodes = self.nodes.len();

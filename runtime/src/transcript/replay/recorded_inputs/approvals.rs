@@ -18,7 +18,7 @@ impl RecordedInputs<'_> {
     /// Returns the decision of the policy.
     pub(super) fn policy(&self, asked: &Question, step: Step) -> Result<TurnInput, ReplayError> {
         let verdict = self.recorded("what a policy said", step, |it| match it {
-            RecordKind::Passed { by: AnsweredBy::Policy, .. } => Some(PolicyVerdict::Pass),
+            RecordKind::Passed { by: AnsweredBy::Policy, .. } => Some(PolicyVerdict::Abstain),
             RecordKind::Approval { by: Some(AnsweredBy::Policy), allowed, reason, .. } => {
                 let reason = reason.clone();
                 Some(if *allowed {

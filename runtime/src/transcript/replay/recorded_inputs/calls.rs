@@ -160,7 +160,7 @@ impl<'a> RecordedInputs<'a> {
                 answers.push(hook::read_answer(event, &output, handler.on_failure, fail_closed));
             }
         }
-        Ok(with_context("", event, &turn.joined(event, answers).0, turn.revision()))
+        Ok(with_context("", event, &turn.join(event, answers).0, turn.revision()))
     }
 }
 

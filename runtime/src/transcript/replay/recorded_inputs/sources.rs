@@ -24,7 +24,7 @@ impl RecordedInputs<'_> {
         let is_look = |it: &SealedLine<'_>| {
             record(it).is_some_and(|it| matches!(it.what, RecordKind::SourcesSeen { .. }))
         };
-        let is_before = |it: &&&SealedLine<'_>| shown(it).is_some() || is_look(it);
+        let is_before = |it: &&&SealedLine<'_>| history_update(it).is_some() || is_look(it);
         let n_shown = self.rest_of_lines().iter().take_while(is_before).count();
         let Some(line) = self.ahead(n_shown).filter(|_| !self.is_over()) else { return Ok(None) };
         let untold = ReplayError::Untold { line: line.number, step, what: "the sources" };
@@ -41,7 +41,7 @@ impl RecordedInputs<'_> {
     /// it is from. Nothing where other lines are left.
     pub(in crate::transcript::replay) fn take_torn(&mut self) -> Vec<HistoryUpdate> {
         let updates: Option<Vec<HistoryUpdate>> =
-            self.rest_of_lines().iter().map(|it| shown(it)).collect();
+            self.rest_of_lines().iter().map(|it| history_update(it)).collect();
         if updates.is_some() {
             self.next = self.lines.len();
         }
@@ -49,7 +49,7 @@ impl RecordedInputs<'_> {
     }
 
     /// What a look at the sources found, if that was not as before.
-    pub(super) fn seen(&self, step: Step) -> Result<SourcesLook, ReplayError> {
+    pub(super) fn sources_look(&self, step: Step) -> Result<SourcesLook, ReplayError> {
         match self.ahead(0).and_then(record).map(|it| &it.what) {
             Some(RecordKind::SourcesSeen { seen }) => {
                 let seen = self.json(seen, "the sources", step)?;
@@ -61,13 +61,13 @@ impl RecordedInputs<'_> {
 }
 
 /// What a line shows the model of its context, or records of that.
-fn shown(line: &SealedLine<'_>) -> Option<HistoryUpdate> {
+fn history_update(line: &SealedLine<'_>) -> Option<HistoryUpdate> {
     match line.line() {
         LineRef::Conversation(it) if it.message.kind == MessageKind::Meta => {
             Some(HistoryUpdate::Message(Arc::clone(&it.message)))
         }
         LineRef::Harness(it) => match &it.what {
-            RecordKind::ContextAppended { part } => Some(HistoryUpdate::Shown(part.clone())),
+            RecordKind::ContextAppended { part } => Some(HistoryUpdate::ContextShown(part.clone())),
             _ => None,
         },
         LineRef::Conversation(_) => None,

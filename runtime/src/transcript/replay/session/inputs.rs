@@ -11,7 +11,7 @@ use crate::{
         entry::{Line, Record, RecordKind},
         replay::{
             ReplayError,
-            line::{LineRef, SealedLine, shown},
+            line::{LineRef, SealedLine, excerpt},
         },
     },
 };
@@ -64,7 +64,7 @@ impl Session {
             return Err(unmade(line));
         };
         if let (Line::Harness(made), LineRef::Harness(found)) = (&mut made, line.line()) {
-            given(&mut made.what, &found.what);
+            take_over_facts(&mut made.what, &found.what);
         }
         match line.difference(&made, self.facts()) {
             None => Ok(()),
@@ -76,7 +76,7 @@ impl Session {
 }
 
 /// Puts in what the machine was given besides its inputs, or what its writer added.
-fn given(made: &mut RecordKind, found: &RecordKind) {
+fn take_over_facts(made: &mut RecordKind, found: &RecordKind) {
     match (made, found) {
         (
             RecordKind::RunStart { origin, stream, setup, system, .. },
@@ -103,7 +103,7 @@ fn given(made: &mut RecordKind, found: &RecordKind) {
 
 /// Makes the error of a line that the machine does not make.
 pub(super) fn unmade(line: &SealedLine<'_>) -> ReplayError {
-    let (expected, found) = (String::new(), shown(&line.line()));
+    let (expected, found) = (String::new(), excerpt(&line.line()));
     ReplayError::Decided { line: line.number, expected, found }
 }
 

@@ -17,10 +17,10 @@ use crate::{
         load::UsageTotals,
         replay::{
             ReplayError, StoredTexts,
-            line::{SealedLine, shown},
-            rerun::{Rerun, Walked, catalogue, joined},
+            line::{SealedLine, excerpt},
+            rerun::{Rerun, Walked, catalogue, joined_tools},
             shells::ended_shells,
-            window::{TurnLines, record, settled},
+            window::{TurnLines, closed_outcomes, record},
         },
     },
     turn::{
@@ -75,7 +75,7 @@ impl Session {
                 before.chain(closed).try_for_each(|line| self.compare(line))?;
             }
             (_, _, Some(report)) => {
-                let at = self.handed_on_at(next).or(window.lines.last().map(|it| it.at()));
+                let at = self.handed_on_at(next).or(window.lines.last().map(|it| it.timestamp()));
                 let at = at.unwrap_or_default();
                 self.count_agents(key, at, next, report.usage);
                 let shells = ended_shells(lines, window.end, &self.run.id);
@@ -103,8 +103,9 @@ impl Session {
         let turn = decisions.turn.take().filter(|(_, setup)| setup.number == window.turn);
         if turn.is_none() || !decisions.made.is_empty() {
             let first = window.lines.first();
-            let expected = decisions.made.front().map(shown).unwrap_or_default();
-            let (line, found) = first.map(|it| (it.number, shown(&it.line()))).unwrap_or_default();
+            let expected = decisions.made.front().map(excerpt).unwrap_or_default();
+            let (line, found) =
+                first.map(|it| (it.number, excerpt(&it.line()))).unwrap_or_default();
             return Err(ReplayError::Decided { line, expected, found });
         }
         Ok(turn)
@@ -120,7 +121,7 @@ impl Session {
         if let Some(models) = &models {
             self.machine.conversation_mut().memory.catalogue = Arc::clone(models);
         }
-        if let Some(tools) = joined(recorded, stored)? {
+        if let Some(tools) = joined_tools(recorded, stored)? {
             self.machine.conversation_mut().join_tools(tools);
         }
         let budget = RunBudget { used: 0, max: None };
@@ -243,7 +244,7 @@ impl Session {
             _ => self.feed(at, SessionInput::Interrupt),
         }
         self.feed(at, SessionInput::TurnQuiet { key, late: false });
-        let settled = settled(window.lines.get(first..).unwrap_or_default());
+        let settled = closed_outcomes(window.lines.get(first..).unwrap_or_default());
         let left = TurnRemains { settled, was_sent: false };
         self.feed(at, SessionInput::TurnLeft { key, left });
     }

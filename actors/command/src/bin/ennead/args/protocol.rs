@@ -89,7 +89,7 @@ impl Protocol {
     /// Returns the flags among the given ones that only lines for a program can carry out, since they choose a session
     /// or the shape of the result.
     pub(crate) fn that_need_lines(&self) -> Vec<&'static str> {
-        given([
+        given_flags([
             ("--continue", self.goes_on),
             ("--resume", self.resume.is_some()),
             ("--fork-session", self.fork_session),
@@ -102,17 +102,17 @@ impl Protocol {
 
     /// Returns the flags among the given ones that have no effect where no lines are printed.
     pub(crate) fn without_lines(&self) -> Vec<&'static str> {
-        let of_lines = given([
+        let of_lines = given_flags([
             ("--include-partial-messages", self.include_partial_messages),
             ("--include-hook-events", self.include_hook_events),
             ("--replay-user-messages", self.replay_user_messages),
             ("--session-mirror", self.session_mirror),
         ]);
-        of_lines.into_iter().chain(self.ignored.given()).collect()
+        of_lines.into_iter().chain(self.ignored.flags()).collect()
     }
 }
 
-fn given<const N: usize>(flags: [(&'static str, bool); N]) -> Vec<&'static str> {
+fn given_flags<const N: usize>(flags: [(&'static str, bool); N]) -> Vec<&'static str> {
     flags.into_iter().filter(|(_, is_given)| *is_given).map(|(name, _)| name).collect()
 }
 
@@ -126,8 +126,8 @@ pub(crate) struct Ignored {
 
 impl Ignored {
     /// Returns the flags that were given.
-    pub(crate) fn given(&self) -> Vec<&'static str> {
-        given([("--debug-to-stderr", self.debug_to_stderr)])
+    pub(crate) fn flags(&self) -> Vec<&'static str> {
+        given_flags([("--debug-to-stderr", self.debug_to_stderr)])
     }
 }
 

@@ -10,7 +10,7 @@ use ennead_runtime::{
 use crate::{files::Loaded, paths};
 
 /// Returns the file that a command showed, for a command that did nothing else and whose whole output the model sees.
-pub(super) fn shown(command: &str, cwd: &Path, output: &str) -> Option<ToolNote> {
+pub(super) fn shown_file(command: &str, cwd: &Path, output: &str) -> Option<ToolNote> {
     let [simple] = <[Outlined; 1]>::try_from(outline(command)?).ok()?;
     if !simple.is_plain {
         return None;
@@ -35,7 +35,7 @@ pub(super) fn shown(command: &str, cwd: &Path, output: &str) -> Option<ToolNote>
             _ => false,
         };
     let path = real.to_str()?.to_owned();
-    Some(ToolNote::FileSeen { path, seen: loaded.seen(!whole) })
+    Some(ToolNote::FileSeen { path, seen: loaded.as_seen(!whole) })
 }
 
 /// Whether the text is a range of lines for `sed`: `3p`, `3,9p`, `3,$p`.
