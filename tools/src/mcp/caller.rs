@@ -90,7 +90,7 @@ impl Caller {
     /// # Errors
     ///
     /// [`CallError`]; [`CallError::Gone`] and [`CallError::Garbled`] only where
-    /// [`Connection::ended`](super::Connection::ended) ends, too.
+    /// [`Connection::wait_for_end`](super::Connection::wait_for_end) returns, too.
     pub async fn call(
         &self,
         tool: String,
