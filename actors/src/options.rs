@@ -27,6 +27,7 @@ pub use session::SessionOptions;
 pub use settings::Settings;
 
 #[cfg(feature = "simulated")]
+use crate::world::simulated::{SimulatedTransport, Simulator};
 use crate::{
     groundwork::scheduler,
     ports::transcript_store::{FileStore, TranscriptStore},
@@ -35,7 +36,6 @@ use crate::{
         environment::Environment,
         http_limits::HttpLimits,
         local_files::LocalFiles,
-        simulated::{SimulatedTransport, Simulator},
         source_files::{OfEmbedder, SourceFiles, SourceLookup},
     },
 };

@@ -19,6 +19,7 @@ pub(crate) mod shaper3_microcompact;
 pub(crate) mod shaper4_context_collapse;
 pub(crate) mod shaper5_auto_compact;
 
+#[cfg(any(test, feature = "conformance"))]
 pub mod chain;
 #[cfg(any(test, feature = "conformance"))]
 pub mod conformance;

@@ -53,6 +53,7 @@ pub struct ModelAnswer {
     pub invalid_inputs: Vec<(ToolUseId, InvalidInput)>,
 }
 
+#[cfg(any(test, feature = "conformance"))]
 impl ModelAnswer {
     /// Returns the calls that may run, in order: only of an answer that stopped for tools, and only with an input that
     /// is an object.
