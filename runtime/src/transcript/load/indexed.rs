@@ -197,28 +197,30 @@ mod tests {
 
         // REQ: SES-4, SES-5
         #[test]
-        fn load_by_indexes_is_the_load_of_all_lines(seed in any::<u64>(), step in 7..120_usize) {
+        fn load_by_indexes_is_the_load_of_all_lines(seed in any::<u64>(), step in 3..120_usize) {
             let bytes = random(seed).bytes();
             let whole = load(&bytes, SESSION);
             prop_assume!(whole.report.is_empty());
             let ends = ends(&bytes);
             let cuts: Vec<usize> = ends.iter().copied().step_by(step).collect();
-            let (n_indexes, _) = check(&bytes, &cuts);
-            prop_assert!(0 < n_indexes, "{} lines", ends.len());
+            // With few cuts none may fall after a line that holds a hash; then there is no index.
+            check(&bytes, &cuts);
         }
     }
 
     // REQ: SES-5
     #[test]
     fn lines_before_a_compaction_are_not_read_again() {
-        let n_shorter: usize = (0..12)
-            .map(|seed| {
-                let bytes = random(seed).bytes();
-                let cuts: Vec<usize> = ends(&bytes).into_iter().step_by(11).collect();
-                if load(&bytes, SESSION).report.is_empty() { check(&bytes, &cuts).1 } else { 0 }
-            })
-            .sum();
-        assert!(4 < n_shorter, "{n_shorter}");
+        let (mut n_indexes, mut n_shorter) = (0, 0);
+        for bytes in (0..12).map(|seed| random(seed).bytes()) {
+            let cuts: Vec<usize> = ends(&bytes).into_iter().step_by(11).collect();
+            if load(&bytes, SESSION).report.is_empty() {
+                let (indexes, shorter) = check(&bytes, &cuts);
+                n_indexes += indexes;
+                n_shorter += shorter;
+            }
+        }
+        assert!(4 < n_shorter && n_shorter < n_indexes, "{n_shorter} of {n_indexes}");
     }
 
     // REQ: SES-5
