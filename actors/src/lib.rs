@@ -115,7 +115,7 @@ pub use crate::{
     ports::{
         channel::Channel,
         errors::{OpenError, StartError},
-        events::{AllEvents, Events},
+        events::Events,
     },
     world::{
         clock::{SystemClock, Timer},
@@ -188,15 +188,17 @@ pub mod transcript {
     };
 }
 
-/// For tests of one's own: clocks and stops that a test controls and, with the feature `simulated`,
-/// the answers of the simulated model.
+/// For tests of one's own: clocks and stops that a test controls, a transcript store that fails as planned and,
+/// with the feature `simulated`, the answers of the simulated model.
 ///
 #[doc = include_str!("front_door/testing.md")]
 pub mod testing {
     #[cfg(feature = "simulated")]
     pub use ennead_simulated::Playbook;
 
-    pub use crate::{options::Breakpoints, world::clock::ManualClock};
+    pub use crate::{
+        options::Breakpoints, ports::transcript_store::FaultyStore, world::clock::ManualClock,
+    };
 }
 
 /// Types of fields, variants, parameters and results of the above: what programs read, and seldom have to
@@ -284,10 +286,10 @@ pub mod data {
         handle::trust::RecordError,
         options::GoOn,
         ports::{
-            events::{EventsMissed, SessionEvent},
+            events::{AllEvents, EventsMissed, SessionEvent},
             in_process_model::{ModelEvents, OfferedTool},
             transcript_store::{
-                FileOps, Holder, Lease, StoreError, SyncWork, guard::UnsafeTranscripts,
+                Holder, Lease, StoreAccess, StoreError, SyncWork, guard::UnsafeTranscripts,
             },
         },
         services::mcp_server::McpServerStatus,
@@ -314,7 +316,7 @@ pub mod internal {
         options::{GoOn, with_lookup},
         ports::{
             events::{CAPACITY, EventHub, MAX_BYTES},
-            transcript_store::{RealFiles, guard::prepare, layout::Layout},
+            transcript_store::{guard::prepare, layout::Layout},
         },
         storage::{
             archive::{

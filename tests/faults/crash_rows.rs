@@ -1,18 +1,14 @@
 //! What a parent does when a child crashes: one test for each row of the table of supervision.
 
 use std::{
-    fs::File,
     io,
-    sync::{
-        Arc,
-        atomic::{AtomicUsize, Ordering},
-    },
+    sync::{Arc, atomic::Ordering},
 };
 
 use ennead::{
     Event, Options, Placement, RunEnd, SessionOptions,
-    data::{ActorKind, FileOps, Step},
-    internal::RealFiles,
+    data::{ActorKind, Step, StoreAccess},
+    testing::FaultyStore,
     transcript::FileStore,
 };
 use ennead_runtime::transcript::entry::{RecordKind, StepDetail};
@@ -240,38 +236,15 @@ async fn turn_of_a_crashed_supervisor_is_closed_and_its_calls_are_answered() {
     assert_eq!(host.workshop.n_runs("wait"), 2, "nothing is run again");
 }
 
-/// Panics in one write, after some bytes of it.
-#[derive(Debug)]
-struct Crashing {
-    at: usize,
-    bytes: usize,
-    writes: AtomicUsize,
-}
-
-impl FileOps for Crashing {
-    fn write(&self, file: &File, bytes: &[u8]) -> io::Result<usize> {
-        if self.writes.fetch_add(1, Ordering::SeqCst) == self.at {
-            RealFiles.write(file, &bytes[..self.bytes.min(bytes.len())])?;
-            panic!("the writer panics");
-        }
-        RealFiles.write(file, bytes)
-    }
-
-    fn sync(&self, file: &File) -> io::Result<()> {
-        RealFiles.sync(file)
-    }
-}
-
 // REQ: RUN-2, SES-2
 #[tokio::test]
 async fn crashed_writer_loses_no_line_and_doubles_none() {
     let mut lines = None;
     for bytes in [0, 10, usize::MAX] {
         for at in 0.. {
-            let ops = Arc::new(Crashing { at, bytes, writes: AtomicUsize::new(0) });
-            let change = |options: Options| {
-                options.transcript_store(Arc::new(FileStore::with_ops(ops.clone())))
-            };
+            let store = FaultyStore::new(Arc::new(FileStore::default()));
+            store.crash_append(at, bytes);
+            let change = |options: Options| options.transcript_store(Arc::new(store.clone()));
             let host = Host::start_with(Placement::Ambient, change).await;
             let session = host.open().await;
             let outcome = session.prompt("use echo echo").await.unwrap();
@@ -283,7 +256,7 @@ async fn crashed_writer_loses_no_line_and_doubles_none() {
                 .filter(|it| it != "repair")
                 .collect();
             assert_eq!(lines.get_or_insert(kinds.clone()), &kinds, "write {at}, {bytes} bytes");
-            if ops.writes.load(Ordering::SeqCst) <= at {
+            if store.n_begun(StoreAccess::Append) <= at {
                 assert!(4 < at, "only {at} writes");
                 break;
             }

@@ -6,9 +6,9 @@ use std::{fs, sync::Arc};
 
 use ennead::{
     Ennead, RunEnd, SessionOptions,
-    data::FileOps,
-    internal::RealFiles,
+    data::StoreAccess,
     settings::Durability,
+    testing::FaultyStore,
     tool::{Access, CustomTool, ToolOutcome},
     transcript::FileStore,
 };
@@ -156,56 +156,45 @@ async fn pre_compact_hook_hears_of_it_and_can_block_it() {
     }
 }
 
-/// Counts syncs and writes, in order.
-#[derive(Debug, Default)]
-struct Noted(std::sync::Mutex<Vec<&'static str>>);
-
-impl FileOps for Noted {
-    fn write(&self, file: &fs::File, bytes: &[u8]) -> std::io::Result<usize> {
-        let written = RealFiles.write(file, bytes)?;
-        self.0.lock().unwrap().push("write");
-        Ok(written)
-    }
-
-    fn sync(&self, file: &fs::File) -> std::io::Result<()> {
-        RealFiles.sync(file)?;
-        self.0.lock().unwrap().push("sync");
-        Ok(())
-    }
-}
-
 // REQ: SES-2, SES-3, RUN-3
 #[tokio::test]
 async fn durability_says_what_is_synced_before_a_call_runs_and_before_the_end_is_told() {
     for durability in [Durability::Process, Durability::Turn, Durability::Entry] {
         let place = TestDirs::new();
-        let files = Arc::new(Noted::default());
-        let (notes, during) = (files.clone(), Arc::new(std::sync::Mutex::new(Vec::new())));
+        let store = FaultyStore::new(Arc::new(FileStore::default()));
+        let (running, during) = (store.clone(), Arc::new(std::sync::Mutex::new(Vec::new())));
         let seen = during.clone();
         // Looks at what had happened when it ran.
         let tool = CustomTool::raw("effect", "", r#"{"type":"object"}"#, move |_, _| {
-            seen.lock().unwrap().clone_from(&notes.0.lock().unwrap());
+            *seen.lock().unwrap() = running.accesses();
             async { ToolOutcome::ok("ok") }
         });
         let tool = Arc::new(tool.access(Access::Free).build().unwrap());
         let model = says(vec![call("e", "effect", json!({}))]);
-        let options =
-            place.options(&model).transcript_store(Arc::new(FileStore::with_ops(files.clone())));
+        let options = place.options(&model).transcript_store(Arc::new(store.clone()));
         let ennead = Ennead::start(options).await.unwrap();
         let session = ennead.open(place.session().tool(tool).durability(durability)).await.unwrap();
         let outcome = session.prompt("go").await.unwrap();
-        let all = files.0.lock().unwrap().clone();
-        let during = during.lock().unwrap().clone();
+        let writes = |all: Vec<StoreAccess>| -> Vec<StoreAccess> {
+            all.into_iter()
+                .filter(|it| matches!(it, StoreAccess::Append | StoreAccess::Sync))
+                .collect()
+        };
+        let (all, during) = (writes(store.accesses()), writes(during.lock().unwrap().clone()));
         match durability {
-            Durability::Process => assert!(!all.contains(&"sync"), "{all:?}"),
+            Durability::Process => assert!(!all.contains(&StoreAccess::Sync), "{all:?}"),
             Durability::Turn | Durability::Entry => {
-                assert_eq!(during.last(), Some(&"sync"), "the intent is safe: {during:?}");
-                assert_eq!(all.last(), Some(&"sync"), "the end is safe: {all:?}");
+                assert_eq!(
+                    during.last(),
+                    Some(&StoreAccess::Sync),
+                    "the intent is safe: {during:?}"
+                );
+                assert_eq!(all.last(), Some(&StoreAccess::Sync), "the end is safe: {all:?}");
             }
         }
         // Prompt to first call, answer to intent, result to second call, answer to end: what follows
         // at once is one write, however it is synced.
-        assert_eq!(all.iter().filter(|it| **it == "write").count(), 4, "{all:?}");
+        assert_eq!(all.iter().filter(|it| **it == StoreAccess::Append).count(), 4, "{all:?}");
         // What was told is written: the last record is the end of the run.
         let last = place.lines().pop().unwrap();
         assert_eq!((last["kind"].as_str(), &last["hash"]), (Some("run_end"), &json!(outcome.head)));

@@ -262,6 +262,7 @@ const LOCKS: &[(&str, &str)] = &[
     ),
     ("storage/checkpoint.rs", "how far a file is acknowledged, for the writer after a crash"),
     ("world/clock.rs", "a clock that is moved by hand"),
+    ("ports/transcript_store/faulty.rs", "which accesses a test has fail"),
     ("world/http/pools.rs", "the HTTP clients of a thread"),
     ("world/simulated.rs", "the simulated server's log"),
     (

@@ -4,7 +4,7 @@
 //! appended, what is passed over and what a torn end means is decided by the writer, so every store
 //! gives the same transcript.
 
-pub(crate) mod file_ops;
+mod faulty;
 mod files;
 pub(crate) mod guard;
 mod in_place;
@@ -20,7 +20,7 @@ use std::{
 
 use ennead_runtime::saturating::Saturating as _;
 
-pub use file_ops::{FileOps, RealFiles};
+pub use faulty::{FaultyStore, StoreAccess};
 pub use files::FileStore;
 pub use lock::Holder;
 

@@ -5,7 +5,7 @@ use ennead_runtime::event::Event;
 use tokio::task::yield_now;
 
 use super::{Server, book::Walked, ring::RingItem};
-use crate::AllEvents;
+use crate::ports::events::AllEvents;
 
 impl Server {
     /// Works until the last session has ended.

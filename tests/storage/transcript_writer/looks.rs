@@ -1,8 +1,8 @@
 //! How often a writer looks whether its file still has its name.
 
-use std::{sync::atomic::Ordering, time::Duration};
+use std::time::Duration;
 
-use ennead::settings::Durability;
+use ennead::{data::StoreAccess, settings::Durability};
 use ennead_runtime::{
     time::Timestamp,
     tokens::Usage,
@@ -22,7 +22,7 @@ pub(super) fn record(turn: u32, what: RecordKind) -> Line {
 async fn name_of_a_file_is_looked_at_once_in_200_ms_and_always_as_a_run_ends() {
     let world = ArchiveRig::new(StoreKind::InFiles, Durability::Process).await;
     let mut session = world.open().await;
-    let n_looks = || world.faults.looks.load(Ordering::SeqCst);
+    let n_looks = || world.next(StoreAccess::Look);
     let mut ticket = 0;
     let mut write = async |lines: Vec<Line>, sync: bool| {
         ticket += 1;

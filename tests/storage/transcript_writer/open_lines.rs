@@ -8,7 +8,7 @@ use ennead_runtime::transcript::{
 
 use super::{
     looks::record,
-    world::{ArchiveRig, Fault, StoreKind},
+    world::{ArchiveRig, StoreKind},
 };
 
 fn alert(turn: u32, what: &str) -> Line {
@@ -61,7 +61,7 @@ async fn lines_without_a_hash_survive_a_crash_of_the_writer_and_are_covered_by_t
             let [first, second, third] = writes();
             session.send_lines(first.0, first.1, false, Vec::new());
             session.answer().await.1.unwrap();
-            world.plan(&[Fault::CrashAfter(n_written)]);
+            world.crash_next(n_written);
             session.send_lines(second.0, second.1.clone(), false, Vec::new());
             session.restarted().await;
             session.send_lines(second.0, second.1, false, Vec::new());

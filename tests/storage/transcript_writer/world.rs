@@ -2,25 +2,16 @@
 
 #![expect(clippy::panic, reason = "a test that goes astray, and a writer that is to crash")]
 
-use std::{
-    collections::VecDeque,
-    fs::{File, Metadata},
-    io,
-    path::{Path, PathBuf},
-    sync::{
-        Arc, Mutex,
-        atomic::{AtomicUsize, Ordering},
-    },
-};
+use std::{io, path::PathBuf, sync::Arc};
 
 use ennead::{
-    data::{Directory, FileOps, Message},
+    data::{Directory, Message, StoreAccess},
     internal::{
-        Append, Archive, ArchiveMsg, ArchiveSetup, Layout, OpenOutcome, OpenTranscript, RealFiles,
-        Recorded, Redaction, WriteError, WriterHandle,
+        Append, Archive, ArchiveMsg, ArchiveSetup, Layout, OpenOutcome, OpenTranscript, Recorded,
+        Redaction, WriteError, WriterHandle,
     },
     settings::Durability,
-    testing::ManualClock,
+    testing::{FaultyStore, ManualClock},
     transcript::{FileStore, TranscriptStore},
 };
 use ennead_runtime::{
@@ -31,83 +22,7 @@ use ractor::{Actor, ActorRef};
 use tempfile::TempDir;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
-use crate::support::memory_store::{MemoryOps, MemoryStore};
-
-/// What the next write does; writes beyond the plan succeed.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Fault {
-    Short(usize),
-    Fail,
-    CrashBefore,
-    CrashAfter(usize),
-}
-
-/// Faults of a medium, whichever it is.
-#[derive(Debug, Default)]
-pub(super) struct Faults {
-    pub(super) plan: Mutex<VecDeque<Fault>>,
-    pub(super) syncs: AtomicUsize,
-    pub(super) sync_fails: Mutex<bool>,
-    /// How often the name of a file was looked at.
-    pub(super) looks: AtomicUsize,
-}
-
-impl Faults {
-    /// One write, as planned.
-    fn write(
-        &self,
-        bytes: &[u8],
-        mut write: impl FnMut(&[u8]) -> io::Result<usize>,
-    ) -> io::Result<usize> {
-        let fault = self.plan.lock().unwrap().pop_front();
-        match fault {
-            None => write(bytes),
-            Some(Fault::Short(n)) => write(&bytes[..n.min(bytes.len())]),
-            Some(Fault::Fail) => Err(io::ErrorKind::StorageFull.into()),
-            Some(Fault::CrashBefore) => panic!("crash before the write"),
-            Some(Fault::CrashAfter(n)) => {
-                write(&bytes[..n.min(bytes.len())])?;
-                panic!("crash after the write")
-            }
-        }
-    }
-
-    fn sync(&self, sync: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
-        self.syncs.fetch_add(1, Ordering::SeqCst);
-        if std::mem::take(&mut *self.sync_fails.lock().unwrap()) {
-            return Err(io::ErrorKind::StorageFull.into());
-        }
-        sync()
-    }
-}
-
-impl FileOps for Faults {
-    fn write(&self, file: &File, bytes: &[u8]) -> io::Result<usize> {
-        self.write(bytes, |bytes| RealFiles.write(file, bytes))
-    }
-
-    fn sync(&self, file: &File) -> io::Result<()> {
-        self.sync(|| RealFiles.sync(file))
-    }
-
-    fn look(&self, name: &Path, file: &File) -> (io::Result<Metadata>, io::Result<Metadata>) {
-        self.looks.fetch_add(1, Ordering::SeqCst);
-        RealFiles.look(name, file)
-    }
-}
-
-impl MemoryOps for Faults {
-    fn append(&self, kept: &mut Vec<u8>, bytes: &[u8]) -> io::Result<usize> {
-        self.write(bytes, |bytes| {
-            kept.extend_from_slice(bytes);
-            Ok(bytes.len())
-        })
-    }
-
-    fn sync(&self) -> io::Result<()> {
-        self.sync(|| Ok(()))
-    }
-}
+use crate::support::memory_store::MemoryStore;
 
 /// Where the transcripts of a test are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -119,8 +34,7 @@ pub(super) enum StoreKind {
 pub(super) struct ArchiveRig {
     pub(super) directory: TempDir,
     pub(super) archive: ActorRef<ArchiveMsg>,
-    pub(super) faults: Arc<Faults>,
-    pub(super) store: Arc<dyn TranscriptStore>,
+    pub(super) store: FaultyStore,
     pub(super) durability: Durability,
     pub(super) clock: Arc<ManualClock>,
 }
@@ -137,14 +51,13 @@ pub(super) const SESSION: &str = "5f1c0000-0000-4000-8000-000000000001";
 impl ArchiveRig {
     pub(super) async fn new(kept: StoreKind, durability: Durability) -> Self {
         let directory = TempDir::new().unwrap();
-        let faults = Arc::new(Faults::default());
-        let store: Arc<dyn TranscriptStore> = match kept {
-            StoreKind::InFiles => Arc::new(FileStore::with_ops(faults.clone())),
-            StoreKind::InMemory => Arc::new(MemoryStore::with_ops(faults.clone())),
-        };
+        let store = FaultyStore::new(match kept {
+            StoreKind::InFiles => Arc::new(FileStore::default()),
+            StoreKind::InMemory => Arc::new(MemoryStore::default()),
+        });
         let clock = Arc::new(ManualClock::at(1_790_000_000_007));
-        let archive = archive_at(&store, &clock).await;
-        Self { directory, archive, faults, store, durability, clock }
+        let archive = archive_at(Arc::new(store.clone()), &clock).await;
+        Self { directory, archive, store, durability, clock }
     }
 
     pub(super) fn root(&self) -> PathBuf {
@@ -156,12 +69,19 @@ impl ArchiveRig {
         self.root().join(format!("{SESSION}.{extension}"))
     }
 
-    pub(super) fn plan(&self, faults: &[Fault]) {
-        self.faults.plan.lock().unwrap().extend(faults);
+    /// The number of the next access of a kind.
+    pub(super) fn next(&self, access: StoreAccess) -> usize {
+        self.store.n_begun(access)
     }
 
-    pub(super) fn n_syncs(&self) -> usize {
-        self.faults.syncs.load(Ordering::SeqCst)
+    /// Has the next append crash after some bytes of it.
+    pub(super) fn crash_next(&self, n_bytes: usize) {
+        self.store.crash_append(self.next(StoreAccess::Append), n_bytes);
+    }
+
+    /// Has the next access of a kind fail as on a full disk.
+    pub(super) fn fail_next(&self, access: StoreAccess) {
+        self.store.fail(access, self.next(access), io::ErrorKind::StorageFull);
     }
 
     pub(super) fn bytes(&self) -> Vec<u8> {
@@ -208,19 +128,15 @@ impl ArchiveRig {
 }
 
 /// An archive of its own over a store.
-pub(super) async fn archive(store: &Arc<dyn TranscriptStore>) -> ActorRef<ArchiveMsg> {
+pub(super) async fn archive(store: Arc<dyn TranscriptStore>) -> ActorRef<ArchiveMsg> {
     archive_at(store, &Arc::new(ManualClock::at(1_790_000_000_007))).await
 }
 
 async fn archive_at(
-    store: &Arc<dyn TranscriptStore>,
+    store: Arc<dyn TranscriptStore>,
     clock: &Arc<ManualClock>,
 ) -> ActorRef<ArchiveMsg> {
-    let setup = ArchiveSetup {
-        clock: clock.clone(),
-        store: store.clone(),
-        directory: Directory::default(),
-    };
+    let setup = ArchiveSetup { clock: clock.clone(), store, directory: Directory::default() };
     Actor::spawn(None, Archive, setup).await.unwrap().0
 }
 

@@ -2,15 +2,13 @@
 
 use std::{
     fs::{self, File},
-    io::{self, Read, Seek, SeekFrom},
+    io::{self, Read, Seek, SeekFrom, Write},
     path::{Path, PathBuf},
     sync::Arc,
 };
 
 use super::{
-    Holder, Lease, StoreError, SyncWork, TranscriptLog, TranscriptStore,
-    file_ops::{FileOps, RealFiles},
-    in_place,
+    Holder, Lease, StoreError, SyncWork, TranscriptLog, TranscriptStore, in_place,
     lock::SessionLock,
 };
 use crate::groundwork::files;
@@ -24,23 +22,9 @@ use crate::groundwork::files;
 /// assert!(FileStore::default().list(&directory.path().join("none"))?.is_empty());
 /// # Ok::<(), ennead::data::StoreError>(())
 /// ```
-#[derive(Clone, Debug)]
-pub struct FileStore {
-    ops: Arc<dyn FileOps>,
-}
-
-impl Default for FileStore {
-    fn default() -> Self {
-        Self::with_ops(Arc::new(RealFiles))
-    }
-}
-
-impl FileStore {
-    #[doc(hidden)]
-    pub fn with_ops(ops: Arc<dyn FileOps>) -> Self {
-        Self { ops }
-    }
-}
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct FileStore {}
 
 fn no_regular_file() -> io::Error {
     io::Error::new(io::ErrorKind::InvalidInput, "it is no regular file")
@@ -70,12 +54,7 @@ impl TranscriptStore for FileStore {
             // What is written into a pipe or a device is not there to be read again.
             if file.metadata()?.is_file() { Ok(file) } else { Err(no_regular_file()) }
         })?;
-        Ok(Box::new(FileLog {
-            path: name.to_owned(),
-            file: Arc::new(file),
-            unsynced: Vec::new(),
-            ops: Arc::clone(&self.ops),
-        }))
+        Ok(Box::new(FileLog { path: name.to_owned(), file: Arc::new(file), unsynced: Vec::new() }))
     }
 
     fn read(&self, name: &Path) -> Result<Vec<u8>, StoreError> {
@@ -126,7 +105,6 @@ pub(super) struct FileLog {
     file: Arc<File>,
     /// Texts that are written and may not be on disk.
     unsynced: Vec<Arc<File>>,
-    ops: Arc<dyn FileOps>,
 }
 
 impl TranscriptLog for FileLog {
@@ -142,19 +120,8 @@ impl TranscriptLog for FileLog {
         Ok(bytes)
     }
 
-    /// Mostly one write. After one that fell short the next says why: a full disk takes what fits and
-    /// refuses the rest.
     fn append(&mut self, bytes: &[u8]) -> Result<usize, StoreError> {
-        let mut n_written = 0;
-        while let Some(rest) = bytes.get(n_written..).filter(|it| !it.is_empty()) {
-            match self.ops.write(&self.file, rest) {
-                Ok(0) => break,
-                Ok(n) => n_written += n,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(error.into()),
-            }
-        }
-        Ok(n_written)
+        Ok(append_to(&*self.file, bytes)?)
     }
 
     fn attach(&mut self, name: &Path, text: &[u8]) -> Result<(), StoreError> {
@@ -167,18 +134,76 @@ impl TranscriptLog for FileLog {
     fn sync(&mut self) -> SyncWork {
         let mut files = std::mem::take(&mut self.unsynced);
         files.push(Arc::clone(&self.file));
-        let ops = Arc::clone(&self.ops);
-        Box::new(move || Ok(files.iter().try_for_each(|file| ops.sync(file))?))
+        Box::new(move || Ok(files.iter().try_for_each(|file| file.sync_data())?))
     }
 
     fn ensure_in_place(&mut self, n_bytes: u64) -> Result<(), StoreError> {
-        if let Some(file) = in_place::restored(&*self.ops, &self.file, &self.path, n_bytes)? {
+        if let Some(file) = in_place::restored(&self.file, &self.path, n_bytes)? {
             self.file = Arc::new(file);
         }
         Ok(())
     }
 
     fn is_in_place(&self, n_bytes: u64) -> bool {
-        in_place::is_in_place(&*self.ops, &self.file, &self.path, n_bytes)
+        in_place::is_in_place(&self.file, &self.path, n_bytes)
+    }
+}
+
+/// Appends bytes, mostly in one write, and returns how many. After one that fell short the next says why: a full
+/// disk takes what fits and refuses the rest.
+fn append_to(mut file: impl Write, bytes: &[u8]) -> io::Result<usize> {
+    let mut n_written = 0;
+    while let Some(rest) = bytes.get(n_written..).filter(|it| !it.is_empty()) {
+        match file.write(rest) {
+            Ok(0) => break,
+            Ok(n) => n_written += n,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(n_written)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::VecDeque;
+
+    use super::*;
+
+    /// Writes what it is told to at each call, then as much as it is given.
+    #[derive(Debug, Default)]
+    struct Medium {
+        kept: Vec<u8>,
+        writes: VecDeque<io::Result<usize>>,
+    }
+
+    impl Write for Medium {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            let n = self.writes.pop_front().unwrap_or(Ok(usize::MAX))?.min(bytes.len());
+            self.kept.extend_from_slice(&bytes[..n]);
+            Ok(n)
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    // REQ: SES-2
+    #[test]
+    fn write_that_takes_only_a_part_is_gone_on_with() {
+        let full = || Err(io::ErrorKind::StorageFull.into());
+        let interrupted = || Err(io::ErrorKind::Interrupted.into());
+        for (writes, expected, kept) in [
+            (vec![], Ok(6), "abcdef"),
+            (vec![Ok(2), Ok(1)], Ok(6), "abcdef"),
+            (vec![interrupted(), Ok(2), interrupted()], Ok(6), "abcdef"),
+            (vec![Ok(4), Ok(0)], Ok(4), "abcd"),
+            (vec![Ok(4), full()], Err(io::ErrorKind::StorageFull), "abcd"),
+        ] {
+            let mut medium = Medium { writes: writes.into(), ..Medium::default() };
+            let appended = append_to(&mut medium, b"abcdef").map_err(|it| it.kind());
+            assert_eq!((appended, &medium.kept[..]), (expected, kept.as_bytes()));
+        }
     }
 }

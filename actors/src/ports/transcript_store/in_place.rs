@@ -4,13 +4,13 @@
 //! written then is gone with the last handle. No lock prevents that, so somebody has to look.
 
 use std::{
-    fs::{File, Metadata},
+    fs::{self, File, Metadata},
     io::{self, Read, Seek, SeekFrom, Write},
     os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
 };
 
-use super::{StoreError, file_ops::FileOps};
+use super::StoreError;
 use crate::groundwork::files;
 
 /// Makes sure that an open file of this many bytes at least is the file of its name, where those who
@@ -19,13 +19,8 @@ use crate::groundwork::files;
 /// # Errors
 ///
 /// [`StoreError::Replaced`], with a copy of what was written.
-pub(super) fn restored(
-    ops: &dyn FileOps,
-    file: &File,
-    path: &Path,
-    n_bytes: u64,
-) -> Result<Option<File>, StoreError> {
-    if matches!(standing(ops, file, path, n_bytes), Standing::Kept | Standing::Moved) {
+pub(super) fn restored(file: &File, path: &Path, n_bytes: u64) -> Result<Option<File>, StoreError> {
+    if matches!(standing(file, path, n_bytes), Standing::Kept | Standing::Moved) {
         return Ok(None);
     }
     match whole(file).and_then(|bytes| keep(path, &bytes)) {
@@ -40,8 +35,8 @@ pub(super) fn restored(
 }
 
 /// Returns whether an open file is still the file of its name.
-pub(super) fn is_in_place(ops: &dyn FileOps, file: &File, path: &Path, n_bytes: u64) -> bool {
-    standing(ops, file, path, n_bytes) == Standing::Kept
+pub(super) fn is_in_place(file: &File, path: &Path, n_bytes: u64) -> bool {
+    standing(file, path, n_bytes) == Standing::Kept
 }
 
 fn whole(mut file: &File) -> io::Result<Vec<u8>> {
@@ -65,9 +60,9 @@ enum Standing {
 }
 
 /// Looks what has become of the name of a file that has this many bytes at least.
-fn standing(ops: &dyn FileOps, file: &File, path: &Path, length: u64) -> Standing {
+fn standing(file: &File, path: &Path, length: u64) -> Standing {
     let id = |it: &Metadata| (it.dev(), it.ino());
-    match ops.look(path, file) {
+    match (fs::metadata(path), file.metadata()) {
         (_, Err(_)) => Standing::Kept,
         (_, Ok(here)) if here.len() < length => Standing::Replaced,
         (Ok(there), Ok(here)) if id(&there) == id(&here) => Standing::Kept,
