@@ -277,8 +277,8 @@ impl SessionState {
                 }
                 return Ok(None);
             }
-            SessionMsg::RunHooks { firing, place, request } => {
-                return Ok(Some(Box::pin(self.run_hooks(myself, *firing, *place, request))));
+            SessionMsg::RunHooks { firing, context, request } => {
+                return Ok(Some(Box::pin(self.run_hooks(myself, *firing, *context, request))));
             }
             SessionMsg::HostProcess { key, work, detached } => {
                 return Ok(Some(Box::pin(self.host_process(myself, key, work, detached))));

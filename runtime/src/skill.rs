@@ -59,7 +59,7 @@ impl Skill {
     /// # Errors
     ///
     /// [`TooLong`].
-    pub fn render(&self, arguments: &str, place: SkillContext<'_>) -> Result<String, TooLong> {
+    pub fn render(&self, arguments: &str, context: SkillContext<'_>) -> Result<String, TooLong> {
         let arguments = arguments.trim();
         let words = words(arguments);
         let body = self.body.trim();
@@ -69,7 +69,8 @@ impl Skill {
             rest = &rest[at..];
             let n_slashes = rest.len() - rest.trim_start_matches('\\').len();
             out.push_str(&rest[..n_slashes.saturating_sub(usize::from(n_slashes == 1))]);
-            let Some(found) = self.placeholder(&rest[n_slashes..], arguments, &words, place) else {
+            let Some(found) = self.placeholder(&rest[n_slashes..], arguments, &words, context)
+            else {
                 let next = &rest[n_slashes..];
                 out.push_str(if n_slashes == 1 { "\\" } else { "" });
                 out.push_str(if next.starts_with('$') { "$" } else { "" });
@@ -107,14 +108,14 @@ impl Skill {
         text: &str,
         arguments: &'a str,
         words: &'a [String],
-        place: SkillContext<'a>,
+        context: SkillContext<'a>,
     ) -> Option<ArgumentPlaceholder<'a>>
     where
         Self: 'a,
     {
         let after = text.strip_prefix('$')?;
         for (name, value) in
-            [("{CLAUDE_SESSION_ID}", place.session), ("{CLAUDE_PROJECT_DIR}", place.project)]
+            [("{CLAUDE_SESSION_ID}", context.session), ("{CLAUDE_PROJECT_DIR}", context.project)]
         {
             if after.starts_with(name) {
                 return Some(ArgumentPlaceholder {
@@ -211,8 +212,8 @@ mod tests {
     #[track_caller]
     fn check(body: &str, arguments: &str, expected: &str) {
         let skill = Skill { body: body.into(), arguments: vec!["who".into()], ..Skill::default() };
-        let place = SkillContext { session: "s1", project: "/w" };
-        assert_eq!(skill.render(arguments, place).as_deref(), Ok(expected), "{body}");
+        let context = SkillContext { session: "s1", project: "/w" };
+        assert_eq!(skill.render(arguments, context).as_deref(), Ok(expected), "{body}");
     }
 
     // REQ: SUR-3
@@ -236,8 +237,8 @@ mod tests {
     #[test]
     fn text_that_grows_without_end_is_refused() {
         let skill = Skill { body: "$ARGUMENTS".repeat(10_000).into(), ..Skill::default() };
-        let place = SkillContext { session: "s", project: "/w" };
-        assert_eq!(skill.render(&"x".repeat(10_000), place), Err(TooLong));
+        let context = SkillContext { session: "s", project: "/w" };
+        assert_eq!(skill.render(&"x".repeat(10_000), context), Err(TooLong));
     }
 
     // REQ: SUR-3

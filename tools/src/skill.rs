@@ -36,8 +36,9 @@ pub fn skill_tool(skills: Arc<[Skill]>) -> Result<CustomTool, CustomToolError> {
         listing(&skills)
     );
     CustomTool::typed("Skill", &description, move |input: SkillInput, context| {
-        let place = SkillContext { session: context.session.as_str(), project: &context.workspace };
-        std::future::ready(loaded(&skills, &input, place))
+        let context =
+            SkillContext { session: context.session.as_str(), project: &context.workspace };
+        std::future::ready(loaded(&skills, &input, context))
     })
     .read_only()
     .concurrency(Concurrency::Together { max: 10 })
@@ -46,7 +47,11 @@ pub fn skill_tool(skills: Arc<[Skill]>) -> Result<CustomTool, CustomToolError> {
     .build()
 }
 
-fn loaded(skills: &[Skill], input: &SkillInput, place: SkillContext<'_>) -> Result<String, String> {
+fn loaded(
+    skills: &[Skill],
+    input: &SkillInput,
+    context: SkillContext<'_>,
+) -> Result<String, String> {
     let name = input.skill.trim().trim_start_matches('/');
     let offered = || skills.iter().filter(|it| !it.is_for_people_only);
     let Some(skill) = offered().find(|it| &*it.name == name) else {
@@ -55,7 +60,7 @@ fn loaded(skills: &[Skill], input: &SkillInput, place: SkillContext<'_>) -> Resu
     };
     let arguments = input.args.as_deref().unwrap_or_default();
     let text =
-        skill.render(arguments, place).map_err(|it| format!("The skill is not loaded: {it}."))?;
+        skill.render(arguments, context).map_err(|it| format!("The skill is not loaded: {it}."))?;
     Ok(match &skill.directory {
         Some(directory) => format!("Base directory for this skill: {directory}\n\n{text}"),
         None => text,
@@ -81,10 +86,10 @@ mod tests {
         let tool = skill_tool(Arc::clone(&skills)).unwrap();
         let spec = ennead_runtime::ports::Tool::spec(&tool);
         assert!(spec.description.ends_with("- pot: makes pots"), "{}", spec.description);
-        let place = SkillContext { session: "s", project: "/w" };
+        let context = SkillContext { session: "s", project: "/w" };
         let call = |name: &str| {
             let input = SkillInput { skill: name.into(), args: Some("clay".into()) };
-            loaded(&skills, &input, place)
+            loaded(&skills, &input, context)
         };
         let text = "Base directory for this skill: /skills/pot\n\nTake clay.";
         assert_eq!(call("pot").as_deref(), Ok(text));

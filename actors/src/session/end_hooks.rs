@@ -33,7 +33,7 @@ async fn run(session_context: Arc<SessionContext>, hooks: EndHooks) {
     let facts = &session_context.facts;
     let temporary = session_context.dirs.temporary.to_string_lossy();
     let sandbox = sandbox.map(|it| Arc::new(it.with_temporary(&env, &temporary)));
-    let place = HandlerContext {
+    let context = HandlerContext {
         cwd: cwd.to_string(),
         project: facts.within.first().unwrap_or(&facts.workspace).to_string(),
         env: env.iter().chain(session_context.secret_variables.iter()).cloned().collect(),
@@ -43,14 +43,14 @@ async fn run(session_context: Arc<SessionContext>, hooks: EndHooks) {
     };
     let input = input.to_json();
     let run = |handler: HookHandler| {
-        let (session_context, place, input) = (&session_context, &place, &input);
+        let (session_context, context, input) = (&session_context, &context, &input);
         async move {
             let (clock, hooks) = (&*session_context.world.clock, &session_context.hooks);
             let output = if handler.in_process {
                 in_process_hook::run(hooks, &handler, HookEvent::SessionEnd, input, clock).await
             } else {
                 let hold = WorkGuard::new(session_context.guard.clone());
-                run_handler(&handler, place, input, clock, hold).await
+                run_handler(&handler, context, input, clock, hold).await
             };
             if output.ended != HandlerEnd::Exited(0) {
                 let why = output.stderr.trim();

@@ -23,7 +23,7 @@ impl SessionState {
         &mut self,
         myself: &ActorRef<SessionMsg>,
         firing: HookFiring,
-        place: HandlerContext,
+        context: HandlerContext,
         HookToken { turn, token, span }: HookToken,
     ) -> HandlerResult {
         let runner = match &self.hooks {
@@ -38,7 +38,7 @@ impl SessionState {
             }
         };
         let number = firing.firing;
-        let request = HookRequest { firing, place, turn: turn.clone(), token, span };
+        let request = HookRequest { firing, context, turn: turn.clone(), token, span };
         if let Err(refused) = runner.try_send(Box::new(request)) {
             let why = match refused {
                 Refused::Full(_) => "the queue of hooks is full",

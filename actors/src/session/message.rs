@@ -74,7 +74,7 @@ pub(crate) enum SessionMsg {
     /// A turn started a call, which leaves its outcome there if it can no longer be undone.
     CallStarted { key: u64, call: ToolUseId, settled: CommittedOutcome },
     /// A turn wants handlers run.
-    RunHooks { firing: Box<HookFiring>, place: Box<HandlerContext>, request: HookToken },
+    RunHooks { firing: Box<HookFiring>, context: Box<HandlerContext>, request: HookToken },
     /// A tool of this turn wants a command run, in an actor of its own.
     HostProcess { key: u64, work: BoxFuture<'static, ()>, detached: Detached },
     /// An MCP server that was starting when the session was opened has answered.

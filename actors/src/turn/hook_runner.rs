@@ -42,7 +42,7 @@ pub(crate) struct HookRequest {
     /// The event and the handlers that run on it.
     pub(crate) firing: HookFiring,
     /// Directory and variables of the handlers.
-    pub(crate) place: HandlerContext,
+    pub(crate) context: HandlerContext,
     /// The turn that waits for the result.
     pub(crate) turn: ActorRef<TurnMsg>,
     /// Kept until the handlers are gone.
@@ -139,7 +139,7 @@ async fn start(
     myself: &ActorRef<HookMsg>,
     state: &mut HookRunnerState,
 ) -> Result<(), ActorProcessingErr> {
-    let HookRequest { firing, place, turn, token, span } = request;
+    let HookRequest { firing, context, turn, token, span } = request;
     // The runner hears when the turn ends, and ends what it runs for it.
     myself.monitor(turn.get_cell());
     if ActorStatus::Stopping <= turn.get_status() {
@@ -154,16 +154,16 @@ async fn start(
     let work = Box::pin(async move {
         let input = written(firing.input).await;
         let run = |handler: HookHandler| {
-            let (session_context, place, input, hold) =
-                (&session_context, &place, &input, hold.clone());
+            let (session_context, context, input, hold) =
+                (&session_context, &context, &input, hold.clone());
             let span = spans::hook(&span, firing.event);
             async move {
                 let clock = &*session_context.world.clock;
                 let output = if handler.in_process {
                     let hooks = &session_context.hooks;
-                    in_process_hook::run(hooks, &handler, place.event, input, clock).await
+                    in_process_hook::run(hooks, &handler, context.event, input, clock).await
                 } else {
-                    run_handler(&handler, place, input, clock, hold).await
+                    run_handler(&handler, context, input, clock, hold).await
                 };
                 read_elsewhere(output).await
             }

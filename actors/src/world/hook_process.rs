@@ -61,17 +61,17 @@ fn name_of(handler: &HookHandler, event: HookEvent) -> String {
 /// ended. `guard` is let go when none of that is left, or it ended by itself.
 pub(crate) async fn run_handler(
     handler: &HookHandler,
-    place: &HandlerContext,
+    context: &HandlerContext,
     input: &str,
     clock: &dyn Clock,
     guard: WorkGuard,
 ) -> HandlerOutput {
-    let name = name_of(handler, place.event);
-    if place.chain.contains(&name) {
+    let name = name_of(handler, context.event);
+    if context.chain.contains(&name) {
         return HandlerOutput::new(HandlerEnd::Cycle, String::new(), handler.label(), 0);
     }
     let started = clock.elapsed();
-    let ran = run(handler, place, input, name, guard).await;
+    let ran = run(handler, context, input, name, guard).await;
     let took = clock.elapsed().saturating_sub(started);
     let duration_ms = u64::saturating(took.as_millis());
     match ran {
@@ -90,20 +90,21 @@ pub(crate) async fn run_handler(
 /// Runs it; `None` when it was stopped for taking too long.
 async fn run(
     handler: &HookHandler,
-    place: &HandlerContext,
+    context: &HandlerContext,
     input: &str,
     name: String,
     guard: WorkGuard,
 ) -> std::io::Result<Option<(HandlerEnd, String, String)>> {
-    let command = handler.command.replace("${CLAUDE_PROJECT_DIR}", &place.project);
+    let command = handler.command.replace("${CLAUDE_PROJECT_DIR}", &context.project);
     let (program, args) = match &handler.args {
         Some(args) => (command, args.clone()),
         None => ("sh".to_owned(), vec!["-c".to_owned(), command]),
     };
-    let chain: Vec<&str> = place.chain.iter().map(String::as_str).chain([name.as_str()]).collect();
+    let chain: Vec<&str> =
+        context.chain.iter().map(String::as_str).chain([name.as_str()]).collect();
     // What a repository starts is confined like its commands.
     let is_own = matches!(handler.scope, Scope::Project | Scope::Local);
-    let sandbox = place.sandbox.as_ref().filter(|_| is_own);
+    let sandbox = context.sandbox.as_ref().filter(|_| is_own);
     let confine = sandbox.map(|it| Arc::new(it.policy.clone()));
     let launch = ProcessLaunch {
         program: OsStr::new(&program),
@@ -116,12 +117,12 @@ async fn run(
     let started = launch.start(|command| {
         command
             .args(&args)
-            .current_dir(&place.cwd)
-            .env("CLAUDE_PROJECT_DIR", &place.project)
+            .current_dir(&context.cwd)
+            .env("CLAUDE_PROJECT_DIR", &context.project)
             .env("CLAUDECODE", "1")
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
-        for (name, value) in &*place.env {
+        for (name, value) in &*context.env {
             if value.is_empty() {
                 command.env_remove(name);
             } else {

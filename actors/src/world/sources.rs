@@ -134,7 +134,7 @@ pub(super) fn tree_of(dirs: &SessionDirs, patterns: &CompiledPatterns) -> String
     super::tree::tree(directory, hidden.as_deref())
 }
 
-/// Returns what directories contribute that has no files of its own.
+/// Returns the texts that do not come from files: the description of the environment.
 pub(super) fn without_files(dirs: &SessionDirs) -> SourceTexts {
     let directory = dirs.worktree.as_ref().unwrap_or(&dirs.workspace);
     let is_repository = directory.ancestors().any(|it| below(it, ".git").exists());

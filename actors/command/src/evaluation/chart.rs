@@ -1,12 +1,12 @@
 //! The size of a session's requests over its turns, as a picture.
 
-use std::fmt::Write;
-
 use ennead_runtime::{
     evaluation::{Request, place_of},
     step4_context_shapers::Stage,
     tokens::Tokens,
 };
+
+use super::push_fmt;
 
 /// Size of the drawing, and of the part of it that has the curves, in pixels.
 const SIZE: (u64, u64) = (960, 420);
@@ -91,9 +91,4 @@ fn legend(svg: &mut String, n_requests: usize) {
         );
         x += 30 + 7 * name.len() as u64;
     }
-}
-
-fn push_fmt(svg: &mut String, part: std::fmt::Arguments<'_>) {
-    // Writing to a string does not fail.
-    let _infallible = svg.write_fmt(part);
 }

@@ -35,20 +35,20 @@ impl Skills {
 
     /// Adds the tool that loads skills to the session, if there are some for its model, and to its agents the texts of
     /// those that they name; returns what cannot be had, in words.
-    pub fn offer(&self, options: &mut SessionOptions, place: SkillContext<'_>) -> Vec<String> {
-        let problems = self.preload(&mut options.agent_types, place);
+    pub fn offer(&self, options: &mut SessionOptions, context: SkillContext<'_>) -> Vec<String> {
+        let problems = self.preload(&mut options.agent_types, context);
         self.offer_tool(options);
         problems
     }
 
     /// Adds the texts of the skills that agents name to their system prompts; returns what cannot be had, in words.
-    pub fn preload(&self, agents: &mut [AgentType], place: SkillContext<'_>) -> Vec<String> {
+    pub fn preload(&self, agents: &mut [AgentType], context: SkillContext<'_>) -> Vec<String> {
         let mut problems = Vec::new();
         for agent in agents {
             let mut text = agent.system_prompt.to_string();
             let names: BTreeSet<Arc<str>> = mem::take(&mut agent.skills).into_iter().collect();
             for name in names {
-                match self.text_for_models(&name, place) {
+                match self.text_for_models(&name, context) {
                     Ok(skill) => text.push_str(&format!("\n\nSkill `{name}`. {skill}")),
                     Err(why) => problems
                         .push(format!("the agent `{}` has no skill `{name}`: {why}", agent.name)),
@@ -59,12 +59,12 @@ impl Skills {
         problems
     }
 
-    fn text_for_models(&self, name: &str, place: SkillContext<'_>) -> Result<String, String> {
+    fn text_for_models(&self, name: &str, context: SkillContext<'_>) -> Result<String, String> {
         let found = self.all.iter().find(|it| it.directory.is_some() && &*it.name == name);
         match found {
             None => Err("there is none of this name".into()),
             Some(it) if it.is_for_people_only => Err("it is not for models".into()),
-            Some(it) => Ok(in_directory(it, it.render("", place).map_err(|it| it.to_string())?)),
+            Some(it) => Ok(in_directory(it, it.render("", context).map_err(|it| it.to_string())?)),
         }
     }
 
@@ -116,7 +116,7 @@ impl Skills {
     pub fn expand(
         &self,
         content: &mut [PromptBlock],
-        place: SkillContext<'_>,
+        context: SkillContext<'_>,
     ) -> Result<(), TooLong> {
         let Some(first) = content.first_mut() else { return Ok(()) };
         let Some(called) = first.block().as_text().and_then(|it| it.strip_prefix('/')) else {
@@ -124,7 +124,7 @@ impl Skills {
         };
         let (name, arguments) = called.split_once(char::is_whitespace).unwrap_or((called, ""));
         let Some(skill) = self.for_people().find(|it| &*it.name == name) else { return Ok(()) };
-        let text = skill.render(arguments, place)?;
+        let text = skill.render(arguments, context)?;
         let text = in_directory(skill, text);
         // An empty text would be no prompt.
         if !text.trim().is_empty() {
@@ -184,10 +184,10 @@ mod tests {
         let all =
             vec![skill("fix", "Fix $0.", false), skill("own", "x", true), skill("no", "", false)];
         let skills = Skills { all, has_tool: true };
-        let place = SkillContext { session: "s", project: "/w" };
+        let context = SkillContext { session: "s", project: "/w" };
         let expanded = |text: &str| {
             let mut content = [PromptBlock::text(text), PromptBlock::text("more")];
-            skills.expand(&mut content, place).unwrap();
+            skills.expand(&mut content, context).unwrap();
             content[0].block().as_text().unwrap_or_default().to_owned()
         };
         assert_eq!(expanded("/fix it"), "Fix it.");

@@ -151,10 +151,10 @@ fn run_hooks(
     state: &mut ActiveTurn,
 ) -> HandlerResult {
     state.firing = Some((firing.firing, firing.handlers.len()));
-    let place = Box::new(state.handler_context(firing.event));
+    let context = Box::new(state.handler_context(firing.event));
     let (token, span) = (state.scope.tracker.token(), state.step_span.clone());
     let request = HookToken { turn: myself.clone(), token, span };
-    state.session.cast(SessionMsg::RunHooks { firing: Box::new(firing), place, request })?;
+    state.session.cast(SessionMsg::RunHooks { firing: Box::new(firing), context, request })?;
     Ok(())
 }
 
