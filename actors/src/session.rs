@@ -115,7 +115,7 @@ pub(crate) struct SessionState {
     turn: Option<TurnHandles>,
     timer: Option<RunTimer>,
     fingerprints: Option<Fingerprints>,
-    model: turn_handles::ChosenModel,
+    chosen: turn_handles::ChosenSettings,
     hooks: Option<Mailbox<Box<HookRequest>, HookMsg>>,
     children: Children,
     processes: processes::Processes,
@@ -189,7 +189,7 @@ impl Actor for Session {
             turn: None,
             timer: None,
             fingerprints: None,
-            model: Default::default(),
+            chosen: Default::default(),
             hooks: None,
             processes: processes::Processes::default(),
             closing: Vec::new(),
@@ -290,6 +290,7 @@ impl SessionState {
                 return Ok(None);
             }
             SessionMsg::SetModel(model) => return self.choose_model(model),
+            SessionMsg::DisableServers(names) => return self.disable_servers(names),
             SessionMsg::TurnDone { key, report, fingerprints, rests } => {
                 if self.machine.is_turning(key) {
                     self.fingerprints = fingerprints;

@@ -35,6 +35,8 @@ pub(crate) struct TurnState {
     pub settings: Option<Arc<Settings>>,
     /// Step 1: tools have joined since the turn before.
     pub tools_joined: bool,
+    /// Step 1: the settings are others than those of the turn before.
+    pub rules_changed: bool,
     /// Step 1: what the gate works with.
     pub gate_setup: Option<Arc<GateSetup>>,
     /// Step 3: the source texts, if they were read in this turn.

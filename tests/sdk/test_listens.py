@@ -266,6 +266,23 @@ async def test_servers_of_the_program_are_listed_with_their_tools(place):
     assert [it["name"] for it in server["tools"]] == ["add"]
 
 
+# REQ: SUR-3, MCP-1
+async def test_server_is_switched_off_and_on_again_while_the_session_is_open(place):
+    servers = {"calc": create_sdk_mcp_server(name="calc", version="1.0", tools=[add])}
+    seen = []
+    async with ClaudeSDKClient(place.options(mcp_servers=servers, allowed_tools=["mcp__calc__add"])) as client:
+        for enabled in [True, False, True]:
+            await client.toggle_mcp_server("calc", enabled)
+            await client.query(call("mcp__calc__add", a=1, b=2))
+            messages = await collect(client.receive_response())
+            [server] = (await client.get_mcp_status())["mcpServers"]
+            offered = of_kind(messages, "SystemMessage")[0].data["tools"]
+            seen.append((server["status"], "mcp__calc__add" in offered, results(messages)[0][1]))
+        with pytest.raises(Exception, match="there is no MCP server `abacus`"):
+            await client.toggle_mcp_server("abacus", False)
+    assert seen == [("connected", True, False), ("disabled", False, True), ("connected", True, False)]
+
+
 # REQ: PRM-5
 async def test_question_names_the_path_outside_the_workspace(place):
     asked = []

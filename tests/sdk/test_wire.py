@@ -1,6 +1,8 @@
 """Levels 1 to 4: what goes to the model server, and what comes of each of its answers."""
 
 import json
+import os
+import subprocess
 
 import pytest
 from claude_agent_sdk import (
@@ -258,3 +260,27 @@ async def test_budget_of_a_task_is_told_with_its_beta(driven):
     [request] = place.endpoint.requests
     assert request["output_config"]["task_budget"] == {"type": "tokens", "total": 64_000}
     assert "task-budgets-2026-03-13" in place.endpoint.headers[0]["anthropic-beta"].split(",")
+
+
+# REQ: SUR-3, MCP-1
+async def test_tools_of_a_server_that_is_switched_off_leave_the_next_request(driven):
+    @tool("add", "Adds.", {"a": int})
+    async def add(arguments):
+        return {"content": [{"type": "text", "text": "3"}]}
+
+    servers = {"calc": create_sdk_mcp_server(name="calc", version="1.0", tools=[add])}
+    place = driven([text("one")], [text("two")], [use("mcp__calc__add", {"a": 1})], [text("three")], [text("four")])
+    results_shown = []
+    async with ClaudeSDKClient(place.options(mcp_servers=servers, allowed_tools=["mcp__calc__add"])) as client:
+        for enabled in [True, False, False, True]:
+            await client.toggle_mcp_server("calc", enabled)
+            await client.query("go on")
+            results_shown += results(await collect(client.receive_response()))
+    offered = [any(it["name"] == "mcp__calc__add" for it in request["tools"]) for request in place.endpoint.requests]
+    assert offered == [True, False, False, False, True]
+    [(_, is_error)] = results_shown
+    assert is_error, "a call all the same is denied"
+    # The session's decisions are found again by its own record.
+    [transcript] = (place.config / "projects").glob("*/*.jsonl")
+    checked = subprocess.run([os.environ["ENNEAD"], "verify", str(transcript)], capture_output=True, text=True, timeout=60)
+    assert checked.returncode == 0, checked.stdout + checked.stderr

@@ -151,6 +151,29 @@ impl SessionHandle {
         let _gone = self.actor.cast(SessionMsg::SetModel(model.map(Into::into)));
     }
 
+    /// Withholds the tools of these MCP servers, and of no others, from the next turn on, of the run under way too:
+    /// the model is not offered them, and a call of one is denied. The servers go on running. Withheld are all tools
+    /// whose names begin with `mcp__name__`. Sub-agents that are at work keep theirs.
+    ///
+    /// A session that reads no settings files ([`SessionOptions::reads_settings`](crate::SessionOptions::reads_settings))
+    /// keeps all its tools.
+    ///
+    /// ```
+    /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+    /// # use ennead::{Endpoint, Ennead, SessionOptions};
+    /// # let ennead = Ennead::simulated().await?;
+    /// # let session = ennead.open(SessionOptions::new(".", Endpoint::simulated())).await?;
+    /// session.disable_servers(vec!["tickets".into()]);
+    /// // All of them are at hand again.
+    /// session.disable_servers(Vec::new());
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn disable_servers(&self, names: Vec<String>) {
+        // A session that is gone calls no tool.
+        let _gone = self.actor.cast(SessionMsg::DisableServers(names));
+    }
+
     /// Ends the run under way after its present turn.
     pub fn stop(&self) {
         let _gone = self.actor.cast(SessionMsg::Stop);

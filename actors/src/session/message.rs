@@ -85,6 +85,8 @@ pub(crate) enum SessionMsg {
     ShellsEnded,
     /// The model of the turns to come; `None`: that of the settings again.
     SetModel(Option<String>),
+    /// The MCP servers whose tools are withheld from the turns to come.
+    DisableServers(Vec<String>),
     /// A turn has reached its end. Its supervisor may walk the next one of the run, where it `rests`.
     TurnDone { key: u64, report: Box<TurnReport>, fingerprints: Option<Fingerprints>, rests: bool },
     /// A turn cannot run.

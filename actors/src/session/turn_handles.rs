@@ -6,6 +6,7 @@ use std::{sync::Arc, time::Duration};
 use ennead_runtime::{
     approval::ModeError,
     ids::ToolUseId,
+    mcp::names::prefix,
     permission::{PermissionMode, Scope},
     ports::CommittedOutcome,
     session::{CallName, SessionInput, TurnRemains},
@@ -55,13 +56,36 @@ impl TurnHandles {
     }
 }
 
-/// The model that was chosen since the session was opened.
+/// What was chosen since the session was opened: the model, and the MCP servers whose tools are withheld.
 #[derive(Debug, Default)]
-pub(super) struct ChosenModel {
-    /// The choice, as settings.
+pub(super) struct ChosenSettings {
+    model: Option<String>,
+    disabled_servers: Vec<String>,
+    /// The choices, as settings.
     layer: Option<LayerText>,
-    /// Whether no turn has seen it yet.
+    /// Whether no turn has seen them yet.
     is_new: bool,
+}
+
+impl ChosenSettings {
+    /// Makes settings of the choices. They are recorded with the turn, as those of files are.
+    fn take_effect(&mut self) {
+        let mut settings = serde_json::Map::new();
+        if let Some(model) = &self.model {
+            settings.insert("model".into(), model.as_str().into());
+        }
+        if !self.disabled_servers.is_empty() {
+            let rules = self.disabled_servers.iter().map(|it| format!("{}*", prefix(it)));
+            let rules: Vec<String> = rules.collect();
+            settings.insert("permissions".into(), serde_json::json!({ "deny": rules }));
+        }
+        self.layer = (!settings.is_empty()).then(|| LayerText {
+            scope: Scope::CliArg,
+            source: "session".into(),
+            text: serde_json::Value::Object(settings).to_string(),
+        });
+        self.is_new = true;
+    }
 }
 
 impl SessionState {
@@ -90,13 +114,13 @@ impl SessionState {
             turn,
             scope: scope.clone(),
             fingerprints: match first_seen {
-                None => self.fingerprints.clone().filter(|_| !self.model.is_new),
+                None => self.fingerprints.clone().filter(|_| !self.chosen.is_new),
                 seen => seen,
             },
             first_layers: first_look.map(|it| it.layers),
-            chosen: self.model.layer.clone(),
+            chosen: self.chosen.layer.clone(),
         };
-        self.model.is_new = false;
+        self.chosen.is_new = false;
         let supervisor = self.supervise(myself, Box::new(next)).await?;
         self.turn = Some(TurnHandles {
             key,
@@ -149,12 +173,15 @@ impl SessionState {
 
     /// Chooses the model of the turns to come. Nothing is to be waited for.
     pub(super) fn choose_model(&mut self, model: Option<String>) -> Starting<'static> {
-        let layer = model.map(|model| LayerText {
-            scope: Scope::CliArg,
-            source: "session".into(),
-            text: serde_json::json!({ "model": model }).to_string(),
-        });
-        self.model = ChosenModel { layer, is_new: true };
+        self.chosen.model = model;
+        self.chosen.take_effect();
+        Ok(None)
+    }
+
+    /// Withholds the tools of these servers, and of no others, from the turns to come. Nothing is to be waited for.
+    pub(super) fn disable_servers(&mut self, names: Vec<String>) -> Starting<'static> {
+        self.chosen.disabled_servers = names;
+        self.chosen.take_effect();
         Ok(None)
     }
 

@@ -20,7 +20,7 @@ use crate::{
 };
 
 /// The revision of the rules by which turns decide; see [`SessionFacts::revision`].
-pub const REVISION: u32 = 15;
+pub const REVISION: u32 = 16;
 
 /// The first revision in which what becomes due in a session is appended to the conversation.
 pub(crate) const APPENDS: u32 = 5;
@@ -73,6 +73,9 @@ pub(crate) const REBUILDS: u32 = 15;
 
 /// The first revision in which a mode that is set while a call is at the gate holds for that call.
 pub(crate) const HOLDS_AT_GATE: u32 = 15;
+
+/// The first revision in which the model is offered other tools when the rules that deny whole tools change.
+pub(crate) const OFFERS_ANEW: u32 = 16;
 
 /// What is fixed when a session is opened.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -128,6 +128,11 @@ impl Sources {
         self
     }
 
+    /// Returns whether these tools are offered, and no others.
+    pub(crate) fn offers(&self, tools: &[Arc<ToolSpec>]) -> bool {
+        self.tools.iter().map(|it| &it.name).eq(tools.iter().map(|it| &it.name))
+    }
+
     /// Replaces the tools that were offered: the result is as [`Sources::new`] makes it of the same texts, which are
     /// not needed for it.
     #[must_use]

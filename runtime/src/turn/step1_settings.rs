@@ -105,6 +105,7 @@ impl Turn {
         let derived_settings = match (kept, made) {
             (Some(kept), None) if tools.is_none() => kept,
             (before, made) => {
+                self.state.rules_changed = true;
                 let made =
                     made.unwrap_or_else(|| Arc::new(DerivedSettings::new(&resolved, &self.facts)));
                 self.publish_warnings(&made, before.as_deref());

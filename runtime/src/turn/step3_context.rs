@@ -6,7 +6,10 @@ use super::{Awaits, Effect, Turn};
 use crate::{
     event::Event,
     message::Messages,
-    run::{conversation::ShapedView, facts::REBUILDS},
+    run::{
+        conversation::ShapedView,
+        facts::{OFFERS_ANEW, REBUILDS},
+    },
     step3_context_assembly::{
         PromptFacts, SourceTexts, Sources, SystemPromptParts, assemble_grown,
     },
@@ -18,8 +21,15 @@ use crate::{
 impl Turn {
     pub(super) fn assemble_context(&mut self) {
         if let Some(sources) = &self.memory.sources {
-            if self.state.tools_joined {
-                self.memory.sources = Some(Arc::new(sources.offering(self.offered_tools())));
+            let joined = self.state.tools_joined;
+            if joined || self.state.rules_changed && OFFERS_ANEW <= self.facts.revision {
+                let tools = self.offered_tools();
+                if joined || !sources.offers(&tools) {
+                    self.memory.sources = Some(Arc::new(sources.offering(tools)));
+                    // What is sent in front of every message is encoded anew.
+                    self.memory.heads.clear();
+                    self.memory.run_heads.clear();
+                }
             }
             if !self.appends() {
                 return self.assemble();

@@ -51,7 +51,7 @@ impl ContextSize {
             let tokens = Tokens::from_chars((name.chars().count() + text.chars().count()) as u64);
             json!({"agentType": name, "tokens": tokens})
         };
-        let server_of = |tool: &String| {
+        let server_of = |tool: &str| {
             let (server, _) = tool.strip_prefix("mcp__")?.split_once("__")?;
             Some(json!({"name": tool, "serverName": server, "isLoaded": true}))
         };
@@ -64,7 +64,7 @@ impl ContextSize {
             "model": facts.model,
             "isAutoCompactEnabled": true,
             "memoryFiles": [],
-            "mcpTools": facts.tools.iter().filter_map(server_of).collect::<Vec<_>>(),
+            "mcpTools": facts.offered_tools().into_iter().filter_map(server_of).collect::<Vec<_>>(),
             "agents": facts.agents.iter().map(agent).collect::<Vec<_>>(),
             "gridRows": [],
         })

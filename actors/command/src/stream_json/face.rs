@@ -9,6 +9,7 @@ mod clear;
 mod opening;
 mod requests;
 mod runs;
+mod servers;
 
 use std::{collections::VecDeque, io, sync::Arc};
 

@@ -1,11 +1,14 @@
 //! The line that ends a run, and the first line of one.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use ennead::{
     Event, RunEnd, RunOutcome, SessionHandle, permission::PermissionMode, tool::AgentType,
 };
-use ennead_runtime::ids::{AgentId, ToolUseId};
+use ennead_runtime::{
+    ids::{AgentId, ToolUseId},
+    mcp::names::prefix,
+};
 use serde_json::{Value, json};
 
 use super::{frames::Frame, skills::Skills, structured::Structured};
@@ -182,8 +185,10 @@ pub struct SessionFacts {
     pub key_source: &'static str,
     /// Tools that rules deny as a whole, so that no model is offered them.
     pub denied: Vec<String>,
-    /// Names of the tools that the model is offered.
+    /// Names of the tools that the model is offered, unless their servers are disabled.
     pub tools: Vec<String>,
+    /// The MCP servers that the program has switched off.
+    pub disabled_servers: BTreeSet<String>,
     /// The MCP servers that run in the program, and their states.
     pub servers: Vec<Value>,
     /// Names and descriptions of the agent types.
@@ -210,11 +215,18 @@ impl SessionFacts {
         self.agents.iter().map(described).collect()
     }
 
+    /// Returns the names of the tools that the model is offered.
+    pub fn offered_tools(&self) -> Vec<&str> {
+        let withheld: Vec<String> = self.disabled_servers.iter().map(|it| prefix(it)).collect();
+        let is_offered = |tool: &&str| !withheld.iter().any(|it| tool.starts_with(it.as_str()));
+        self.tools.iter().map(String::as_str).filter(is_offered).collect()
+    }
+
     /// Returns the first line of a run, with the states of all MCP servers.
     pub fn init(&self, frame: &mut Frame, servers: &[Value], skills: &Skills) -> Value {
         let mut fields = json!({
             "cwd": self.cwd,
-            "tools": self.tools,
+            "tools": self.offered_tools(),
             "mcp_servers": servers,
             "model": self.model,
             "permissionMode": self.mode,

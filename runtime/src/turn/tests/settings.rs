@@ -12,6 +12,7 @@ use super::{
 use crate::{
     approval::{PermissionOverrides, RuleUpdate},
     permission::{PermissionMode, Scope},
+    run::facts::{OFFERS_ANEW, SessionFacts},
     step1_settings_resolution::LayerText,
     step5_model_call::{ModelAnswer, ModelFailure},
     step7_permission_gate::Handler,
@@ -106,4 +107,25 @@ fn rules_are_not_compiled_anew_for_another_mode_and_are_for_another_rule() {
     let with_rule = derived.gate_with(&overrides, &play.conversation.facts);
     assert!(!with_rule.has_rules_of(&derived.gate));
     assert_ne!(with_rule.epoch(), planning.epoch(), "an answer under the other rules is not taken");
+}
+
+// REQ: PRM-1, TRN-4
+#[test]
+fn tool_that_new_rules_deny_as_a_whole_leaves_the_next_request_and_comes_back() {
+    for (revision, offered) in [(OFFERS_ANEW, [true, false, true]), (OFFERS_ANEW - 1, [true; 3])] {
+        let mut world = World::new(vec![text("one"), text("two"), text("three")]);
+        let denying = json!({ "permissions": { "deny": ["Read"] } });
+        let without = || vec![layer(Scope::User, json!({}))];
+        world.layers = [without(), vec![layer(Scope::User, denying)], without()].into();
+        world.facts = Arc::new(SessionFacts { revision, ..facts(Handler::Approver) });
+        let mut play = Play::new(world);
+        for prompt in ["first", "second", "third"] {
+            play.run(prompt);
+        }
+        let named = |body: &[u8]| String::from_utf8_lossy(body).contains(r#""name":"Read""#);
+        assert_eq!(
+            play.requests.iter().map(|it| named(&it.request.body)).collect::<Vec<_>>(),
+            offered
+        );
+    }
 }

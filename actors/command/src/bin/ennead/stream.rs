@@ -346,6 +346,7 @@ fn facts_of(options: &SessionOptions, denied: &[String]) -> SessionFacts {
         key_source: if key { "ANTHROPIC_API_KEY" } else { "none" },
         denied: rules::split(denied),
         tools: Vec::new(),
+        disabled_servers: Default::default(),
         servers: Vec::new(),
         agents: Vec::new(),
         plugins: Vec::new(),

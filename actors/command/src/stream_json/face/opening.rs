@@ -52,6 +52,9 @@ impl Face {
                 if let Some(model) = self.chosen_model.take() {
                     session.set_model(model.as_deref());
                 }
+                if !self.facts.disabled_servers.is_empty() {
+                    self.withhold_servers(&session);
+                }
                 self.mirror.iter().for_each(|it| it.follow(session.transcript()));
                 self.checkpoints
                     .iter()

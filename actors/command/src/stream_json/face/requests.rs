@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use ennead::{
-    SessionHandle, SessionOptions,
+    SessionOptions,
     permission::{HookEvent, PermissionMode},
 };
 use serde_json::{Map, Value, json};
@@ -97,6 +97,7 @@ impl Face {
             }
             "get_context_usage" => Ok(self.context.usage(&self.facts)),
             "mcp_status" => Ok(json!({"mcpServers": self.servers()})),
+            "mcp_toggle" => self.toggle_server(fields),
             other => Err(format!("Unsupported control request subtype: {other}")),
         };
         self.answer(id, result);
@@ -121,24 +122,6 @@ impl Face {
         let call = self.translator.stoppable(task)?;
         self.session.iter().for_each(|it| it.stop_agent(call.as_str()));
         Ok(json!({}))
-    }
-
-    /// Lists the MCP servers, those in the program first, and their states.
-    pub(super) fn servers(&self) -> Vec<Value> {
-        let own = self.session.iter().flat_map(SessionHandle::mcp_servers).map(|server| {
-            let prefix = format!("mcp__{}__", server.name);
-            let tools = self.facts.tools.iter().filter_map(|it| it.strip_prefix(&prefix));
-            let tools: Vec<Value> = tools.map(|it| json!({ "name": it })).collect();
-            let mut state = json!({"name": server.name, "status": server.state, "tools": tools});
-            if let Some(error) = &server.error {
-                state["error"] = error.as_ref().into();
-            }
-            state
-        });
-        // Those of the program are asked while the session is opened.
-        let pending = self.host_servers.iter().filter(|_| self.session.is_none());
-        let pending = pending.map(|name| json!({"name": name, "status": "pending"}));
-        self.facts.servers.iter().cloned().chain(pending).chain(own).collect()
     }
 
     /// Asks another model from the next turn on; a session that is being opened, from its first turn on.

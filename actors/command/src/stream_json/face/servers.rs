@@ -1,0 +1,67 @@
+//! The MCP servers as the program sees them, and switches them off and on.
+
+use ennead::SessionHandle;
+use ennead_runtime::mcp::names::prefix;
+use serde_json::{Map, Value, json};
+
+use super::Face;
+
+impl Face {
+    /// Lists the MCP servers, those in the program first, and their states.
+    pub(super) fn servers(&self) -> Vec<Value> {
+        let own = self.session.iter().flat_map(SessionHandle::mcp_servers).map(|server| {
+            let prefix = prefix(&server.name);
+            let tools = self.facts.tools.iter().filter_map(|it| it.strip_prefix(&prefix));
+            let tools: Vec<Value> = tools.map(|it| json!({ "name": it })).collect();
+            let mut state = json!({"name": server.name, "status": server.state, "tools": tools});
+            if let Some(error) = &server.error {
+                state["error"] = error.as_ref().into();
+            }
+            state
+        });
+        // Those of the program are asked while the session is opened.
+        let pending = self.host_servers.iter().filter(|_| self.session.is_none());
+        let pending = pending.map(|name| json!({"name": name, "status": "pending"}));
+        let mut servers: Vec<Value> =
+            self.facts.servers.iter().cloned().chain(pending).chain(own).collect();
+        let disabled = &self.facts.disabled_servers;
+        let is_disabled =
+            |it: &&mut Value| it["name"].as_str().is_some_and(|it| disabled.contains(it));
+        for server in servers.iter_mut().filter(is_disabled) {
+            server["status"] = "disabled".into();
+        }
+        servers
+    }
+
+    /// Switches a server off, or on again. Its tools leave the next request, or come back with it; its connection
+    /// stays.
+    pub(super) fn toggle_server(&mut self, fields: &Map<String, Value>) -> Result<Value, String> {
+        let name = fields.get("serverName").and_then(Value::as_str);
+        let name = name.ok_or("mcp_toggle names no serverName")?;
+        let enabled = fields.get("enabled").and_then(Value::as_bool);
+        let enabled = enabled.ok_or("mcp_toggle does not say whether the server is `enabled`")?;
+        if !self.has_server(name) {
+            return Err(format!("there is no MCP server `{name}`"));
+        }
+        let changes = if enabled {
+            self.facts.disabled_servers.remove(name)
+        } else {
+            self.facts.disabled_servers.insert(name.to_owned())
+        };
+        if let (true, Some(session)) = (changes, &self.session) {
+            self.withhold_servers(session);
+        }
+        Ok(json!({}))
+    }
+
+    /// Withholds the tools of the servers that are switched off from the session.
+    pub(super) fn withhold_servers(&self, session: &SessionHandle) {
+        session.disable_servers(self.facts.disabled_servers.iter().cloned().collect());
+    }
+
+    /// Whether a server has this name. Before the session is opened only those are known that the program gave.
+    fn has_server(&self, name: &str) -> bool {
+        let mut given = self.options.iter().chain(&self.opened_with).flat_map(|it| &it.mcp_servers);
+        given.any(|it| *it.name == *name) || self.servers().iter().any(|it| it["name"] == name)
+    }
+}
