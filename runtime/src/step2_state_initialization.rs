@@ -36,7 +36,7 @@ pub(crate) struct TurnState {
     /// Step 1: tools have joined since the turn before.
     pub tools_joined: bool,
     /// Step 1: the settings are others than those of the turn before.
-    pub rules_changed: bool,
+    pub settings_changed: bool,
     /// Step 1: what the gate works with.
     pub gate_setup: Option<Arc<GateSetup>>,
     /// Step 3: the source texts, if they were read in this turn.

@@ -6,7 +6,7 @@ use std::{sync::Arc, time::Duration};
 use ennead_runtime::{
     approval::ModeError,
     ids::ToolUseId,
-    mcp::names::prefix,
+    mcp::names::rule_for_all,
     permission::{PermissionMode, Scope},
     ports::CommittedOutcome,
     session::{CallName, SessionInput, TurnRemains},
@@ -75,8 +75,8 @@ impl ChosenSettings {
             settings.insert("model".into(), model.as_str().into());
         }
         if !self.disabled_servers.is_empty() {
-            let rules = self.disabled_servers.iter().map(|it| format!("{}*", prefix(it)));
-            let rules: Vec<String> = rules.collect();
+            let rules: Vec<String> =
+                self.disabled_servers.iter().map(|it| rule_for_all(it)).collect();
             settings.insert("permissions".into(), serde_json::json!({ "deny": rules }));
         }
         self.layer = (!settings.is_empty()).then(|| LayerText {

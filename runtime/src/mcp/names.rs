@@ -22,6 +22,11 @@ pub fn prefix(server: &str) -> String {
     format!("mcp__{}__", tidy(server))
 }
 
+/// Returns the rule that covers all tools of this server.
+pub fn rule_for_all(server: &str) -> String {
+    prefix(server) + "*"
+}
+
 /// Returns whether a tool of this name is one of a server.
 pub(crate) fn is_of_server(tool: &ToolName) -> bool {
     tool.as_str().starts_with("mcp__")

@@ -105,7 +105,7 @@ impl Turn {
         let derived_settings = match (kept, made) {
             (Some(kept), None) if tools.is_none() => kept,
             (before, made) => {
-                self.state.rules_changed = true;
+                self.state.settings_changed = true;
                 let made =
                     made.unwrap_or_else(|| Arc::new(DerivedSettings::new(&resolved, &self.facts)));
                 self.publish_warnings(&made, before.as_deref());
@@ -125,15 +125,12 @@ impl Turn {
         self.next(Step::StateInitialization);
     }
 
-    /// Takes in the tools that have joined before this turn: what is sent in front of every message
-    /// is encoded anew. Returns what is recorded of them.
+    /// Takes in the tools that have joined before this turn, which step 3 offers. Returns what is recorded of them.
     fn take_joined(&mut self) -> Option<Stored> {
         let joined = std::mem::take(&mut self.memory.joined);
         if joined.is_empty() {
             return None;
         }
-        self.memory.heads.clear();
-        self.memory.run_heads.clear();
         self.state.tools_joined = true;
         let text = serde_json::to_string(&joined).unwrap_or_default();
         Some(self.journal.stored_externally(&text))

@@ -22,7 +22,7 @@ impl Turn {
     pub(super) fn assemble_context(&mut self) {
         if let Some(sources) = &self.memory.sources {
             let joined = self.state.tools_joined;
-            if joined || self.state.rules_changed && OFFERS_ANEW <= self.facts.revision {
+            if joined || self.state.settings_changed && OFFERS_ANEW <= self.facts.revision {
                 let tools = self.offered_tools();
                 if joined || !sources.offers(&tools) {
                     self.memory.sources = Some(Arc::new(sources.offering(tools)));

@@ -49,23 +49,23 @@ pub struct FaultyStore {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum StoreAccess {
-    /// [`TranscriptStore::open`].
+    /// A transcript is opened: [`TranscriptStore::open`].
     Open,
-    /// [`TranscriptStore::read`], [`TranscriptStore::read_range`] and [`TranscriptLog::read`].
+    /// Bytes are read: [`TranscriptStore::read`], [`TranscriptStore::read_range`] and [`TranscriptLog::read`].
     Read,
-    /// [`TranscriptStore::write`].
+    /// A text is replaced: [`TranscriptStore::write`].
     Write,
-    /// [`TranscriptStore::list`].
+    /// A directory is listed: [`TranscriptStore::list`].
     List,
-    /// [`TranscriptStore::lock`].
+    /// A lock is taken: [`TranscriptStore::lock`].
     Lock,
-    /// [`TranscriptLog::append`].
+    /// Lines are appended: [`TranscriptLog::append`].
     Append,
-    /// [`TranscriptLog::attach`].
+    /// A text that a line will name is kept: [`TranscriptLog::attach`].
     Attach,
-    /// What [`TranscriptLog::sync`] returned, when it is called.
+    /// The work that [`TranscriptLog::sync`] returned is done.
     Sync,
-    /// [`TranscriptLog::ensure_in_place`].
+    /// The name of the open transcript is looked at: [`TranscriptLog::ensure_in_place`].
     Look,
 }
 

@@ -170,7 +170,7 @@ mod tests {
 
     use super::*;
 
-    /// Writes what it is told to at each call, then as much as it is given.
+    /// A file that takes only so many bytes at each of its first writes, or fails, and then all that it is given.
     #[derive(Debug, Default)]
     struct Medium {
         kept: Vec<u8>,

@@ -18,7 +18,7 @@ use super::{
     CommandContext, CommandPart, ShellCommand,
     changes::Changes,
     dirs::PathTarget,
-    edits::is_device,
+    edits::{is_device, opens_connection},
     escapes::{self, escapes},
     files::changes,
     named::{NamedFile, named, shortened},
@@ -79,8 +79,7 @@ pub(crate) fn class(command: &ShellCommand) -> CommandClass {
 fn of_part(part: &CommandPart, found: &Changes, around: &CommandContext) -> CommandClass {
     let writes = found.writes.iter().map(|it| of_write(it, part, around));
     let mut redirected = part.redirections.iter().filter(|it| it.0 == Redirect::Read);
-    let is_peer = |path: &str| path.starts_with("/dev/tcp/") || path.starts_with("/dev/udp/");
-    if redirected.any(|it| is_peer(&it.1.text)) {
+    if redirected.any(|it| opens_connection(&it.1.text)) {
         return Dangerous;
     }
     let sets = part.assignments.iter().any(|it| tables::is_run(&it.name));

@@ -145,3 +145,8 @@ pub(in super::super) fn is_device(file: &NamedFile) -> bool {
     file.paths.iter().all(|it| matches!(&**it, "/dev/null" | "/dev/stdout" | "/dev/stderr"))
         && !file.paths.is_empty()
 }
+
+/// Returns whether bash makes a connection to another machine of a redirection from or to this path.
+pub(in super::super) fn opens_connection(path: &str) -> bool {
+    path.starts_with("/dev/tcp/") || path.starts_with("/dev/udp/")
+}

@@ -20,7 +20,7 @@ struct OutputOption {
     long: &'static str,
 }
 
-/// The options.
+/// The programs that only read, apart from what this option has them write.
 const OPTIONS: [OutputOption; 4] = [
     OutputOption { name: "sort", short: 'o', valued: "kStT", long: "--output" },
     OutputOption { name: "shuf", short: 'o', valued: "ein", long: "--output" },

@@ -183,21 +183,16 @@ impl Uncovered<'_> {
                 text.to_owned()
             }
         };
+        let by_file = |verb: &str, head: &str, file: &NamedFile| {
+            let name = clipped(file.target.text());
+            let rules = coverage.suggestions();
+            let rule = rules.iter().find(|it| it.starts_with(head)).map(|it| clipped(it));
+            let rule = rule.unwrap_or_else(|| format!("{head}...) for that file"));
+            format!("no rule allows it to {verb} {name}; a rule that would: {rule}")
+        };
         match self {
-            Self::Write(file) => {
-                let name = clipped(file.target.text());
-                let rules = coverage.suggestions();
-                let rule = rules.iter().find(|it| it.starts_with("Edit(")).map(|it| clipped(it));
-                let rule = rule.unwrap_or_else(|| "Edit(...) for that file".to_owned());
-                format!("no rule allows it to write {name}; a rule that would: {rule}")
-            }
-            Self::Read(file) => {
-                let name = clipped(file.target.text());
-                let rules = coverage.suggestions();
-                let rule = rules.iter().find(|it| it.starts_with("Read(")).map(|it| clipped(it));
-                let rule = rule.unwrap_or_else(|| "Read(...) for that file".to_owned());
-                format!("no rule allows it to read {name}; a rule that would: {rule}")
-            }
+            Self::Write(file) => by_file("write", "Edit(", file),
+            Self::Read(file) => by_file("read", "Read(", file),
             Self::Part(part) => {
                 let rules = coverage.suggestions();
                 let shown =

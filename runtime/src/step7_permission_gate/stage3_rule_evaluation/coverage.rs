@@ -187,14 +187,7 @@ impl<'a> Coverage<'a> {
                 return Covering::By(rule);
             }
         }
-        let mut rule = None;
-        for path in &file.paths {
-            match book.lets_edit(path) {
-                Some(it) => rule = Some(it),
-                None => return Covering::No,
-            }
-        }
-        rule.into()
+        by_rules(file, |path| book.lets_edit(path))
     }
 
     /// What lets a file be read from which a part is redirected, and that does not lie in the workspace.
@@ -210,15 +203,15 @@ impl<'a> Coverage<'a> {
         if !is_acceptable(file, part) {
             return Covering::No;
         }
-        let mut rule = None;
-        for path in &file.paths {
-            match book.lets_read(path) {
-                Some(it) => rule = Some(it),
-                None => return Covering::No,
-            }
-        }
-        rule.into()
+        by_rules(file, |path| book.lets_read(path))
     }
+}
+
+/// What covers a file for each of whose paths there has to be a rule.
+fn by_rules(file: &NamedFile, rule_for: impl Fn(&str) -> Option<RuleRef>) -> Covering {
+    let rules = file.paths.iter().map(|path| rule_for(path));
+    let rules: Option<Vec<RuleRef>> = rules.collect();
+    rules.and_then(|mut it| it.pop()).into()
 }
 
 /// What covers a part.
@@ -256,6 +249,5 @@ fn is_acceptable(file: &NamedFile, part: &CommandPart) -> bool {
 
 /// Whether what is opened is another machine.
 fn is_peer(file: &NamedFile) -> bool {
-    let is_net = |it: &String| it.starts_with("/dev/tcp/") || it.starts_with("/dev/udp/");
-    file.paths.iter().any(is_net)
+    file.paths.iter().any(|it| edits::opens_connection(it))
 }

@@ -1,4 +1,4 @@
-//! The MCP servers as the program sees them, and switches them off and on.
+//! What the program sees of the MCP servers, and how it switches them off and on.
 
 use ennead::SessionHandle;
 use ennead_runtime::mcp::names::prefix;
@@ -59,7 +59,7 @@ impl Face {
         session.disable_servers(self.facts.disabled_servers.iter().cloned().collect());
     }
 
-    /// Whether a server has this name. Before the session is opened only those are known that the program gave.
+    /// Returns whether a server has this name. Before the session is opened only those are known that the program gave.
     fn has_server(&self, name: &str) -> bool {
         let mut given = self.options.iter().chain(&self.opened_with).flat_map(|it| &it.mcp_servers);
         given.any(|it| *it.name == *name) || self.servers().iter().any(|it| it["name"] == name)

@@ -17,7 +17,7 @@ struct Client {
     otherwise: &'static [&'static str],
 }
 
-/// The clients.
+/// The clients whose calls are looked into; a call of any other client is dangerous.
 const CLIENTS: [Client; 5] = [
     Client {
         name: "gh",
