@@ -24,7 +24,7 @@ use crate::{
     },
     session::{Session, SessionMsg, SessionSetup},
     storage::archive::{Archive, ArchiveMsg, ArchiveSetup},
-    world::{World, clock::Timer, own_transport},
+    world::{World, clock::Timer, hook_http::HookServers, own_transport},
 };
 
 /// What a shard hears.
@@ -264,13 +264,16 @@ impl ShardHandle {
     /// A shard on the runtime of the caller.
     #[expect(clippy::disallowed_methods, reason = "a shard is the root of its tree")]
     async fn here(options: Options, directory: Directory) -> Result<Self, StartError> {
+        let own = own_transport(&options.environment);
+        let hook_servers = HookServers::new(own.as_ref().ok().cloned(), &options.environment);
         let world = World {
             clock: Arc::clone(&options.clock),
             timer: Arc::clone(&options.timer),
             transport: match &options.transport {
                 Some(transport) => Arc::clone(transport),
-                None => own_transport(&options.environment)?,
+                None => own?,
             },
+            hook_servers,
             http: options.http,
             files: Arc::clone(&options.lookup),
             transcripts: Arc::clone(&options.transcript_store),

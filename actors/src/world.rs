@@ -5,6 +5,7 @@ pub(crate) mod clock;
 mod compiled_patterns;
 pub(crate) mod environment;
 mod git;
+pub(crate) mod hook_http;
 pub(crate) mod hook_process;
 #[cfg(feature = "http")]
 pub(crate) mod http;
@@ -29,7 +30,8 @@ use ennead_runtime::ports::{Clock, Transport};
 use crate::{
     ports::{errors::StartError, transcript_store::TranscriptStore},
     world::{
-        clock::Timer, environment::Environment, http_limits::HttpLimits, source_files::SourceLookup,
+        clock::Timer, environment::Environment, hook_http::HookServers, http_limits::HttpLimits,
+        source_files::SourceLookup,
     },
 };
 
@@ -54,6 +56,8 @@ pub(crate) struct World {
     pub timer: Arc<dyn Timer>,
     /// Sends requests to model servers.
     pub transport: Arc<dyn Transport>,
+    /// Reaches the servers of hooks.
+    pub hook_servers: HookServers,
     /// How long model servers are waited for, unless settings say otherwise.
     pub http: HttpLimits,
     /// Reads settings and instruction files.

@@ -2,7 +2,9 @@
 //!
 //! Deciding which handlers match and reading what they answered is here; running them is not.
 
+mod action;
 mod answer;
+mod condition;
 mod firing;
 mod input;
 mod matcher;
@@ -14,7 +16,10 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+pub(crate) use action::HttpHookLimits;
+pub use action::{HookAction, HttpHook};
 pub use answer::{HandlerEnd, HandlerOutput, HookAnswer, read_answer};
+pub use condition::HookCondition;
 pub use firing::{Firing, LoadedInstructions};
 pub use input::{HookContext, HookInput, update_of};
 pub use matcher::BadMatcher;
@@ -156,18 +161,16 @@ pub(crate) const ONLY_RESTRICTS: &str = "onlyRestricts";
 pub struct HookHandler {
     /// Matches the subjects that the hook runs for.
     pub matcher: Matcher,
-    /// The shell command, or the program when `args` is there.
-    pub command: String,
-    /// Arguments; `None` means `sh -c`.
-    pub args: Option<Vec<String>>,
+    /// Of the calls that the matcher covers, those that it runs for (`if`); `None`: for all of them.
+    pub condition: Option<HookCondition>,
+    /// What is done.
+    pub action: HookAction,
     /// Milliseconds; 600,000 by default.
     pub timeout_ms: u64,
     /// What a failing handler means.
     pub on_failure: OnFailure,
     /// Where it was configured.
     pub scope: Scope,
-    /// It is code of the embedder, which `command` names, and no command. Only options have such ones.
-    pub in_process: bool,
     /// It can deny, ask and add context; it can neither allow a call nor change its input.
     pub only_restricts: bool,
 }
@@ -200,7 +203,6 @@ pub type HookTable = BTreeMap<HookEvent, Vec<HookHandler>>;
 impl HookHandler {
     /// Returns what is run, for the record: at most 200 characters.
     pub fn label(&self) -> String {
-        let words = std::iter::once(&self.command).chain(self.args.iter().flatten());
-        words.cloned().collect::<Vec<_>>().join(" ").chars().take(200).collect()
+        self.action.label().chars().take(200).collect()
     }
 }

@@ -10,6 +10,7 @@ mod stage3_rule_evaluation;
 pub(crate) mod stage4_permission_handler;
 
 pub mod gate;
+pub mod hook_condition;
 pub mod permit;
 pub mod setup;
 

@@ -15,6 +15,7 @@ use crate::support::scripted::{TestDirs, alerts, call, model, says, text};
 use crate::support::settings::SettingsJson as _;
 
 mod limits;
+mod servers;
 
 /// The inputs that a tool ran with.
 type RanInputs = Arc<Mutex<Vec<String>>>;

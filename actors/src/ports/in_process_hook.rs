@@ -206,12 +206,13 @@ impl HookReply {
 /// Runs a hook of this process, for as long as its handler may take.
 pub(crate) async fn run(
     hooks: &Hooks,
+    name: &str,
     handler: &HookHandler,
     event: HookEvent,
     input: &str,
     clock: &dyn Clock,
 ) -> HandlerOutput {
-    let Some(hook) = hooks.0.get(&handler.command) else {
+    let Some(hook) = hooks.0.get(name) else {
         return HandlerOutput::refused("this process has no such hook");
     };
     let json = serde_json::from_str(input).unwrap_or_default();

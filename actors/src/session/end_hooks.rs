@@ -11,10 +11,7 @@ use ennead_runtime::{
 use futures::future::join_all;
 
 use super::{SessionContext, SessionState};
-use crate::{
-    ports::in_process_hook,
-    world::hook_process::{HandlerContext, run_handler},
-};
+use crate::{turn::hook_runner::run_handler, world::hook_process::HandlerContext};
 
 impl SessionState {
     /// Takes what is still to be run; at most once.
@@ -29,7 +26,7 @@ impl SessionState {
 
 /// Runs all handlers, each within its limit. A failure is published and changes nothing.
 async fn run(session_context: Arc<SessionContext>, hooks: EndHooks) {
-    let EndHooks { handlers, input, cwd, env, sandbox } = hooks;
+    let EndHooks { handlers, input, cwd, env, sandbox, certificates } = hooks;
     let facts = &session_context.facts;
     let temporary = session_context.dirs.temporary.to_string_lossy();
     let sandbox = sandbox.map(|it| Arc::new(it.with_temporary(&env, &temporary)));
@@ -40,18 +37,14 @@ async fn run(session_context: Arc<SessionContext>, hooks: EndHooks) {
         event: HookEvent::SessionEnd,
         chain: Arc::clone(&session_context.hook_chain),
         sandbox,
+        certificates,
     };
-    let input = input.to_json();
+    let input = input.to_json().into();
     let run = |handler: HookHandler| {
         let (session_context, context, input) = (&session_context, &context, &input);
         async move {
-            let (clock, hooks) = (&*session_context.world.clock, &session_context.hooks);
-            let output = if handler.in_process {
-                in_process_hook::run(hooks, &handler, HookEvent::SessionEnd, input, clock).await
-            } else {
-                let hold = WorkGuard::new(session_context.guard.clone());
-                run_handler(&handler, context, input, clock, hold).await
-            };
+            let hold = WorkGuard::new(session_context.guard.clone());
+            let output = run_handler(session_context, &handler, context, input, hold).await;
             if output.ended != HandlerEnd::Exited(0) {
                 let why = output.stderr.trim();
                 let what = format!("the SessionEnd hook `{}` failed: {why}", handler.label());

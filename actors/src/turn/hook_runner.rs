@@ -7,8 +7,9 @@
 use std::{collections::HashMap, num::NonZeroU32, sync::Arc};
 
 use ennead_runtime::{
-    hook::{HandlerOutput, HookHandler, HookInput},
+    hook::{HandlerOutput, HookAction, HookHandler, HookInput},
     ports::WorkGuard,
+    step7_permission_gate::hook_condition::CallOfHook,
     turn::effect::HookFiring,
 };
 use futures::future::join_all;
@@ -28,7 +29,7 @@ use crate::{
     ports::in_process_hook,
     session::context::SessionContext,
     turn::turn_supervisor::TurnMsg,
-    world::hook_process::{HandlerContext, run_handler},
+    world::hook_process::{HandlerContext, HookCommand, run_command},
 };
 
 /// Firings of one session that are queued or running at once.
@@ -36,6 +37,10 @@ pub(crate) const WINDOW: NonZeroU32 = NonZeroU32::MIN.saturating_add(31);
 
 /// Bytes of texts that are written as JSON where others wait: well below a millisecond.
 const SHORT_INPUT: usize = 64 * 1024;
+
+/// Bytes of a call that is held against a condition where others wait: an ordinary command takes a tenth of a
+/// millisecond.
+const SHORT_CALL: usize = 1024;
 
 /// Handlers to be run for a turn.
 pub(crate) struct HookRequest {
@@ -149,27 +154,26 @@ async fn start(
     let id = state.next;
     state.next += 1;
     let (back, session_context) = (myself.clone(), Arc::clone(&state.session_context));
-    let (number, n_handlers) = (firing.firing, firing.handlers.len());
+    let HookFiring { firing: number, event, input, handlers, call_of_hook, .. } = firing;
+    let n_handlers = handlers.len();
     let hold = WorkGuard::new(token);
     let work = Box::pin(async move {
-        let input = written(firing.input).await;
+        let input = written(input).await;
         let run = |handler: HookHandler| {
             let (session_context, context, input, hold) =
                 (&session_context, &context, &input, hold.clone());
-            let span = spans::hook(&span, firing.event);
+            let span = spans::hook(&span, event);
+            let call = call_of_hook.as_ref();
             async move {
-                let clock = &*session_context.world.clock;
-                let output = if handler.in_process {
-                    let hooks = &session_context.hooks;
-                    in_process_hook::run(hooks, &handler, context.event, input, clock).await
-                } else {
-                    run_handler(&handler, context, input, clock, hold).await
-                };
+                if !may_run(call, &handler).await {
+                    return HandlerOutput::unmet();
+                }
+                let output = run_handler(session_context, &handler, context, input, hold).await;
                 read_elsewhere(output).await
             }
             .instrument(span)
         };
-        let outputs = join_all(firing.handlers.iter().cloned().map(run)).await;
+        let outputs = join_all(handlers.into_iter().map(run)).await;
         drop(hold);
         let _gone = back.cast(HookMsg::Finished(id, outputs));
     });
@@ -177,6 +181,42 @@ async fn start(
     let execution = spawn_leaf(job, myself.get_cell()).await?;
     state.running.insert(id, Running { execution, turn, firing: number, n_handlers, _slot: slot });
     Ok(())
+}
+
+/// Whether the condition of a handler holds. A long call is looked through on the blocking pool, where no session waits.
+async fn may_run(call: Option<&CallOfHook>, handler: &HookHandler) -> bool {
+    let (Some(call), Some(condition)) = (call, &handler.condition) else { return true };
+    if call.n_bytes() <= SHORT_CALL {
+        return call.meets(condition);
+    }
+    let (call, condition) = (call.clone(), condition.clone());
+    // It has no way to fail but a panic, and who does not know runs it.
+    tokio::task::spawn_blocking(move || call.meets(&condition)).await.unwrap_or(true)
+}
+
+/// Runs a handler to its end.
+pub(crate) async fn run_handler(
+    session_context: &SessionContext,
+    handler: &HookHandler,
+    context: &HandlerContext,
+    input: &Arc<str>,
+    hold: WorkGuard,
+) -> HandlerOutput {
+    let (world, clock) = (&session_context.world, &*session_context.world.clock);
+    match &handler.action {
+        HookAction::Command { command, args } => {
+            let command = HookCommand { command, args: args.as_deref() };
+            run_command(handler, command, context, input, clock, hold).await
+        }
+        HookAction::InProcess { name } => {
+            let hooks = &session_context.hooks;
+            in_process_hook::run(hooks, name, handler, context.event, input, clock).await
+        }
+        HookAction::Http(http) => {
+            world.hook_servers.ask(handler, http, context, Arc::clone(input), clock).await
+        }
+        _ => HandlerOutput::refused("this process knows no such handler"),
+    }
 }
 
 /// What the handlers read, as JSON; a long one is written on the blocking pool, where no session waits.

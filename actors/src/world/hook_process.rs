@@ -1,4 +1,4 @@
-//! Runs one hook handler: a process in a session of its own, fed with JSON, killed when it is late.
+//! Runs one command of a hook: a process in a session of its own, fed with JSON, killed when it is late.
 
 use std::{ffi::OsStr, pin::pin, process::Stdio, sync::Arc, time::Duration};
 
@@ -8,6 +8,7 @@ use ennead_runtime::{
     permission::Scope,
     ports::{Clock, WorkGuard},
     sandbox::Sandbox,
+    step1_settings_resolution::Certificates,
 };
 use ennead_tools::process_tree::{ProcessInput, ProcessLaunch, Rest, Started, new_mark};
 use futures::future::{Either, FusedFuture, FutureExt, join3, select};
@@ -19,7 +20,7 @@ use tokio::{
 use ennead_runtime::saturating::Saturating as _;
 
 /// Bytes of each output that are kept; the rest is drained, so that the handler goes on.
-const MAX_OUTPUT: u64 = 1024 * 1024;
+pub(super) const MAX_OUTPUT: u64 = 1024 * 1024;
 
 /// How long the outputs of a handler that has ended are read on when something it left behind holds
 /// them open. All that it wrote is in the pipes by then; the time is for a filter after it, such as
@@ -42,42 +43,66 @@ pub(crate) struct HandlerContext {
     pub chain: Arc<[String]>,
     /// What confines those of a repository, if anything does.
     pub sandbox: Option<Arc<Sandbox>>,
+    /// Who vouches for servers that are asked.
+    pub certificates: Certificates,
+}
+
+impl HandlerContext {
+    /// Returns what confines a handler of this scope: what a repository starts is confined like its commands.
+    pub(super) fn sandbox_of(&self, handler: &HookHandler) -> Option<&Sandbox> {
+        let is_own = matches!(handler.scope, Scope::Project | Scope::Local);
+        self.sandbox.as_deref().filter(|_| is_own)
+    }
+}
+
+/// The command of a handler.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct HookCommand<'a> {
+    /// The shell command, or the program when `args` is there.
+    pub command: &'a str,
+    /// Arguments; `None` means `sh -c`.
+    pub args: Option<&'a [String]>,
 }
 
 /// Names, for a process that a hook started, the hooks above it, with colons between them.
 /// A session that such a process opens does not run those again (HKS-3).
 pub(crate) const CHAIN: &str = "ENNEAD_HOOK_CHAIN";
 
+/// Stands for the session's project directory in what is run.
+pub(super) const PROJECT: &str = "${CLAUDE_PROJECT_DIR}";
+
 /// Names a handler of an event by what it runs.
-fn name_of(handler: &HookHandler, event: HookEvent) -> String {
-    let parts = std::iter::once(&handler.command).chain(handler.args.iter().flatten());
+fn name_of(command: HookCommand<'_>, event: HookEvent) -> String {
+    let args = command.args.into_iter().flatten().map(String::as_str);
+    let parts = std::iter::once(command.command).chain(args);
     let digest = parts.fold(Digest::of(event.name().as_bytes()), |digest, part| {
         digest.chain(Digest::of(part.as_bytes()))
     });
     digest.to_string()
 }
 
-/// Runs a handler to its end. When it is late, or the future is dropped, all that it started is
+/// Runs the command of a handler to its end. When it is late, or the future is dropped, all that it started is
 /// ended. `guard` is let go when none of that is left, or it ended by itself.
-pub(crate) async fn run_handler(
+pub(crate) async fn run_command(
     handler: &HookHandler,
+    command: HookCommand<'_>,
     context: &HandlerContext,
     input: &str,
     clock: &dyn Clock,
     guard: WorkGuard,
 ) -> HandlerOutput {
-    let name = name_of(handler, context.event);
+    let name = name_of(command, context.event);
     if context.chain.contains(&name) {
         return HandlerOutput::new(HandlerEnd::Cycle, String::new(), handler.label(), 0);
     }
     let started = clock.elapsed();
-    let ran = run(handler, context, input, name, guard).await;
+    let ran = run(handler, command, context, input, name, guard).await;
     let took = clock.elapsed().saturating_sub(started);
     let duration_ms = u64::saturating(took.as_millis());
     match ran {
         Ok(Some((ended, stdout, stderr))) => HandlerOutput::new(ended, stdout, stderr, duration_ms),
         Err(error) => {
-            let why = format!("{}: {error}", handler.command);
+            let why = format!("{}: {error}", command.command);
             HandlerOutput::new(HandlerEnd::Crashed, String::new(), why, duration_ms)
         }
         Ok(None) => {
@@ -90,22 +115,20 @@ pub(crate) async fn run_handler(
 /// Runs it; `None` when it was stopped for taking too long.
 async fn run(
     handler: &HookHandler,
+    HookCommand { command, args }: HookCommand<'_>,
     context: &HandlerContext,
     input: &str,
     name: String,
     guard: WorkGuard,
 ) -> std::io::Result<Option<(HandlerEnd, String, String)>> {
-    let command = handler.command.replace("${CLAUDE_PROJECT_DIR}", &context.project);
-    let (program, args) = match &handler.args {
-        Some(args) => (command, args.clone()),
+    let command = command.replace(PROJECT, &context.project);
+    let (program, args) = match args {
+        Some(args) => (command, args.to_vec()),
         None => ("sh".to_owned(), vec!["-c".to_owned(), command]),
     };
     let chain: Vec<&str> =
         context.chain.iter().map(String::as_str).chain([name.as_str()]).collect();
-    // What a repository starts is confined like its commands.
-    let is_own = matches!(handler.scope, Scope::Project | Scope::Local);
-    let sandbox = context.sandbox.as_ref().filter(|_| is_own);
-    let confine = sandbox.map(|it| Arc::new(it.policy.clone()));
+    let confine = context.sandbox_of(handler).map(|it| Arc::new(it.policy.clone()));
     let launch = ProcessLaunch {
         program: OsStr::new(&program),
         input: ProcessInput::Piped,

@@ -1,4 +1,4 @@
-//! What one command handler answered.
+//! What one handler answered.
 //!
 //! Two failures are kept apart: the hook fails (a visible error, no decision, unless its settings
 //! say that failing denies), or the harness cannot run it (a PreToolUse call is denied).
@@ -52,6 +52,10 @@ pub enum HandlerEnd {
     Crashed,
     /// It was not run: what fires it was started by this very handler (HKS-3).
     Cycle,
+    /// It is a server, and what it answered is no answer: a status that is no success, a text that is no JSON object.
+    Unusable,
+    /// It was not run: its condition (`if`) does not hold for this call.
+    Unmet,
     /// The harness did not run it: its queue was full, its runner crashed, it is shutting down.
     Refused,
 }
@@ -80,6 +84,11 @@ impl HandlerOutput {
         }
     }
 
+    /// Makes the output that represents a handler whose condition does not hold.
+    pub fn unmet() -> Self {
+        Self::new(HandlerEnd::Unmet, String::new(), String::new(), 0)
+    }
+
     /// Makes the output that represents a handler that the harness could not run.
     pub fn refused(why: &str) -> Self {
         Self::new(HandlerEnd::Refused, String::new(), why.into(), 0)
@@ -94,6 +103,8 @@ impl HandlerEnd {
             HandlerEnd::TimedOut
             | HandlerEnd::Crashed
             | HandlerEnd::Cycle
+            | HandlerEnd::Unusable
+            | HandlerEnd::Unmet
             | HandlerEnd::Refused => None,
         }
     }
@@ -105,6 +116,8 @@ impl HandlerEnd {
             HandlerEnd::TimedOut => "timed_out",
             HandlerEnd::Crashed => "crashed",
             HandlerEnd::Cycle => "cycle",
+            HandlerEnd::Unusable => "unusable",
+            HandlerEnd::Unmet => "unmet",
             HandlerEnd::Refused => "refused",
         }
     }
@@ -164,7 +177,7 @@ impl HookAnswer {
     }
 }
 
-/// Reads what a command handler answered. `fail_closed` is the setting `hooks.fail_closed`.
+/// Reads what a handler answered. `fail_closed` is the setting `hooks.fail_closed`.
 pub fn read_answer(
     event: HookEvent,
     output: &HandlerOutput,
@@ -197,6 +210,10 @@ pub fn read_answer(
         HandlerEnd::Crashed => {
             failed(format!("a {name} hook crashed{}", first_line(&output.stderr)))
         }
+        HandlerEnd::Unusable => {
+            failed(format!("a {name} hook gave no usable answer{}", first_line(&output.stderr)))
+        }
+        HandlerEnd::Unmet => HookVerdict::default(),
         HandlerEnd::Cycle => failed(format!(
             "a {name} hook was not run again by what it had started itself{}",
             first_line(&output.stderr)

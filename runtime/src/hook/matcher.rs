@@ -68,7 +68,9 @@ pub(crate) fn matching<'a>(
     let mut found: Vec<&HookHandler> = Vec::new();
     for handler in table.get(&event).into_iter().flatten() {
         let same = |it: &&HookHandler| {
-            it.scope != handler.scope && it.command == handler.command && it.args == handler.args
+            it.scope != handler.scope
+                && it.action == handler.action
+                && it.condition == handler.condition
         };
         if subject.is_none_or(|it| handler.matcher.matches(it)) && !found.iter().any(same) {
             found.push(handler);
@@ -80,7 +82,10 @@ pub(crate) fn matching<'a>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{hook::OnFailure, permission::Scope};
+    use crate::{
+        hook::{HookAction, OnFailure},
+        permission::Scope,
+    };
 
     // REQ: HKS-5
     #[test]
@@ -116,10 +121,9 @@ mod tests {
     #[test]
     fn same_command_from_two_files_runs_once() {
         let handler = |scope, command: &str| HookHandler {
-            in_process: false,
             matcher: Matcher::Any,
-            command: command.into(),
-            args: None,
+            condition: None,
+            action: HookAction::Command { command: command.into(), args: None },
             timeout_ms: 1,
             on_failure: OnFailure::Ignore,
             scope,
@@ -134,7 +138,7 @@ mod tests {
             ],
         )]);
         let commands: Vec<_> =
-            matching(&table, HookEvent::Stop, None).iter().map(|it| &it.command[..]).collect();
+            matching(&table, HookEvent::Stop, None).iter().map(|it| it.label()).collect();
         assert_eq!(commands, ["a", "b"]);
     }
 }

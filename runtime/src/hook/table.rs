@@ -2,10 +2,13 @@
 
 use serde_json::Value;
 
-use super::{HookEvent, HookHandler, HookTable, Matcher, ONLY_RESTRICTS, OnFailure};
+use super::{
+    HookAction, HookCondition, HookEvent, HookHandler, HookTable, Matcher, ONLY_RESTRICTS,
+    OnFailure,
+};
 use crate::permission::Scope;
 
-/// Milliseconds a command may take if its entry sets none.
+/// Milliseconds a handler may take if its entry sets none.
 pub(crate) const DEFAULT_TIMEOUT_MS: u64 = 600_000;
 
 /// Reads the `hooks` value of one layer. A bad entry is dropped with a warning, the others hold.
@@ -67,26 +70,8 @@ fn read_handler(
     matcher: &Matcher,
     event: HookEvent,
     scope: Scope,
-) -> Result<(HookHandler, Vec<&'static str>), String> {
-    let in_process = match entry.get("type").and_then(Value::as_str) {
-        Some("command") => false,
-        // A file names no code of the program that reads it.
-        Some("in_process") if scope == Scope::CliArg => true,
-        Some(other) => return Err(format!("handlers of type `{other}` are not known")),
-        None => return Err("it has no type".into()),
-    };
-    let command = entry.get("command").and_then(Value::as_str).unwrap_or_default();
-    if command.trim().is_empty() {
-        return Err("it has no command".into());
-    }
-    let args = match entry.get("args") {
-        None | Some(Value::Null) => None,
-        Some(Value::Array(args)) => {
-            let texts = args.iter().map(|it| it.as_str().map(str::to_owned));
-            Some(texts.collect::<Option<Vec<_>>>().ok_or("its args are not all texts")?)
-        }
-        Some(_) => return Err("its args are no list".into()),
-    };
+) -> Result<(HookHandler, Vec<String>), String> {
+    let action = HookAction::read(entry, event, scope)?;
     let timeout_ms = match entry.get("timeout") {
         None | Some(Value::Null) => DEFAULT_TIMEOUT_MS,
         Some(seconds) => milliseconds(seconds).ok_or("its timeout is no positive number")?,
@@ -96,24 +81,31 @@ fn read_handler(
         _ => OnFailure::Ignore,
     };
     let mut notes = Vec::new();
-    if entry.get("if").is_some_and(|it| !it.is_null()) {
-        if !event.is_of_call() {
-            return Err("`if` never holds for this event".into());
+    let condition = match entry.get("if") {
+        None | Some(Value::Null) => None,
+        Some(_) if !event.is_of_call() => return Err("`if` never holds for this event".into()),
+        Some(rule) => {
+            let condition = rule.as_str().map(|it| HookCondition::read(it, scope));
+            match condition.unwrap_or_else(|| Err("it is no text".into())) {
+                Ok(condition) => Some(condition),
+                // A guard that runs too often is a nuisance, one that does not run is a hole.
+                Err(why) => {
+                    notes.push(format!("`if` cannot be read, the handler always runs: {why}"));
+                    None
+                }
+            }
         }
-        // A guard that runs too often is a nuisance, one that does not run is a hole.
-        notes.push("`if` is not looked at, the handler always runs");
-    }
+    };
     if entry.get("async").and_then(Value::as_bool) == Some(true) {
-        notes.push("`async` is not looked at, the handler is waited for");
+        notes.push("`async` is not looked at, the handler is waited for".to_owned());
     }
     let handler = HookHandler {
         matcher: matcher.clone(),
-        command: command.into(),
-        args,
+        condition,
+        action,
         timeout_ms,
         on_failure,
         scope,
-        in_process,
         only_restricts: entry.get(ONLY_RESTRICTS).and_then(Value::as_bool) == Some(true),
     };
     Ok((handler, notes))
@@ -156,7 +148,7 @@ mod tests {
             "PreToolUse": [
                 {"matcher": "(", "hooks": [{"type": "command", "command": "never"}]},
                 {"matcher": "Bash", "hooks": [
-                    {"type": "http", "url": "http://x"},
+                    {"type": "prompt", "prompt": "p"},
                     {"type": "command"},
                     {"type": "command", "command": "c", "timeout": 1.5, "onFailure": "block"},
                 ]},
@@ -168,7 +160,7 @@ mod tests {
         let table = read_table(&hooks, Scope::User, &mut warnings);
         assert_eq!(warnings.len(), 5, "{warnings:?}");
         let [handler] = &table[&HookEvent::PreToolUse][..] else { panic!("{table:?}") };
-        assert_eq!(handler.command, "c");
+        assert_eq!(handler.label(), "c");
         assert_eq!(handler.timeout_ms, 1500);
         assert_eq!(handler.on_failure, OnFailure::Block);
         assert_eq!(handler.matcher, Matcher::Names(vec!["Bash".into()]));
@@ -190,7 +182,8 @@ mod tests {
             table("command", Scope::Project).0,
             table("in_process", Scope::CliArg).0,
         ]);
-        let kinds: Vec<bool> = merged[&HookEvent::Stop].iter().map(|it| it.in_process).collect();
+        let is_own = |it: &HookHandler| matches!(it.action, HookAction::InProcess { .. });
+        let kinds: Vec<bool> = merged[&HookEvent::Stop].iter().map(is_own).collect();
         assert_eq!(kinds, [false, true]);
     }
 }

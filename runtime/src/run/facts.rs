@@ -20,7 +20,7 @@ use crate::{
 };
 
 /// The revision of the rules by which turns decide; see [`SessionFacts::revision`].
-pub const REVISION: u32 = 16;
+pub const REVISION: u32 = 17;
 
 /// The first revision in which what becomes due in a session is appended to the conversation.
 pub(crate) const APPENDS: u32 = 5;
@@ -76,6 +76,9 @@ pub(crate) const HOLDS_AT_GATE: u32 = 15;
 
 /// The first revision in which the model is offered other tools when the rules that deny whole tools change.
 pub(crate) const OFFERS_ANEW: u32 = 16;
+
+/// The first revision in which hooks that ask servers run.
+pub(crate) const ASKS_SERVERS: u32 = 17;
 
 /// What is fixed when a session is opened.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

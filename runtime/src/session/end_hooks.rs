@@ -7,6 +7,7 @@ use super::Machine;
 use crate::{
     hook::{self, DEFAULT_TIMEOUT_MS, Firing, HookContext, HookEvent, HookHandler, HookInput},
     sandbox::Sandbox,
+    step1_settings_resolution::Certificates,
 };
 
 /// Milliseconds that a handler may take which names no limit: whoever closes a session waits for it.
@@ -28,6 +29,8 @@ pub struct EndHooks {
     pub env: Arc<[(String, String)]>,
     /// What confines those of a repository, if anything does.
     pub sandbox: Option<Arc<Sandbox>>,
+    /// Who vouches for servers that are asked.
+    pub certificates: Certificates,
 }
 
 impl Machine {
@@ -54,7 +57,8 @@ impl Machine {
         };
         let input = HookInput { context, firing };
         let (env, sandbox) = (Arc::clone(&derived.env), derived.sandbox.clone());
-        Some(EndHooks { handlers, input, cwd, env, sandbox })
+        let certificates = derived.settings().certificates.clone();
+        Some(EndHooks { handlers, input, cwd, env, sandbox, certificates })
     }
 }
 

@@ -96,6 +96,10 @@ fn companion(key: &str) -> Value {
         }
         "permissions.disableAutoMode" => json!({"permissions": {"defaultMode": "auto"}}),
         "disableAllHooks" => json!({ "hooks": hook() }),
+        "allowedHttpHookUrls" | "httpHookAllowedEnvVars" => {
+            let http = json!({"type": "http", "url": "http://h", "allowedEnvVars": ["A"]});
+            json!({"hooks": {"Stop": [{"hooks": [http]}]}})
+        }
         _ => json!({}),
     }
 }
@@ -123,8 +127,9 @@ fn every_documented_key_takes_its_type_and_has_an_effect() {
             assert!(warnings.is_empty(), "{value}: {warnings:?}");
             assert!(has_effect(scope, key(&row), value), "{} = {value} has no effect", key(&row));
         }
-        // A list of servers that is none allows none.
-        for value in not.iter().filter(|_| key(&row) != "allowedMcpServers") {
+        // A list of what is allowed that is none allows nothing.
+        let closes = ["allowedMcpServers", "allowedHttpHookUrls", "httpHookAllowedEnvVars"];
+        for value in not.iter().filter(|_| !closes.contains(&key(&row))) {
             assert!(!has_effect(scope, key(&row), value), "{} = {value} is taken", key(&row));
         }
     }

@@ -7,11 +7,16 @@ use serde_json::Value;
 /// The input of a call. Parsed when a field is first looked at: mostly the name of the tool decides.
 #[derive(Debug)]
 pub(super) struct CallInput {
-    pub(super) text: Arc<str>,
-    pub(super) value: OnceCell<Value>,
+    text: Arc<str>,
+    value: OnceCell<Value>,
 }
 
 impl CallInput {
+    /// Makes the input from its JSON text.
+    pub(super) fn new(text: Arc<str>) -> Self {
+        Self { text, value: OnceCell::new() }
+    }
+
     /// Returns a field; there is none in what is not an object.
     pub(super) fn get(&self, field: &str) -> Option<&Value> {
         let parse = || serde_json::from_str(&self.text).unwrap_or_default();

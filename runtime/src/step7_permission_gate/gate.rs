@@ -3,7 +3,7 @@
 //! A state machine: each step says what is needed next, the caller finds it out and hands it back.
 //! Only here a [`Permit`] is issued, at most one per call.
 
-use std::{cell::OnceCell, sync::Arc};
+use std::sync::Arc;
 
 use serde_json::Value;
 
@@ -224,7 +224,7 @@ impl Gate {
                 return self.evaluate();
             }
         };
-        let input = CallInput { text: Arc::clone(&self.call.input), value: OnceCell::new() };
+        let input = CallInput::new(Arc::clone(&self.call.input));
         let given = match input.get(field) {
             None | Some(Value::Null) => missing,
             // Something that is not a text leads nowhere.
@@ -255,7 +255,7 @@ impl Gate {
                 setup: self.setup.clone(),
             }));
         }
-        let input = CallInput { text: Arc::clone(&self.call.input), value: OnceCell::new() };
+        let input = CallInput::new(Arc::clone(&self.call.input));
         let facts = CallFacts {
             tool: self.call.name.as_str(),
             access: &self.access,

@@ -4,7 +4,7 @@
 //! The driver of the gate does it on a thread where it delays no other session. It is a pure
 //! function of the order, so a replay does it again.
 
-use std::{cell::OnceCell, sync::Arc};
+use std::sync::Arc;
 
 use super::{
     CommandClass, Decision, GateSetup, GateStage, LinksSeen, Look, RuleRef,
@@ -100,7 +100,7 @@ impl CommandOrder {
     }
 
     fn judge_with(&self, links: Follower) -> Judged {
-        let input = CallInput { text: Arc::clone(&self.input), value: OnceCell::new() };
+        let input = CallInput::new(Arc::clone(&self.input));
         let facts = CallFacts {
             tool: self.tool.as_str(),
             access: &self.access,

@@ -57,11 +57,16 @@ pub(crate) fn can_be(path: &ResolvedPath, given: &str, cwd: &str, home: &str) ->
     if path.given != given {
         return false;
     }
-    let lexical = by_text(&absolute(given, cwd, home));
+    let lexical = lexical(given, cwd, home);
     // The one that could not look at all says no more than what was given.
     let is_unknown = path.kind == PathKind::Invalid && path.lexical == given;
     let names = path.passed.first() == Some(&path.lexical) && path.passed.contains(&path.real);
     is_unknown || path.lexical == lexical && (names || path.kind == PathKind::Invalid)
+}
+
+/// Returns where a path leads by text. `~` and `~/` lead to `home`, a relative path starts in `cwd`; both absolute.
+pub(crate) fn lexical(given: &str, cwd: &str, home: &str) -> String {
+    by_text(&absolute(given, cwd, home))
 }
 
 fn absolute(given: &str, cwd: &str, home: &str) -> String {

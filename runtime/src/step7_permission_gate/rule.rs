@@ -165,7 +165,7 @@ fn current_name(tool: &str) -> &str {
 
 /// Returns whether `pattern`, in which `*` matches any characters, covers the whole of `text`. Takes time in the
 /// product of the lengths at worst.
-pub(super) fn wildcard(pattern: &str, text: &str) -> bool {
+pub(crate) fn wildcard(pattern: &str, text: &str) -> bool {
     let (pattern, text) = (pattern.as_bytes(), text.as_bytes());
     let (mut p, mut t) = (0, 0);
     let mut last_star: Option<(usize, usize)> = None;

@@ -7,7 +7,8 @@ mod specifiers;
 
 use std::sync::Arc;
 
-use self::specifiers::{CallFields, Match, parameter, specifier, yes};
+pub(super) use self::specifiers::{CallFields, Match, specifier};
+use self::specifiers::{parameter, yes};
 use super::{
     ResolvedPath, RuleRef,
     call_input::CallInput,

@@ -41,6 +41,19 @@ pub struct Places {
     pub real: BTreeMap<String, String>,
 }
 
+impl Places {
+    /// What patterns of rules start from.
+    fn anchors(&self) -> Anchors {
+        let workspace = self.workspace.to_string();
+        Anchors {
+            project_root: self.project_root.clone().unwrap_or_else(|| workspace.clone()),
+            workspace,
+            home: self.home.to_string(),
+            real: self.real.clone(),
+        }
+    }
+}
+
 /// What a gate knows before a call comes. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct GateSetup {
@@ -72,13 +85,8 @@ impl GateSetup {
         places: Places,
         handler: Handler,
     ) -> Self {
-        let workspace = places.workspace.to_string();
-        let anchors = Anchors {
-            project_root: places.project_root.clone().unwrap_or_else(|| workspace.clone()),
-            workspace: workspace.clone(),
-            home: places.home.to_string(),
-            real: places.real.clone(),
-        };
+        let anchors = places.anchors();
+        let workspace = anchors.workspace.clone();
         let book = Arc::new(RuleBook::read(&settings.permissions.rules, &anchors));
         let hidden = Arc::clone(book.hidden());
         let written = [workspace].into_iter().chain(
@@ -174,6 +182,11 @@ impl GateSetup {
             home: Arc::clone(&self.places.home),
             workspace: Arc::clone(&self.directories),
         }
+    }
+
+    /// Returns what patterns of rules start from.
+    pub(super) fn anchors(&self) -> Anchors {
+        self.places.anchors()
     }
 
     /// Returns where the next shell command starts.

@@ -16,7 +16,7 @@ use crate::{
         run_due, run_stage,
     },
     step5_model_call::{request::EncodedRequest, wire_format::WireFormat},
-    step7_permission_gate::{CommandOrder, Permit},
+    step7_permission_gate::{CommandOrder, Permit, hook_condition::CallOfHook},
     tokens::Usage,
     tool::{ToolCall, ToolSpec},
     transcript::entry::{Line, StoredText},
@@ -191,6 +191,8 @@ pub struct HookFiring {
     pub input: HookInput,
     /// The handlers to run, in configuration order.
     pub handlers: Vec<HookHandler>,
+    /// The call that their conditions are held against, where some have one.
+    pub call_of_hook: Option<CallOfHook>,
 }
 
 /// How a turn ended.

@@ -9,7 +9,7 @@ use crate::{
     run::derived_settings::DerivedSettings,
     sandbox::Sandbox,
     step1_settings_resolution::{
-        AgentLimits, LayerText, Settings, ShaperSettings, ShellSettings, WorktreeBase,
+        AgentLimits, Certificates, LayerText, Settings, ShaperSettings, ShellSettings, WorktreeBase,
     },
 };
 
@@ -79,6 +79,11 @@ impl Turn {
     /// Returns what confines shell commands and what a repository starts; `None` if nothing does.
     pub fn sandbox(&self) -> Option<Arc<Sandbox>> {
         self.memory.derived_settings.as_ref().and_then(|it| it.sandbox.clone())
+    }
+
+    /// Returns who vouches for servers that are reached over TLS.
+    pub fn certificates(&self) -> Certificates {
+        self.settings().certificates.clone()
     }
 
     /// Returns where the worktrees of its sub-agents begin.

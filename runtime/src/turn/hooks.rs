@@ -10,9 +10,13 @@ use std::sync::Arc;
 use super::{Effect, Turn, count};
 use crate::{
     event::Event,
-    hook::{self, Firing, HandlerOutput, HookAnswer, HookEvent, HookInput, HookVerdict},
-    run::facts::FIRES_MORE,
+    hook::{
+        self, Firing, HandlerEnd, HandlerOutput, HookAction, HookAnswer, HookEvent, HookHandler,
+        HookInput, HookVerdict,
+    },
+    run::facts::{ASKS_SERVERS, FIRES_MORE},
     step2_state_initialization::{AwaitedFiring, FiringReason},
+    step7_permission_gate::hook_condition::CallOfHook,
     tool::ToolCall,
     transcript::entry::{RecordKind, StoredText, TextFolder},
     turn::effect::HookFiring,
@@ -56,14 +60,12 @@ impl Turn {
         call: Option<&ToolCall>,
         reason: FiringReason,
     ) -> bool {
-        let settings = self.settings();
         let event = what.event();
         if self.facts.revision < first_revision(event) {
             return false;
         }
         let subject = what.subject(&self.facts.agent_type);
-        let handlers: Vec<_> =
-            hook::matching(&settings.hooks, event, subject).into_iter().cloned().collect();
+        let handlers = self.matching_hooks(event, subject);
         if handlers.is_empty() {
             return false;
         }
@@ -75,11 +77,13 @@ impl Turn {
             call: call.map(|it| it.id.clone()),
             tool: call.map(|it| it.name.clone()),
             input: HookInput { context: self.hook_context(), firing: what.into_owned() },
+            call_of_hook: self.call_of_hook(call, &handlers),
             handlers: handlers.clone(),
         };
         for (index, handler) in handlers.iter().enumerate() {
-            let (number, label) = (count(index), handler.label().into());
-            self.publish(Event::HookStarted { hook: event, firing, index: number, label });
+            if handler.condition.is_none() {
+                self.publish_start(event, firing, index, handler);
+            }
         }
         let call = order.call.clone();
         self.state.firing = Some(AwaitedFiring { firing, event, call, reason, handlers });
@@ -87,11 +91,43 @@ impl Turn {
         true
     }
 
+    fn publish_start(&mut self, hook: HookEvent, firing: u32, index: usize, handler: &HookHandler) {
+        let (index, label) = (count(index), handler.label().into());
+        self.publish(Event::HookStarted { hook, firing, index, label });
+    }
+
+    /// What the conditions of these handlers are held against; `None` where they have none, and where it is not about a
+    /// call of a tool that is there: then they all run.
+    fn call_of_hook(
+        &self,
+        call: Option<&ToolCall>,
+        handlers: &[HookHandler],
+    ) -> Option<CallOfHook> {
+        let call = call.filter(|_| handlers.iter().any(|it| it.condition.is_some()))?;
+        let spec = self.facts.tools.iter().find(|it| it.name == call.name)?;
+        let setup = self.state.gate_setup.as_ref()?.with_cwd(self.cwd());
+        Some(CallOfHook::new(spec, Arc::clone(&call.input), Arc::new(setup)))
+    }
+
     /// Returns whether there are handlers for this subject.
     pub(super) fn has_hooks(&self, event: HookEvent, subject: &str) -> bool {
-        let settings = self.settings();
         first_revision(event) <= self.facts.revision
-            && !hook::matching(&settings.hooks, event, Some(subject)).is_empty()
+            && !self.matching_hooks(event, Some(subject)).is_empty()
+    }
+
+    /// Returns the handlers that run, in configuration order, of those that the rules of this session know.
+    pub(crate) fn matching_hooks(
+        &self,
+        event: HookEvent,
+        subject: Option<&str>,
+    ) -> Vec<HookHandler> {
+        let settings = self.settings();
+        let found = hook::matching(&settings.hooks, event, subject).into_iter();
+        let asks_servers = ASKS_SERVERS <= self.facts.revision;
+        found
+            .filter(|it| asks_servers || !matches!(it.action, HookAction::Http(_)))
+            .cloned()
+            .collect()
     }
 
     pub(super) fn hooks_answered(&mut self, firing: u32, outputs: Vec<HandlerOutput>) {
@@ -106,15 +142,21 @@ impl Turn {
             let answer = hook::read_answer(event, output, handler.on_failure, fail_closed);
             let answer = if handler.only_restricts { answer.restricting() } else { answer };
             let effect = answer.effect().to_owned();
-            self.publish(Event::HookFinished {
-                hook: event,
-                firing,
-                index: count(index),
-                effect: effect.as_str().into(),
-                exit: output.ended.exit_code(),
-                stdout: excerpt(&output.stdout),
-                stderr: excerpt(&output.stderr),
-            });
+            if output.ended != HandlerEnd::Unmet {
+                // Before its condition was looked at nobody could say that it runs.
+                if handler.condition.is_some() {
+                    self.publish_start(event, firing, index, handler);
+                }
+                self.publish(Event::HookFinished {
+                    hook: event,
+                    firing,
+                    index: count(index),
+                    effect: effect.as_str().into(),
+                    exit: output.ended.exit_code(),
+                    stdout: excerpt(&output.stdout),
+                    stderr: excerpt(&output.stderr),
+                });
+            }
             let messages = &answer.verdict.messages;
             let message = (!messages.is_empty()).then(|| messages.join("\n"));
             let what = RecordKind::Hook {

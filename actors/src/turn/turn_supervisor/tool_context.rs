@@ -74,6 +74,7 @@ impl ActiveTurn {
             event,
             chain: Arc::clone(&self.session_context.hook_chain),
             sandbox: self.sandbox(),
+            certificates: self.turn.certificates(),
         }
     }
 

@@ -253,7 +253,7 @@ fn hooks_of_all_layers_run_and_equal_layers_give_equal_settings() {
     let texts = [(Scope::User, hook), (Scope::Project, hook), (Scope::Local, other)];
     let found = resolve(&texts);
     let commands: Vec<_> =
-        found.settings.hooks[&HookEvent::Stop].iter().map(|it| &it.command[..]).collect();
+        found.settings.hooks[&HookEvent::Stop].iter().map(|it| it.label()).collect();
     assert_eq!(commands, ["a", "b"]);
     assert_eq!(found, resolve(&texts));
     assert_ne!(found.digest, resolve(&texts[..2]).digest);

@@ -6,7 +6,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use super::*;
 use crate::{
-    hook::{HookDecision, HookEvent, HookHandler, Matcher, OnFailure},
+    hook::{HookAction, HookDecision, HookEvent, HookHandler, Matcher, OnFailure},
     permission::{PermissionMode as Mode, RuleKind, RuleText, Scope},
     step1_settings_resolution::Settings,
     step7_permission_gate::{
@@ -90,10 +90,9 @@ fn setup(mode: Mode, handler: Handler, texts: &[&str]) -> GateSetup {
     let mut settings = Settings::default();
     settings.permissions.rules = rules(texts);
     let handlers = vec![HookHandler {
-        in_process: false,
         matcher: Matcher::Names(vec!["Hooked".into()]),
-        command: "check".into(),
-        args: None,
+        condition: None,
+        action: HookAction::Command { command: "check".into(), args: None },
         timeout_ms: 1,
         on_failure: OnFailure::Ignore,
         scope: Scope::User,

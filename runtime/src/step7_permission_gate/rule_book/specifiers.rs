@@ -5,15 +5,15 @@ use serde_json::Value;
 use crate::{permission::RuleKind, step7_permission_gate::rule::wildcard};
 
 /// What a specifier is compared with.
-pub(super) struct CallFields<'a> {
-    pub(super) tool: &'a str,
+pub(in super::super) struct CallFields<'a> {
+    pub(in super::super) tool: &'a str,
     /// A field of the input.
-    pub(super) field: &'a dyn Fn(&str) -> Option<&'a Value>,
+    pub(in super::super) field: &'a dyn Fn(&str) -> Option<&'a Value>,
 }
 
 /// How a rule answers a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Match {
+pub(in super::super) enum Match {
     Yes,
     No,
     /// The specifier means nothing to this version. It never allows, and it makes a call that a
@@ -26,7 +26,7 @@ pub(super) fn yes(holds: bool) -> Match {
 }
 
 /// Returns whether a specifier is about a call.
-pub(super) fn specifier(text: &str, kind: RuleKind, call: &CallFields<'_>) -> Match {
+pub(in super::super) fn specifier(text: &str, kind: RuleKind, call: &CallFields<'_>) -> Match {
     let field = |name: &str| (call.field)(name).and_then(Value::as_str);
     match call.tool {
         "Agent" | "Task" if !text.contains(':') => {

@@ -199,6 +199,8 @@ impl<'a> RecordedInputs<'a> {
             (Some(code), _) => HandlerEnd::Exited(*code),
             (None, "timed_out") => HandlerEnd::TimedOut,
             (None, "cycle") => HandlerEnd::Cycle,
+            (None, "unusable") => HandlerEnd::Unusable,
+            (None, "unmet") => HandlerEnd::Unmet,
             (None, "refused") => HandlerEnd::Refused,
             (None, _) => HandlerEnd::Crashed,
         };

@@ -345,7 +345,8 @@ impl ContextWindow {
 /// The command of a handler is what it does: `CODE TEXT`, the text on standard output for 0 and on
 /// standard error for other codes; or `timeout`, `crash`, `refused`.
 pub(super) fn run_handler(handler: &HookHandler) -> HandlerOutput {
-    let (word, text) = handler.command.split_once(' ').unwrap_or((&handler.command, ""));
+    let label = handler.label();
+    let (word, text) = label.split_once(' ').unwrap_or((&label, ""));
     let ended = match word {
         "timeout" => HandlerEnd::TimedOut,
         "crash" => HandlerEnd::Crashed,

@@ -149,7 +149,7 @@ impl<'a> RecordedInputs<'a> {
     /// What hooks added to the result of a call.
     fn added(&self, event: HookEvent, call: &ToolCall, turn: &Turn) -> Result<String, ReplayError> {
         let settings = turn.settings();
-        let handlers = hook::matching(&settings.hooks, event, Some(call.name.as_str()));
+        let handlers = turn.matching_hooks(event, Some(call.name.as_str()));
         let mut answers = Vec::new();
         let mut handlers = handlers.into_iter();
         for line in &self.lines[self.next..] {

@@ -1,0 +1,133 @@
+//! Asks the server of one hook handler: the input is posted, and what comes back is read as a command's output is.
+//!
+//! Servers of hooks are no model servers: they are reached by HTTP of our own, whatever transport the embedder gave for
+//! models.
+
+use std::{fmt, sync::Arc, time::Duration};
+
+use bytes::Bytes;
+use ennead_runtime::{
+    hook::{HandlerEnd, HandlerOutput, HookHandler, HttpHook},
+    ports::{Clock, ResponseBody, Transport, TransportError, WireRequest},
+    saturating::Saturating as _,
+    step1_settings_resolution::SandboxNetwork,
+};
+use futures::StreamExt;
+use serde_json::{Map, Value};
+use tokio::time::timeout;
+
+use super::{
+    environment::Environment,
+    hook_process::{HandlerContext, MAX_OUTPUT, PROJECT},
+    http_limits::CONNECT,
+};
+
+/// Reaches the servers of hooks. Clones share it.
+#[derive(Clone)]
+pub(crate) struct HookServers {
+    /// `None`: this build has no HTTP.
+    transport: Option<Arc<dyn Transport>>,
+    environment: Arc<Environment>,
+}
+
+impl HookServers {
+    /// Makes what reaches servers. Values of headers are taken from this environment.
+    pub(crate) fn new(transport: Option<Arc<dyn Transport>>, environment: &Environment) -> Self {
+        Self { transport, environment: Arc::new(environment.clone()) }
+    }
+
+    /// Posts the input to the server of a handler, for as long as that may take. Redirections are not followed.
+    pub(crate) async fn ask(
+        &self,
+        handler: &HookHandler,
+        http: &HttpHook,
+        context: &HandlerContext,
+        input: Arc<str>,
+        clock: &dyn Clock,
+    ) -> HandlerOutput {
+        let started = clock.elapsed();
+        let limit = Duration::from_millis(handler.timeout_ms);
+        let asked = timeout(limit, self.answer(handler, http, context, input)).await;
+        let took = clock.elapsed().saturating_sub(started);
+        let (ended, stdout, stderr) = match asked {
+            Ok(Ok(answer)) => (HandlerEnd::Exited(0), answer, String::new()),
+            Ok(Err(why)) => {
+                (HandlerEnd::Unusable, String::new(), format!("{}: {why}", http.shown()))
+            }
+            Err(_) => {
+                let why = format!("no answer within {} ms", handler.timeout_ms);
+                (HandlerEnd::TimedOut, String::new(), why)
+            }
+        };
+        HandlerOutput::new(ended, stdout, stderr, u64::saturating(took.as_millis()))
+    }
+
+    /// Returns the answer of the server: nothing, or the text of a JSON object.
+    async fn answer(
+        &self,
+        handler: &HookHandler,
+        http: &HttpHook,
+        context: &HandlerContext,
+        input: Arc<str>,
+    ) -> Result<String, String> {
+        let network = context.sandbox_of(handler).map(|it| it.policy.network);
+        if network.is_some_and(|it| it != SandboxNetwork::Open) {
+            return Err("the sandbox lets hooks of a repository reach no server".into());
+        }
+        let transport = self.transport.as_ref().ok_or("this build has no HTTP")?;
+        let request = WireRequest {
+            url: http.url.replace(PROJECT, &context.project).into(),
+            headers: self.headers(http, context).into(),
+            body: Bytes::copy_from_slice(input.as_bytes()),
+            connect_timeout: CONNECT,
+            certificates: context.certificates.clone(),
+        };
+        let response = transport.send(request).await.map_err(|it| it.to_string())?;
+        if !(200..300).contains(&response.status) {
+            return Err(format!("status {}", response.status));
+        }
+        let text = text(response.body).await.map_err(|it| it.to_string())?;
+        let is_object = || serde_json::from_str::<Map<String, Value>>(&text).is_ok();
+        match text.trim() {
+            "" => Ok(String::new()),
+            _ if is_object() => Ok(text),
+            _ => Err("the answer is no JSON object".into()),
+        }
+    }
+
+    /// The headers of a handler, with the variables that it may send. What its session keeps from children it does not
+    /// send either.
+    fn headers(&self, http: &HttpHook, context: &HandlerContext) -> Vec<(String, String)> {
+        let value_of = |name: &str| {
+            let of_session = context.env.iter().rev().find(|it| it.0 == name);
+            match of_session {
+                Some((_, value)) => Some(value.clone()),
+                None => self.environment.variable(name),
+            }
+        };
+        let own = http.headers_with(&value_of).into_iter();
+        let own: Vec<_> = own.map(|it| (it.0.to_ascii_lowercase(), it.1)).collect();
+        let is_named = own.iter().any(|it| it.0 == "content-type");
+        let json = (!is_named).then(|| ("content-type".to_owned(), "application/json".to_owned()));
+        json.into_iter().chain(own).collect()
+    }
+}
+
+impl fmt::Debug for HookServers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HookServers").finish_non_exhaustive()
+    }
+}
+
+/// The text of an answer, whose rest is not waited for when it is longer than a command's output may be.
+async fn text(mut body: ResponseBody) -> Result<String, TransportError> {
+    let mut bytes = Vec::new();
+    while let Some(chunk) = body.next().await {
+        bytes.extend_from_slice(&chunk?);
+        if MAX_OUTPUT < bytes.len() as u64 {
+            bytes.truncate(usize::saturating(MAX_OUTPUT));
+            break;
+        }
+    }
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}

@@ -1,0 +1,227 @@
+//! What a handler does when it runs.
+
+use serde_json::{Map, Value};
+
+use super::HookEvent;
+use crate::{permission::Scope, step7_permission_gate::rule::wildcard};
+
+/// What a handler does when it runs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum HookAction {
+    /// A command runs.
+    Command {
+        /// The shell command, or the program when `args` is there.
+        command: String,
+        /// Arguments; `None` means `sh -c`.
+        args: Option<Vec<String>>,
+    },
+    /// Code of the embedder runs. Only options have such handlers.
+    InProcess {
+        /// The name by which the options know it.
+        name: String,
+    },
+    /// A server is asked.
+    Http(HttpHook),
+}
+
+/// A request to a server, whose body is what a command would read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HttpHook {
+    /// Address, which begins with `http://` or `https://`.
+    pub url: String,
+    /// Names and values of headers, in order of the names. `$NAME` and `${NAME}` in a value stand for a variable.
+    pub headers: Vec<(String, String)>,
+    /// Variables that values of headers may hold; others count as empty.
+    pub variables: Vec<String>,
+}
+
+impl HookAction {
+    /// Reads what an entry of a settings file does at this event.
+    pub(super) fn read(entry: &Value, event: HookEvent, scope: Scope) -> Result<Self, String> {
+        match entry.get("type").and_then(Value::as_str) {
+            Some("command") => {
+                let args = match entry.get("args") {
+                    None | Some(Value::Null) => None,
+                    Some(args) => Some(texts(args).ok_or("its args are not a list of texts")?),
+                };
+                Ok(Self::Command { command: named(entry, "command")?, args })
+            }
+            // A file names no code of the program that reads it.
+            Some("in_process") if scope == Scope::CliArg => {
+                Ok(Self::InProcess { name: named(entry, "command")? })
+            }
+            Some("http") if event == HookEvent::SessionStart => {
+                Err(format!("handlers of type `http` never run at {}", event.name()))
+            }
+            Some("http") => HttpHook::read(entry).map(Self::Http),
+            Some(other) => Err(format!("handlers of type `{other}` are not known")),
+            None => Err("it has no type".into()),
+        }
+    }
+
+    /// What is shown of it. Of an address no more than its path: what follows may be a secret.
+    pub(super) fn label(&self) -> String {
+        match self {
+            Self::Command { command, args } => {
+                let words = std::iter::once(command).chain(args.iter().flatten());
+                words.map(String::as_str).collect::<Vec<_>>().join(" ")
+            }
+            Self::InProcess { name } => name.clone(),
+            Self::Http(http) => http.shown().to_owned(),
+        }
+    }
+}
+
+impl HttpHook {
+    fn read(entry: &Value) -> Result<Self, String> {
+        let url = named(entry, "url")?;
+        if !["http://", "https://"].iter().any(|it| url.starts_with(it)) {
+            return Err("its url does not begin with http:// or https://".into());
+        }
+        let headers = match entry.get("headers") {
+            None | Some(Value::Null) => Vec::new(),
+            Some(Value::Object(headers)) => {
+                header_texts(headers).ok_or("its headers are not all texts")?
+            }
+            Some(_) => return Err("its headers are no object".into()),
+        };
+        let variables = match entry.get("allowedEnvVars") {
+            None | Some(Value::Null) => Vec::new(),
+            Some(names) => texts(names).ok_or("its allowedEnvVars are not a list of texts")?,
+        };
+        Ok(Self { url, headers, variables })
+    }
+
+    /// Returns the address without user, password, query and fragment.
+    pub fn shown(&self) -> String {
+        let (scheme, rest) = self.url.split_once("://").unwrap_or(("", &self.url));
+        let rest = rest.split(['?', '#']).next().unwrap_or_default();
+        let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+        let host = authority.rsplit('@').next().unwrap_or_default();
+        format!("{scheme}://{host}{path}")
+    }
+
+    /// Returns the headers with the variables in them, whose values `value_of` knows. One that is not among
+    /// [`HttpHook::variables`] counts as empty. Takes time with the bytes of the headers.
+    pub fn headers_with(&self, value_of: &dyn Fn(&str) -> Option<String>) -> Vec<(String, String)> {
+        let value_of = |name: &str| {
+            let is_allowed = self.variables.iter().any(|it| it == name);
+            is_allowed.then(|| value_of(name)).flatten().unwrap_or_default()
+        };
+        let filled = |(name, value): &(String, String)| (name.clone(), filled(value, &value_of));
+        self.headers.iter().map(filled).collect()
+    }
+}
+
+/// A text with `$NAME` and `${NAME}` replaced. A `$` without a name stays.
+fn filled(text: &str, value_of: &dyn Fn(&str) -> String) -> String {
+    let is_of_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once('$') {
+        out.push_str(before);
+        let braced = after.strip_prefix('{').and_then(|it| it.split_once('}'));
+        let (name, left) = match braced {
+            Some((name, left)) => (name, left),
+            None => after.split_at(after.find(|c| !is_of_name(c)).unwrap_or(after.len())),
+        };
+        let is_name = !name.is_empty() && name.chars().all(is_of_name);
+        if is_name && !name.starts_with(|c: char| c.is_ascii_digit()) {
+            out.push_str(&value_of(name));
+            rest = left;
+        } else {
+            out.push('$');
+            rest = after;
+        }
+    }
+    out + rest
+}
+
+/// What the user's and the organisation's settings leave of handlers that ask servers (`allowedHttpHookUrls`,
+/// `httpHookAllowedEnvVars`).
+#[derive(Clone, Debug, Default)]
+pub(crate) struct HttpHookLimits {
+    /// Patterns of addresses, in which `*` is anything; `None`: every address may be asked.
+    pub(crate) urls: Option<Vec<String>>,
+    /// Names of variables; `None`: each handler may use those that it names.
+    pub(crate) variables: Option<Vec<String>>,
+}
+
+impl HttpHookLimits {
+    /// Takes from a handler what is not allowed. Returns whether it may run.
+    pub(crate) fn restrict(&self, action: &mut HookAction) -> bool {
+        let HookAction::Http(http) = action else { return true };
+        if let Some(allowed) = &self.variables {
+            http.variables.retain(|it| allowed.contains(it));
+        }
+        self.urls.as_ref().is_none_or(|urls| urls.iter().any(|it| wildcard(it, &http.url)))
+    }
+}
+
+fn named(entry: &Value, key: &str) -> Result<String, String> {
+    let text = entry.get(key).and_then(Value::as_str).unwrap_or_default();
+    if text.trim().is_empty() { Err(format!("it has no {key}")) } else { Ok(text.to_owned()) }
+}
+
+fn texts(list: &Value) -> Option<Vec<String>> {
+    list.as_array()?.iter().map(|it| it.as_str().map(str::to_owned)).collect()
+}
+
+fn header_texts(headers: &Map<String, Value>) -> Option<Vec<(String, String)>> {
+    let text = |(name, value): (&String, &Value)| Some((name.clone(), value.as_str()?.to_owned()));
+    headers.iter().map(text).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    // REQ: HKS-1
+    #[test]
+    fn headers_hold_the_variables_that_the_handler_names_and_no_others() {
+        let entry = json!({
+            "type": "http", "url": "https://u:p@host/a/b?key=1#x", "allowedEnvVars": ["TOKEN", "NONE"],
+            "headers": {"a": "Bearer $TOKEN", "b": "${TOKEN}x$SECRET|$", "c": "$1 ${TOKEN", "d": "$NONE-"},
+        });
+        let action = HookAction::read(&entry, HookEvent::PreToolUse, Scope::User);
+        assert_eq!(action.as_ref().map(HookAction::label), Ok("https://host/a/b".into()));
+        let Ok(HookAction::Http(http)) = action else { panic!("{action:?}") };
+        let value_of = |name: &str| (name != "NONE").then(|| format!("<{name}>"));
+        let headers = http.headers_with(&value_of);
+        let values: Vec<&str> = headers.iter().map(|it| &it.1[..]).collect();
+        assert_eq!(values, ["Bearer <TOKEN>", "<TOKEN>x|$", "$1 ${TOKEN", "-"]);
+    }
+
+    // REQ: HKS-1
+    #[test]
+    fn handler_that_asks_a_server_is_refused_where_it_makes_no_sense() {
+        let read = |entry: Value, event| HookAction::read(&entry, event, Scope::User).unwrap_err();
+        let post = HookEvent::PostToolUse;
+        for (entry, event, why) in [
+            (json!({"type": "http"}), post, "it has no url"),
+            (json!({"type": "http", "url": "file:///etc/passwd"}), post, "its url does not begin"),
+            (json!({"type": "http", "url": "http://h", "headers": []}), post, "its headers are no"),
+            (
+                json!({"type": "http", "url": "http://h", "headers": {"a": 1}}),
+                post,
+                "its headers are",
+            ),
+            (
+                json!({"type": "http", "url": "http://h", "allowedEnvVars": "A"}),
+                post,
+                "its allowedEnv",
+            ),
+            (
+                json!({"type": "http", "url": "http://h"}),
+                HookEvent::SessionStart,
+                "handlers of type",
+            ),
+        ] {
+            let found = read(entry, event);
+            assert!(found.starts_with(why), "{found}");
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! Which servers hooks may ask, and which variables they may send (`allowedHttpHookUrls`, `httpHookAllowedEnvVars`).
+//!
+//! A repository has no say: it could let its own hooks ask whom it likes.
+
+use serde_json::Value;
+
+use super::layer::SettingsLayer;
+use crate::{
+    hook::{HookTable, HttpHookLimits},
+    permission::Scope,
+};
+
+/// Patterns of addresses.
+const URLS: &str = "allowedHttpHookUrls";
+
+/// Names of variables.
+const VARIABLES: &str = "httpHookAllowedEnvVars";
+
+/// Reads what the layers allow, those of the user and of the organisation together.
+pub(super) fn limits(layers: &[SettingsLayer], warnings: &mut Vec<String>) -> HttpHookLimits {
+    let mut of_key = |key: &str| {
+        let mut allowed: Option<Vec<String>> = None;
+        for layer in layers {
+            let Some(value) = layer.values.get(key) else { continue };
+            let source = &layer.source;
+            match (layer.scope, value.as_array()) {
+                (Scope::Project | Scope::Local, _) => warnings.push(format!(
+                    "{source}: `{key}` does not count here; set it in the user's settings"
+                )),
+                (_, Some(list)) => {
+                    let texts = list.iter().filter_map(Value::as_str).map(str::to_owned);
+                    allowed.get_or_insert_default().extend(texts);
+                }
+                (_, None) => {
+                    // What was to restrict must not let everything pass.
+                    allowed.get_or_insert_default();
+                    warnings.push(format!("{source}: `{key}` is no list; it allows nothing"));
+                }
+            }
+        }
+        allowed
+    };
+    HttpHookLimits { urls: of_key(URLS), variables: of_key(VARIABLES) }
+}
+
+/// Takes away what is not allowed.
+pub(super) fn restrict(table: &mut HookTable, limits: &HttpHookLimits, warnings: &mut Vec<String>) {
+    for (event, handlers) in table {
+        handlers.retain_mut(|handler| {
+            let may_run = limits.restrict(&mut handler.action);
+            if !may_run {
+                let (event, label) = (event.name(), handler.label());
+                warnings.push(format!(
+                    "the {event} hook `{label}` never runs: `{URLS}` does not have its address"
+                ));
+            }
+            may_run
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::{
+        hook::{HookAction, HookEvent},
+        step1_settings_resolution::{LayerText, Resolved, merge},
+    };
+
+    fn merged(layers: &[(Scope, Value)]) -> Resolved {
+        let text = |(scope, value): &(Scope, Value)| LayerText {
+            scope: *scope,
+            source: scope.name().into(),
+            text: value.to_string(),
+        };
+        merge(&layers.iter().map(text).collect::<Vec<_>>())
+    }
+
+    // REQ: HKS-1
+    #[test]
+    fn user_and_organisation_say_which_servers_are_asked_and_a_repository_does_not() {
+        let handler = |url: &str| json!({"type": "http", "url": url, "allowedEnvVars": ["A", "B"], "headers": {"h": "$A$B"}});
+        let hooks = [handler("https://in.example/x"), handler("https://out.example/?in.example")];
+        let user = json!({
+            "hooks": {"Stop": [{"hooks": hooks}]},
+            "allowedHttpHookUrls": ["https://in.example/*"], "httpHookAllowedEnvVars": ["B"],
+        });
+        let project = json!({"allowedHttpHookUrls": ["*"], "httpHookAllowedEnvVars": ["A"]});
+        let found = merged(&[(Scope::User, user.clone()), (Scope::Project, project)]);
+        let [handler] = &found.settings.hooks[&HookEvent::Stop][..] else { panic!("{found:?}") };
+        let HookAction::Http(http) = &handler.action else { panic!("{handler:?}") };
+        assert_eq!(http.shown(), "https://in.example/x");
+        assert_eq!(http.headers_with(&|name| Some(name.into()))[0].1, "B");
+        let never = "the Stop hook `https://out.example/` never runs";
+        let starts = |start: &str| found.warnings.iter().filter(|it| it.starts_with(start)).count();
+        assert_eq!((starts(never), starts("project: ")), (1, 2), "{:?}", found.warnings);
+        // The organisation's list is added to the user's.
+        let policy = json!({"allowedHttpHookUrls": ["https://out.example/*"]});
+        let found = merged(&[(Scope::User, user), (Scope::Policy, policy)]);
+        assert_eq!(found.settings.hooks[&HookEvent::Stop].len(), 2);
+    }
+
+    // REQ: HKS-1
+    #[test]
+    fn list_that_is_none_allows_nothing() {
+        for list in [json!([]), json!("https://*"), json!([1])] {
+            let hooks = json!({"Stop": [{"hooks": [{"type": "http", "url": "https://h/"}]}]});
+            let user = json!({"hooks": hooks, "allowedHttpHookUrls": list});
+            let found = merged(&[(Scope::User, user)]);
+            assert_eq!(found.settings.hooks[&HookEvent::Stop], []);
+        }
+    }
+}
