@@ -2,6 +2,7 @@
 
 mod appended;
 mod approvals;
+mod background_agents;
 mod context;
 mod determinism;
 mod fallback;

@@ -24,6 +24,7 @@ mod status;
 mod timer;
 pub(crate) mod tools;
 mod turn_handles;
+mod woken;
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
@@ -62,6 +63,7 @@ use crate::{
 pub(crate) use context::SessionContext;
 pub(crate) use message::{HookToken, Prompt, RunReply, SessionMsg, SpawnRequest, WaitingCall};
 pub use status::Status;
+pub(crate) use woken::WokenEnd;
 
 /// What a session is given.
 pub(crate) struct SessionSetup {
@@ -118,6 +120,7 @@ pub(crate) struct SessionState {
     chosen: turn_handles::ChosenSettings,
     hooks: Option<Mailbox<Box<HookRequest>, HookMsg>>,
     children: Children,
+    woken: woken::WokenRuns,
     processes: processes::Processes,
     /// Who waits for the session to be closed.
     closing: Vec<oneshot::Sender<()>>,
@@ -191,6 +194,7 @@ impl Actor for Session {
             fingerprints: None,
             chosen: Default::default(),
             hooks: None,
+            woken: Default::default(),
             processes: processes::Processes::default(),
             closing: Vec::new(),
             has_ended_hooks: false,
@@ -262,6 +266,7 @@ impl SessionState {
                 self.readiness.answer_when_known(reply);
                 return Ok(None);
             }
+            SessionMsg::NextWoken(reply) => return self.wait_for_woken(reply),
             SessionMsg::Opened(opened) => SessionInput::Opened(self.take_opened(opened)),
             SessionMsg::Loaded(earlier) => self.take_loaded(earlier),
             SessionMsg::SettingsRead(merged) => self.take_settings(merged),

@@ -31,6 +31,10 @@ pub enum Event {
     RunStarted {
         /// Id of the run that began.
         run: RunId,
+        /// Whether the session began it by itself, since a sub-agent in the background has ended. Its outcome is that of a
+        /// request of the same id.
+        #[serde(skip_serializing_if = "std::ops::Not::not")]
+        woken: bool,
     },
     /// A turn of the run began.
     TurnStarted {
@@ -295,6 +299,8 @@ pub enum Event {
         call: ToolUseId,
         /// A few words for people.
         description: Arc<str>,
+        /// Whether it works in the background, so that its call ends before it does.
+        in_background: bool,
     },
     /// Something happened in a sub-agent.
     Agent {

@@ -32,6 +32,7 @@ pub mod session;
 pub mod transcript;
 
 // The vocabulary.
+pub mod agent_text;
 pub mod approval;
 pub mod block;
 pub mod catalogue;

@@ -1,5 +1,6 @@
 //! The world as traits. The rules name what they need; `tools` and `actors` bring it.
 
+pub mod agents;
 pub mod shells;
 
 use std::{fmt, future::Future, pin::Pin, sync::Arc, time::Duration};
@@ -165,7 +166,8 @@ pub trait Cancel: Send + Sync + fmt::Debug {
 
 /// Runs sub-agents for the Agent tool.
 pub trait SpawnAgent: Send + Sync + fmt::Debug {
-    /// Starts one and waits for its end. Dropping the future stops the sub-agent.
+    /// Starts one and waits for its end, or for its beginning where it works in the background. Dropping the future stops
+    /// the sub-agent.
     fn spawn(&self, order: AgentOrder) -> BoxFuture<'static, AgentReport>;
 
     /// Returns where the branch of an agent's worktree begins.
@@ -199,6 +201,8 @@ pub struct AgentOrder {
     pub model: Option<String>,
     /// The worktree that it works in; `None` means the workspace itself.
     pub worktree: Option<AgentPlace>,
+    /// Whether it works in the background; `None`: if its type says so. One in a worktree is waited for.
+    pub in_background: Option<bool>,
 }
 
 /// A worktree for a sub-agent.
@@ -243,6 +247,9 @@ pub enum AgentStatus {
     Cancelled,
     /// It was never started: a limit of the tree.
     Refused,
+    /// It was started and works in the background; its end is reported later. The text of such a report is the path
+    /// of its transcript.
+    Running,
 }
 
 /// Sends requests to model servers.

@@ -116,6 +116,11 @@ impl RunEnd {
         }
     }
 
+    /// Reads a code; `None` for what is none.
+    pub(crate) fn read(code: &str) -> Option<Self> {
+        serde_json::from_value(code.into()).ok()
+    }
+
     /// Returns whether the run did what it was for.
     pub fn is_success(self) -> bool {
         matches!(self, RunEnd::NoPendingTools | RunEnd::ExplicitStop | RunEnd::Compacted)

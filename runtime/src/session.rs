@@ -13,10 +13,11 @@
 //! Where what happens is handled: the transcript and an earlier conversation in `opening` (a run that a killed
 //! process left, in `resuming`), prompts in `queue`, turns in `turns`, lines and their acknowledgement in
 //! `recorder`, interrupts, stops and the close in `ending`, the last line of a run and its time limit in
-//! `outcome`, sub-agents and the limits of their tree in `agents`, and by name `mode`, `servers`, `shells`,
-//! `signals` and `end_hooks`.
+//! `outcome`, sub-agents and the limits of their tree in `agents`, what has ended in the background in `background`, and by
+//! name `mode`, `servers`, `signals` and `end_hooks`.
 
 mod agents;
+mod background;
 mod effect;
 mod end_hooks;
 mod ending;
@@ -29,7 +30,6 @@ mod recorder;
 mod resuming;
 mod run;
 mod servers;
-mod shells;
 mod signals;
 mod turns;
 
@@ -40,7 +40,8 @@ use std::{
 };
 
 use self::{
-    agents::Agents, queue::Queued, recorder::Recorder, run::ActiveRun, signals::CompactionShare,
+    agents::Agents, background::EndedTasks, queue::Queued, recorder::Recorder, run::ActiveRun,
+    signals::CompactionShare,
 };
 pub use self::{
     agents::{
@@ -55,11 +56,13 @@ use crate::{
     cost::CostLedger,
     ids::{AgentId, RunId},
     permission::PermissionMode,
-    ports::shells::EndedShell,
     run::{RunEnd, conversation::Conversation, outcome::RunOutcome},
     tokens::Usage,
     tool::ToolSpec,
 };
+
+/// The prompt that a run answers which the session begins by itself.
+pub const WOKEN: u64 = u64::MAX;
 
 /// A session, as far as it decides.
 #[derive(Debug)]
@@ -87,8 +90,8 @@ pub struct Machine {
     alerts: Vec<Arc<str>>,
     /// Tools that join with the next turn.
     joining: Vec<Arc<ToolSpec>>,
-    /// Commands in the background that have ended; the model learns of them with the next turn.
-    ended_shells: Vec<EndedShell>,
+    /// What has ended in the background; the model learns of it with the next turn.
+    ended: EndedTasks,
     /// Used by all runs that have ended, those of earlier processes included.
     spent: Usage,
     /// What these cost.
@@ -167,7 +170,7 @@ impl Machine {
             notices: Vec::new(),
             alerts,
             joining: Vec::new(),
-            ended_shells: Vec::new(),
+            ended: EndedTasks::default(),
             spent: Usage::default(),
             cost: CostLedger::default(),
             compaction_share: CompactionShare::default(),
@@ -207,7 +210,11 @@ impl Machine {
             SessionInput::TurnCrashed { key } => self.turn_crashed(key),
             SessionInput::TurnQuiet { key, late } => self.turn_quiet(key, late),
             SessionInput::ShellKept(status) => self.shell_kept(now, &status),
-            SessionInput::ShellsEnded(ended) => self.ended_shells.extend(ended),
+            SessionInput::ShellsEnded(ended) => self.ended.add_shells(ended),
+            SessionInput::AgentKept(agent) => self.agent_kept(now, &agent),
+            SessionInput::AgentsEnded(ended) => self.ended.add_agents(ended),
+            SessionInput::AgentEndKnown(agent) => self.ended.end_is_known(&agent),
+            SessionInput::StopBackgroundAgent(agent) => self.stop_background_agent(&agent),
             SessionInput::ServerAnswered { tools, notes } => {
                 self.server_answered(now, tools, notes)
             }
@@ -249,6 +256,11 @@ impl Machine {
     /// Whether a run is under way.
     pub fn has_run(&self) -> bool {
         self.active.is_some()
+    }
+
+    /// Whether nothing is under way and nothing in the background has the session go on.
+    pub fn is_at_rest(&self) -> bool {
+        self.active.is_none() && self.queue.is_empty() && !self.agents.is_any_in_background()
     }
 
     /// Returns where the session is, for people.

@@ -218,7 +218,7 @@ async fn listener_that_was_let_go_during_a_run_is_told_which_run_goes_on() {
     let hub = EventHub::new(None);
     let mut never = hub.subscribe();
     let run = "r".into();
-    hub.publish(Event::RunStarted { run });
+    hub.publish(Event::RunStarted { run, woken: false });
     for turn in 0..2 * CAPACITY {
         hub.publish(Event::TurnFinished { turn: u32::try_from(turn).unwrap() });
     }

@@ -7,6 +7,7 @@
 use std::sync::Arc;
 
 use ennead_runtime::{
+    agent_text::made_safe,
     ports::{AgentOrder, AgentPlace, AgentReport, AgentStatus, ToolContext},
     tool::{Access, Concurrency, ToolEffect, ToolErrorKind, ToolNote, ToolOutcome, ToolSpec},
 };
@@ -16,14 +17,15 @@ use serde_json::json;
 
 use crate::{
     built_in::{BuiltIn, BuiltInCall},
-    declared::millis,
+    declared::{millis, number},
 };
 
-mod safety;
 mod worktree;
 
-use safety::made_safe;
 use worktree::{Changed, HeldWorktree, WorktreeRequest};
+
+/// Set, no agent works in the background.
+const NO_BACKGROUND: &str = "CLAUDE_CODE_DISABLE_BACKGROUND_TASKS";
 
 pub(crate) struct Agent;
 
@@ -44,6 +46,9 @@ pub(crate) struct AgentInput {
     /// Both stay if it changed something there; otherwise they are removed, and files that git
     /// ignores are lost with them. Not for an agent that works in a worktree itself.
     isolation: Option<Isolation>,
+    /// `true`: the call returns at once, and the agent works in the background; you are notified when it ends, so do
+    /// not wait for it in a loop. An agent in a worktree is waited for, and so is one that another agent starts.
+    run_in_background: Option<bool>,
 }
 
 /// What keeps a sub-agent apart.
@@ -80,7 +85,8 @@ impl BuiltIn for Agent {
         };
         let start = context.clock.elapsed();
         let BuiltInCall { id, input, hidden, .. } = call;
-        let AgentInput { description, prompt, subagent_type, model, isolation } = input;
+        let AgentInput { description, prompt, subagent_type, model, isolation, run_in_background } =
+            input;
         let held = match isolation {
             None => None,
             Some(Isolation::Worktree) => {
@@ -98,15 +104,26 @@ impl BuiltIn for Agent {
         };
         let order = AgentOrder {
             tool_use: id,
-            description,
+            description: description.clone(),
             prompt: prompt.clone(),
             agent_type: subagent_type.clone(),
             model,
             worktree: held
                 .as_ref()
                 .map(|it| AgentPlace { directory: it.workspace(), guard: it.hold() }),
+            in_background: match number(&context, NO_BACKGROUND) {
+                Some(_) => Some(false),
+                // What the type says holds, whatever the call says.
+                None => run_in_background.filter(|it| *it),
+            },
         };
         let report = agents.spawn(order).await;
+        if report.status == AgentStatus::Running {
+            let outcome = launched(&report, &description, &prompt);
+            // An interrupt from now on leaves this result: the agent goes on.
+            context.committed.set(outcome.clone());
+            return outcome;
+        }
         let ms = millis(context.clock.elapsed().saturating_sub(start));
         let changed = match held {
             None => None,
@@ -142,13 +159,31 @@ impl BuiltIn for Agent {
     }
 }
 
+/// The answer for an agent that works in the background.
+fn launched(report: &AgentReport, description: &str, prompt: &str) -> ToolOutcome {
+    let agent = report.agent.as_ref().map(|it| it.as_str()).unwrap_or_default();
+    let text = format!(
+        "The agent {agent} works in the background. You are notified when it ends, with its answer; go on with \
+         other work or end your turn meanwhile."
+    );
+    ToolOutcome::ok(text).with_structured(&json!({
+        "status": "async_launched",
+        "agentId": agent,
+        "description": description,
+        "prompt": prompt,
+        "outputFile": report.text,
+    }))
+}
+
 /// Whether the agent is known to do nothing any longer. One that was stopped or cut off may have
 /// tools that still work, and one that crashed left no head.
 fn is_over(report: &AgentReport) -> bool {
     match report.status {
         AgentStatus::Completed | AgentStatus::Refused => true,
         AgentStatus::Failed => report.head.is_some(),
-        AgentStatus::Cut | AgentStatus::Stalled | AgentStatus::Cancelled => false,
+        AgentStatus::Cut | AgentStatus::Stalled | AgentStatus::Cancelled | AgentStatus::Running => {
+            false
+        }
     }
 }
 
@@ -173,7 +208,7 @@ fn answer(report: &AgentReport) -> ToolOutcome {
         AgentStatus::Completed if final_text.is_empty() => {
             ToolOutcome::ok("(the agent ended without an answer)")
         }
-        AgentStatus::Completed => ToolOutcome::ok(final_text),
+        AgentStatus::Completed | AgentStatus::Running => ToolOutcome::ok(final_text),
         AgentStatus::Failed => {
             failed(ToolErrorKind::Failed, "Agent terminated early due to an error")
         }
@@ -245,6 +280,7 @@ mod tests {
             agent_type: Some("t".into()),
             model: Some("m".into()),
             worktree: None,
+            in_background: None,
         };
         assert_eq!(order, expected);
         assert_eq!((outcome.error, outcome.text.as_str()), (None, "done"));
@@ -254,6 +290,21 @@ mod tests {
         assert_eq!(result["content"], json!([{"type": "text", "text": "done"}]));
         let note = ToolNote::AgentEnded { agent: "a1".into(), head: Some(Digest::of(b"head")) };
         assert_eq!(outcome.notes, [note]);
+    }
+
+    // REQ: AGT-6
+    #[test]
+    fn agent_in_the_background_is_named_at_once() {
+        let (outcome, _) = call(AgentStatus::Running, "/t/agent-a1.jsonl");
+        assert_eq!(outcome.error, None);
+        assert!(outcome.text.starts_with("The agent a1 works in the background."), "{outcome:?}");
+        let result = structured(&outcome);
+        assert_eq!(result["status"], "async_launched");
+        assert_eq!(
+            (&result["agentId"], &result["outputFile"]),
+            (&json!("a1"), &json!("/t/agent-a1.jsonl"))
+        );
+        assert_eq!(outcome.notes, []);
     }
 
     // REQ: AGT-1

@@ -20,6 +20,7 @@ use serde::Deserialize;
 use crate::{
     blocking::interrupted,
     built_in::{BuiltIn, BuiltInCall},
+    declared::number,
     hosted::{Worked, hosted_with_rest},
 };
 use background::KeptShell;
@@ -213,12 +214,6 @@ async fn run(call: BuiltInCall<BashInput>, context: ToolContext) -> Worked<ToolO
         }
         Err(error) => cannot_run(error),
     }
-}
-
-/// A number among the session's variables; one that cannot be read counts as not set.
-fn number(context: &ToolContext, name: &str) -> Option<u64> {
-    let (_, value) = context.env.iter().rev().find(|(key, _)| key == name)?;
-    value.trim().parse().ok().filter(|number| *number > 0)
 }
 
 /// Where a command starts.

@@ -72,3 +72,9 @@ pub(crate) fn parsed<I: DeserializeOwned>(input: &str) -> Result<I, Box<ToolOutc
 pub(crate) fn millis(duration: std::time::Duration) -> u64 {
     u64::saturating(duration.as_millis())
 }
+
+/// Returns a number among the session's variables; one that cannot be read counts as not set.
+pub(crate) fn number(context: &ToolContext, name: &str) -> Option<u64> {
+    let (_, value) = context.env.iter().rev().find(|(key, _)| key == name)?;
+    value.trim().parse().ok().filter(|number| *number > 0)
+}

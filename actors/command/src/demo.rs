@@ -311,7 +311,7 @@ mod tests {
     async fn run_whose_last_event_is_in_a_hole_is_watched_to_its_end() {
         let hub = EventHub::new(None);
         let mut events = hub.subscribe();
-        hub.publish(Event::RunStarted { run: "r".into() });
+        hub.publish(Event::RunStarted { run: "r".into(), woken: false });
         for turn in 1..=2 * CAPACITY as u32 {
             hub.publish(Event::TurnStarted { turn });
         }

@@ -178,6 +178,7 @@ mod tests {
             agent: agent.into(),
             call: "c".into(),
             description: format!("Survey {agent}").into(),
+            in_background: false,
         }
     }
 

@@ -104,6 +104,33 @@ impl SessionHandle {
         self.run(RunRequest::new(text)).await
     }
 
+    /// Waits for the next run that the session begins by itself, which it does when a sub-agent in the background has
+    /// ended while no run was under way, and returns its outcome. Returns `None` once nothing is under way: no run, no
+    /// agent in the background. Of the runs that ended before they were asked for, the last 16 are kept.
+    ///
+    /// ```
+    /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+    /// # use ennead::{Endpoint, Ennead, SessionOptions};
+    /// # let ennead = Ennead::simulated().await?;
+    /// # let session = ennead.open(SessionOptions::new(".", Endpoint::simulated())).await?;
+    /// let mut outcome = session.prompt("Have an agent look for it in the background.").await?;
+    /// while let Some(next) = session.next_woken_run().await? {
+    ///     outcome = next;
+    /// }
+    /// # let _last = outcome;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`SessionHandle::run`].
+    pub async fn next_woken_run(&self) -> Result<Option<RunOutcome>, RunError> {
+        let (reply, next) = oneshot::channel();
+        self.actor.cast(SessionMsg::NextWoken(reply)).map_err(|_| RunError::Ended)?;
+        next.await.map_err(|_| RunError::Ended)?.transpose()
+    }
+
     /// Subscribes to the events of the session from now on.
     pub fn events(&self) -> Events {
         self.hub.subscribe()

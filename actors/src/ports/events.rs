@@ -113,7 +113,7 @@ impl EventHub {
         }
         match &event {
             _ if state.is_closed => return,
-            Event::RunStarted { run } => {
+            Event::RunStarted { run, .. } => {
                 state.open_run = Some(run.clone());
                 state.is_lost = false;
             }

@@ -16,7 +16,10 @@ use ennead_runtime::{
     lease::Lease,
     output::OutputSettings,
     permission::{PermissionMode, Scope},
-    ports::{AgentOrder, AgentReport},
+    ports::{
+        AgentOrder, AgentReport,
+        agents::{AgentPlacement, BackgroundAgent},
+    },
     run::{RunRequest, agent_types::AgentType, conversation::Conversation},
     session::{AgentRequest, TreeAnswer, TreeQuestion},
     step1_settings_resolution::{LayerText, merge},
@@ -65,8 +68,10 @@ struct Request {
 
 struct RunningAgent {
     actor: ActorRef<SessionMsg>,
-    /// Taken when its end was reported.
+    /// Taken when its end was reported, or its beginning where it works in the background.
     reply: Option<oneshot::Sender<AgentReport>>,
+    /// Whether its end was reported.
+    is_over: bool,
     /// Reads what it used, once it has crashed.
     reader: Option<ActorId>,
 }
@@ -92,6 +97,12 @@ impl Children {
             limits,
             call: order.tool_use.clone(),
             agent_type: order.agent_type.as_deref().map(Into::into),
+            placement: match (order.in_background, &order.worktree) {
+                (Some(false), _) | (_, Some(_)) => AgentPlacement::Foreground,
+                (None, None) => AgentPlacement::AsTyped,
+                (Some(true), None) => AgentPlacement::Background,
+            },
+            description: order.description.as_str().into(),
         };
         self.requests.insert(self.n_requests, Request { order, layers, reply });
         asked
@@ -115,7 +126,9 @@ impl Children {
         result: Result<RunOutcome, RunError>,
         output: &OutputSettings,
     ) {
-        let reply = self.running.get_mut(agent).and_then(|it| it.reply.take());
+        let Some(running) = self.running.get_mut(agent) else { return };
+        running.is_over = true;
+        let reply = running.reply.take();
         if let Some(reply) = reply {
             let _gone = reply.send(report::report(agent, result, output));
         }
@@ -176,16 +189,16 @@ impl Children {
     pub(super) fn on_child_end(&mut self, child: ActorId) -> ChildEnd {
         let is_meant = |it: &RunningAgent| it.actor.get_id() == child || it.reader == Some(child);
         let found = self.running.iter().find(|(_, it)| is_meant(it));
-        let Some((agent, RunningAgent { reply, reader, .. })) = found else {
+        let Some((agent, RunningAgent { is_over, reader, .. })) = found else {
             return ChildEnd::Noted;
         };
         let agent = agent.clone();
-        match (reply.is_some(), reader) {
-            (true, None) => ChildEnd::Agent(agent),
+        match (is_over, reader) {
+            (false, None) => ChildEnd::Agent(agent),
             // Its reader crashed: what it used stays unknown.
-            (true, Some(reader)) if *reader == child => ChildEnd::Input(crashed::unread(agent)),
-            (true, Some(_)) => ChildEnd::Noted,
-            (false, _) => {
+            (false, Some(reader)) if *reader == child => ChildEnd::Input(crashed::unread(agent)),
+            (false, Some(_)) => ChildEnd::Noted,
+            (true, _) => {
                 self.running.remove(&agent);
                 ChildEnd::Noted
             }
@@ -202,6 +215,7 @@ impl SessionState {
         agent: &AgentId,
         kind: AgentType,
         lease: Lease,
+        background: Option<&BackgroundAgent>,
     ) -> Result<Result<(), String>, ActorProcessingErr> {
         let Some(Request { order, layers, .. }) = self.children.requests.get(&request) else {
             return Ok(Err("the call that wanted it is gone".into()));
@@ -209,6 +223,7 @@ impl SessionState {
         let Some(setup) = self.child_setup(myself, agent, order, layers, kind, lease) else {
             return Ok(Err("a transcript for it cannot be named".into()));
         };
+        let transcript = setup.open.paths.file.display().to_string();
         let actor = spawn(Session, Box::new(setup), myself.get_cell()).await?;
         let Some(Request { order, reply, .. }) = self.children.requests.remove(&request) else {
             return Ok(Err("the call that wanted it is gone".into()));
@@ -217,6 +232,7 @@ impl SessionState {
             agent: agent.clone(),
             call: order.tool_use,
             description: order.description.as_str().into(),
+            in_background: background.is_some(),
         });
         let (back, name) = (myself.clone(), agent.clone());
         let ended = Box::new(move |result| {
@@ -228,7 +244,14 @@ impl SessionState {
         self.session_context.directory.note_mailbox(actor.get_id(), prompts.gauge());
         // A new session has an empty queue; if it is gone already, its end is the answer.
         let _gone = prompts.try_send(Box::new(Prompt { request, reply: ended }));
-        let child = RunningAgent { actor, reply: Some(reply), reader: None };
+        let mut reply = Some(reply);
+        if let (Some(background), Some(reply)) =
+            (background, reply.take_if(|_| background.is_some()))
+        {
+            self.session_context.agents.add(background.clone());
+            report::started(reply, agent, transcript);
+        }
+        let child = RunningAgent { actor, reply, is_over: false, reader: None };
         self.children.running.insert(agent.clone(), child);
         Ok(Ok(()))
     }

@@ -19,7 +19,10 @@ use crate::{
         approver::Approver, events::EventHub, in_process_hook::Hooks, policy::PermissionPolicy,
     },
     services::{governor::ProviderLimiter, mcp_server::SessionServers},
-    session::{background::SessionShells, tools::SessionTools},
+    session::{
+        background::{SessionAgents, SessionShells},
+        tools::SessionTools,
+    },
     storage::redaction::Redaction,
     turn::{approval::pending::Approvals, model_call::learned::Learned},
     world::{World, source_files::SessionDirs},
@@ -51,6 +54,8 @@ pub(crate) struct SessionContext {
     pub(crate) servers: SessionServers,
     /// Its commands in the background.
     pub(crate) shells: Arc<SessionShells>,
+    /// Its sub-agents in the background.
+    pub(crate) agents: Arc<SessionAgents>,
     pub(crate) hub: EventHub,
     /// The span of all that is done for the session.
     pub(crate) span: tracing::Span,
@@ -109,6 +114,7 @@ impl SessionContext {
             guard: own.guard,
             servers: SessionServers::default(),
             shells: Arc::default(),
+            agents: Arc::default(),
             goes_on_from: None,
             system_prompt: Some(own.system_prompt),
             append_system_prompt: None,

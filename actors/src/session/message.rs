@@ -24,7 +24,7 @@ use ractor::{ActorId, ActorRef};
 use tokio::sync::oneshot;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
-use super::status::Status;
+use super::{WokenEnd, status::Status};
 use crate::{
     groundwork::mailbox::Admitted,
     ports::errors::OpenError,
@@ -57,6 +57,8 @@ pub(crate) enum SessionMsg {
     SetMode(PermissionMode, oneshot::Sender<Result<(), ModeError>>),
     /// Report where the session is.
     Status(oneshot::Sender<Status>),
+    /// Report how the next run ends that the session begins by itself; `None` once it is at rest.
+    NextWoken(oneshot::Sender<WokenEnd>),
     /// Report when prompts can be run, or why not.
     Ready(oneshot::Sender<Result<(), OpenError>>),
     /// The transcript was opened, or not.

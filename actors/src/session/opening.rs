@@ -95,7 +95,7 @@ impl SessionState {
         self.loader = None;
         match &*earlier {
             Ok(earlier) => {
-                self.session_context.shells.table.resume(earlier.loaded.shells.last_number)
+                self.session_context.shells.table.resume(earlier.loaded.background.last_shell)
             }
             Err(why) => {
                 let error = std::io::Error::other(why.clone());
@@ -144,6 +144,7 @@ impl SessionState {
                     // Before the session records of a call that its agent was cut off.
                     problems.extend(closer.close_all(&agents).await);
                     Ok(EarlierConversation {
+                        ended: orphans::ended(&agents, &loaded),
                         settled: orphans::outcomes(&agents, caller.as_ref(), &loaded),
                         agents: agents.iter().map(|it| (it.agent.clone(), it.used())).collect(),
                         system,

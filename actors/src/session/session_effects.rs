@@ -6,7 +6,7 @@
 use std::{collections::VecDeque, sync::Arc, time::Duration};
 
 use ennead_runtime::{
-    session::{SessionEffect, SessionInput},
+    session::{SessionEffect, SessionInput, WOKEN},
     turn::TurnInput,
 };
 use ennead_tools::locked::Locked as _;
@@ -68,13 +68,19 @@ impl SessionState {
                 }
                 SessionEffect::ReadSettings => self.read_settings(myself).await?,
                 SessionEffect::LoadEarlier => self.load_earlier(myself).await?,
-                SessionEffect::StartAgent { request, agent, kind, lease } => {
-                    if let Err(why) =
-                        self.start_agent(myself, request, &agent, *kind, lease).await?
-                    {
-                        let refused = SessionInput::AgentRefused { agent, why };
-                        effects.extend(self.machine.handle(self.now(), refused));
-                    }
+                SessionEffect::StartAgent { request, agent, kind, lease, background } => {
+                    let started = self
+                        .start_agent(myself, request, &agent, *kind, lease, background.as_deref())
+                        .await?;
+                    let follows = match (started, background) {
+                        (Err(why), _) => SessionInput::AgentRefused { agent, why },
+                        (Ok(()), Some(background)) => SessionInput::AgentKept(background),
+                        (Ok(()), None) => {
+                            next = self.carry_out(myself, &mut effects)?;
+                            continue;
+                        }
+                    };
+                    effects.extend(self.machine.handle(self.now(), follows));
                 }
                 SessionEffect::CloseTranscript => self.end_shells(myself).await?,
                 // `carry_out` returns no others.
@@ -108,7 +114,10 @@ impl SessionState {
                 }
                 SessionEffect::Ready { is_open } => self.readiness.known(is_open),
                 SessionEffect::Reply { prompt, mut result } => {
-                    if let Some((reply, _slot)) = self.prompts.remove(&prompt) {
+                    if prompt == WOKEN {
+                        self.session_context.redaction.result(&mut result);
+                        self.woken_ended(*result);
+                    } else if let Some((reply, _slot)) = self.prompts.remove(&prompt) {
                         self.session_context.redaction.result(&mut result);
                         reply(*result);
                     }
@@ -133,6 +142,7 @@ impl SessionState {
                 SessionEffect::DropRequest { request } => self.children.forget(request),
                 SessionEffect::CloseAgent(agent) => self.children.close(&agent),
                 SessionEffect::ReportAgent { agent, result } => {
+                    self.session_context.agents.remove(&agent);
                     let output = self.session_context.hub.output();
                     self.children.report(&agent, *result, &output);
                 }
@@ -154,6 +164,7 @@ impl SessionState {
                 | SessionEffect::StartAgent { .. }) => return Ok(Some(spawning)),
             }
         }
+        self.answer_woken();
         self.end_rest();
         Ok(None)
     }

@@ -89,9 +89,11 @@ pub(crate) fn look(
             seen.nested.clear();
         }
         if restores {
-            let running = session_context.shells.table.running();
-            seen.background =
-                running.iter().map(|it| format!("{}: {}", it.shell, it.command)).collect();
+            let shells = session_context.shells.table.running().into_iter();
+            let shells = shells.map(|it| format!("{}: {}", it.shell, it.command));
+            let agents = session_context.agents.running().into_iter();
+            let agents = agents.map(|it| format!("agent {}: {}", it.agent, it.description));
+            seen.background = shells.chain(agents).collect();
         }
         SourcesLook::Found(seen, marks)
     })

@@ -78,6 +78,9 @@ fn read(path: &Path, within: Option<&Root>) -> Result<AgentType, String> {
             Node::Text(text) if key == "maxTurns" => {
                 text.parse::<u64>().map_or(text.into(), Value::from)
             }
+            Node::Text(text) if key == "background" => {
+                text.parse::<bool>().map_or(text.into(), Value::from)
+            }
             Node::Text(text) => text.into(),
             Node::Texts(list) => list.into(),
             Node::Other => continue,
@@ -112,7 +115,7 @@ mod tests {
             &of_project,
             "a.md",
             "---\nname: poet\ndescription: of the project\ntools: [Read, Grep]\nmaxTurns: 3\n\
-             permissionMode: bypassPermissions\n---\nWrite.\n",
+             background: true\npermissionMode: bypassPermissions\n---\nWrite.\n",
         );
         write(&of_project, "bad.md", "---\ndescription: x\n---\n");
         let of_user = config.join("agents");
@@ -126,6 +129,7 @@ mod tests {
         let (found, problems) = agent_files(&work, &config, all, Trust::Headless);
         assert_eq!((found.len(), &*found[0].description), (2, "of the project"));
         assert_eq!((found[0].mode, &*found[0].system_prompt), (None, "Write."));
+        assert!(found[0].in_background && !found[1].in_background);
         assert_eq!(found[0].max_turns.map(|it| it.get()), Some(3));
         assert!(problems.len() == 1 && problems[0].contains("bad.md"), "{problems:?}");
         assert!(agent_files(&work, &config, all, Trust::Trusted).0[0].mode.is_some());

@@ -47,6 +47,9 @@ pub struct AgentType {
     /// system prompt.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub skills: Vec<Arc<str>>,
+    /// Whether it always works in the background.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub in_background: bool,
     /// Whether it may use tools that change something.
     #[serde(default = "yes", skip_serializing_if = "is_yes")]
     changes: bool,
@@ -166,13 +169,14 @@ impl AgentType {
             mode: None,
             effort: None,
             skills: Vec::new(),
+            in_background: false,
             changes: true,
             nests: false,
         }
     }
 
     /// Reads a definition: `description`, `prompt`, `tools`, `disallowedTools`, `model`, `maxTurns`,
-    /// `permissionMode`, `effort`, `skills`. Other fields have no effect.
+    /// `permissionMode`, `effort`, `skills`, `background`. Other fields have no effect.
     ///
     /// # Errors
     ///
@@ -207,7 +211,13 @@ impl AgentType {
                     .map_err(|_| bad("its `permissionMode` is not known"))?,
             ),
         };
+        let in_background = match fields.get("background") {
+            None | Some(Value::Null) => false,
+            Some(Value::Bool(is_background)) => *is_background,
+            Some(_) => return Err(bad("its `background` is neither true nor false")),
+        };
         Ok(Self {
+            in_background,
             tools: list("tools")?,
             denied_tools: list("disallowedTools")?.unwrap_or_default(),
             model: text("model")?.filter(|it| !matches!(*it, "" | "inherit")).map(Into::into),

@@ -54,7 +54,7 @@ impl RunProgress {
     /// Notes an event of the session, in the order of their numbers.
     pub fn observe(&mut self, event: &Event, at: Timestamp) {
         match event {
-            Event::RunStarted { run } => {
+            Event::RunStarted { run, .. } => {
                 *self = Self { run: Some(run.clone()), since: at, ..Self::default() };
             }
             Event::RunFinished { .. } | Event::RunLost { .. } => *self = Self::default(),
@@ -129,7 +129,7 @@ mod tests {
             progress.waits_for()
         };
         let run = RunId::from("r");
-        assert_eq!(after(Event::RunStarted { run: run.clone() }), None);
+        assert_eq!(after(Event::RunStarted { run: run.clone(), woken: false }), None);
         assert_eq!(after(Event::TurnStarted { turn: 1 }), None);
         let step = |step| Event::StepStarted { turn: 1, step };
         assert_eq!(after(step(Step::ModelCall)), Some(RunWait::Model));

@@ -4,25 +4,24 @@
 //! number, rate, turns, tokens, money and time of the whole tree are counted by its top session,
 //! which the others ask ([`tree`]).
 
+mod calls;
 pub(super) mod tree;
 
-use std::{collections::BTreeMap, mem, time::Duration};
+use std::{collections::BTreeMap, time::Duration};
 
-use self::tree::{CallName, Debit, TreeAnswer, TreeQuestion, TreeTotals};
-use super::{
-    Machine, Now, SessionEffect,
-    input::AgentRequest,
-    run::{Phase, TurnInFlight},
-};
+use self::tree::{TreeQuestion, TreeTotals};
+use super::{Machine, Now, SessionEffect, input::AgentRequest};
 use crate::{
+    cost::CostLedger,
     ids::{AgentId, ToolUseId},
-    lease::{Lease, LeaseRefused, MaxCost, Spent, Tree},
+    lease::{Lease, LeaseRefused, Tree},
+    ports::agents::{AgentPlacement, BackgroundAgent},
     run::{
-        RunEnd,
         agent_types::{AgentType, agent_type},
         outcome::{RunError, RunOutcome},
     },
     step1_settings_resolution::AgentLimits,
+    tokens::Usage,
     transcript::load::UsageTotals,
 };
 
@@ -60,6 +59,7 @@ struct AskedReply {
     call: ToolUseId,
     kind: AgentType,
     lease: Lease,
+    background: Option<BackgroundAgent>,
 }
 
 #[derive(Debug)]
@@ -67,6 +67,8 @@ struct Running {
     request: u64,
     key: u64,
     call: ToolUseId,
+    /// How it is reported, where it works in the background and for no turn.
+    background: Option<BackgroundAgent>,
 }
 
 impl Agents {
@@ -102,7 +104,17 @@ impl Agents {
 
     /// Returns whether a sub-agent of this turn runs.
     pub(super) fn works_for(&self, key: u64) -> bool {
-        self.running.values().any(|it| it.key == key)
+        self.running.values().any(|it| it.key == key && it.background.is_none())
+    }
+
+    /// Returns whether this agent works in the background.
+    pub(super) fn is_in_background(&self, agent: &AgentId) -> bool {
+        self.running.get(agent).is_some_and(|it| it.background.is_some())
+    }
+
+    /// Returns whether any agent works in the background.
+    pub(super) fn is_any_in_background(&self) -> bool {
+        self.running.values().any(|it| it.background.is_some())
     }
 
     /// Returns whether this agent of the tree can still ask. It is known at the top alone.
@@ -127,7 +139,8 @@ impl Machine {
 
     /// Starts the sub-agent that a tool call wants.
     pub(super) fn spawn_agent(&mut self, now: Now, wanted: AgentRequest) {
-        let AgentRequest { request, key, limits, call, agent_type: kind } = wanted;
+        let AgentRequest { request, key, limits, call, agent_type: kind, placement, description } =
+            wanted;
         if !self.is_in_flight(key) {
             return self.effects.push(SessionEffect::DropRequest { request });
         }
@@ -148,7 +161,16 @@ impl Machine {
             Ok(lease) => lease,
             Err(refused) => return self.refuse(request, refused.to_string()),
         };
-        let asked = AskedReply { request, key, call, kind, lease };
+        let is_background = match placement {
+            AgentPlacement::Foreground => false,
+            AgentPlacement::AsTyped => kind.in_background,
+            AgentPlacement::Background => true,
+        };
+        // Only the last answer of a sub-agent is read, so it waits for those that it starts.
+        let is_background = is_background && self.conversation.facts.agent.is_none();
+        let background = is_background
+            .then(|| BackgroundAgent::running(agent.clone(), call.clone(), &description));
+        let asked = AskedReply { request, key, call, kind, lease, background };
         self.agents.asked.insert(agent.clone(), asked);
         let parent = self.agents.name.clone();
         self.ask_top(now, TreeQuestion::Admit { agent, parent });
@@ -167,7 +189,7 @@ impl Machine {
             }
             return;
         };
-        let AskedReply { request, key, call, kind, lease } = asked;
+        let AskedReply { request, key, call, kind, lease, background } = asked;
         if let Err(refused) = result {
             self.agents.lease.mark_ended(&agent);
             return self.refuse(request, refused.to_string());
@@ -176,9 +198,11 @@ impl Machine {
             self.agent_over(now, &agent);
             return self.effects.push(SessionEffect::DropRequest { request });
         }
-        self.agents.running.insert(agent.clone(), Running { request, key, call });
+        let started = background.clone().map(Box::new);
+        self.agents.running.insert(agent.clone(), Running { request, key, call, background });
         let kind = Box::new(kind);
-        self.effects.push(SessionEffect::StartAgent { request, agent, kind, lease });
+        let start = SessionEffect::StartAgent { request, agent, kind, lease, background: started };
+        self.effects.push(start);
     }
 
     /// Refuses a sub-agent that was to be started and cannot be.
@@ -187,6 +211,7 @@ impl Machine {
         self.refuse(running.request, why);
         self.agent_over(now, agent);
         self.leave_turn_if_over();
+        self.close_if_over(now);
     }
 
     /// Ends a sub-agent that has ended its run. Its call gets the report exactly once.
@@ -196,18 +221,27 @@ impl Machine {
         agent: &AgentId,
         result: Box<Result<RunOutcome, RunError>>,
     ) {
-        if self.agents.running.remove(agent).is_none() {
-            return;
-        }
-        if let (Some(active), Ok(outcome)) = (&mut self.active, &*result) {
-            active.cost.enter(agent.clone(), outcome.cost.clone());
-            active.run.usage = active.run.usage + outcome.usage;
-            active.questions.add(&outcome.questions);
+        let Some(running) = self.agents.running.remove(agent) else { return };
+        match (running.background, &mut self.active, &*result) {
+            (Some(background), ..) => {
+                if let Ok(outcome) = &*result {
+                    self.count_in_session(agent.clone(), outcome.usage, &outcome.cost);
+                }
+                self.background_agent_ended(background, &result);
+            }
+            (None, Some(active), Ok(outcome)) => {
+                active.cost.enter(agent.clone(), outcome.cost.clone());
+                active.run.usage = active.run.usage + outcome.usage;
+                active.questions.add(&outcome.questions);
+            }
+            (None, ..) => {}
         }
         self.effects.push(SessionEffect::ReportAgent { agent: agent.clone(), result });
         self.effects.push(SessionEffect::CloseAgent(agent.clone()));
         self.agent_over(now, agent);
         self.leave_turn_if_over();
+        self.close_if_over(now);
+        self.wake(now);
     }
 
     /// Counts what a crashed sub-agent used, and those below it.
@@ -217,7 +251,11 @@ impl Machine {
         agent: &AgentId,
         used: Vec<(AgentId, UsageTotals)>,
     ) {
-        if let Some(active) = &mut self.active
+        if self.agents.is_in_background(agent) {
+            for (who, used) in used {
+                self.count_in_session(who, used.usage, &used.ledger());
+            }
+        } else if let Some(active) = &mut self.active
             && self.agents.running.contains_key(agent)
         {
             for (who, used) in used {
@@ -229,6 +267,13 @@ impl Machine {
         self.agent_ended(now, agent, Box::new(Err(crashed)));
     }
 
+    /// Counts what an agent used that works for no run.
+    fn count_in_session(&mut self, agent: AgentId, used: Usage, cost: &CostLedger) {
+        self.spent = self.spent + used;
+        self.cost.enter(agent.clone(), cost.clone());
+        self.cost_here.enter(agent, cost.clone());
+    }
+
     fn agent_over(&mut self, now: Now, agent: &AgentId) {
         self.agents.lease.mark_ended(agent);
         self.ask_top(now, TreeQuestion::Close { agent: agent.clone() });
@@ -236,117 +281,34 @@ impl Machine {
 
     /// Stops the sub-agent whose call is gone.
     pub(super) fn stop_agent(&mut self, call: &ToolUseId) {
-        self.close_agents(|_, of| of == call);
+        self.close_agents(|it| it.call == *call, |it| it.call == *call);
     }
 
     /// Ends the sub-agents of a turn. Each closes its own transcript.
     pub(super) fn stop_agents_of(&mut self, key: u64) {
-        self.close_agents(|of, _| of == key);
+        let is_of = |of: u64, background: &Option<_>| of == key && background.is_none();
+        self.close_agents(|it| is_of(it.key, &it.background), |it| it.key == key);
     }
 
     pub(super) fn stop_all_agents(&mut self) {
-        self.close_agents(|_, _| true);
+        self.close_agents(|_| true, |_| true);
+    }
+
+    /// Ends the sub-agents in the background.
+    pub(super) fn stop_background_agents(&mut self) {
+        self.close_agents(|it| it.background.is_some(), |it| it.background.is_some());
     }
 
     /// A prompt of an agent that was just started may not run yet, so an interrupt is not enough.
-    fn close_agents(&mut self, is_meant: impl Fn(u64, &ToolUseId) -> bool) {
-        let running = self.agents.running.iter().filter(|(_, it)| is_meant(it.key, &it.call));
+    fn close_agents(
+        &mut self,
+        is_meant: impl Fn(&Running) -> bool,
+        is_asked_meant: impl Fn(&AskedReply) -> bool,
+    ) {
+        let running = self.agents.running.iter().filter(|(_, it)| is_meant(it));
         self.effects.extend(running.map(|(name, _)| SessionEffect::CloseAgent(name.clone())));
-        let asked = self.agents.asked.extract_if(.., |_, it| is_meant(it.key, &it.call));
+        let asked = self.agents.asked.extract_if(.., |_, it| is_asked_meant(it));
         let dropped = asked.map(|(_, it)| SessionEffect::DropRequest { request: it.request });
         self.effects.extend(dropped);
-    }
-
-    /// Asks the top of the tree for what a model call of the active turn may use. What earlier calls used was counted
-    /// with their records.
-    pub(super) fn call_waits(
-        &mut self,
-        now: Now,
-        name: CallName,
-        limits: AgentLimits,
-        max_cost: MaxCost,
-    ) {
-        let Some(active) = &mut self.active else { return };
-        let Phase::Turning(turn) = &mut active.phase else { return };
-        if turn.key != name.0 {
-            return;
-        }
-        turn.waiting_call = Some((name, max_cost.clone()));
-        let is_first = active.settled.turns < u64::from(active.run.turns);
-        self.take_limits(limits);
-        let agent = self.agents.name.clone();
-        let debit = Debit { agent, call: name, is_first, max_cost };
-        self.ask_top(now, TreeQuestion::Debit(Box::new(debit)));
-    }
-
-    fn debited(&mut self, name: CallName, result: Result<(), LeaseRefused>) {
-        let Some(active) = &mut self.active else { return };
-        let Phase::Turning(turn) = &mut active.phase else { return };
-        // A call that was given up, and its turn with it, waits for nothing.
-        let Some((_, max_cost)) = turn.waiting_call.take_if(|it| it.0 == name) else { return };
-        match result {
-            Ok(()) => {
-                turn.under_way = Some(max_cost.into());
-                self.effects.push(SessionEffect::LetCallGo(name));
-            }
-            Err(refused) => {
-                active.error = Some(refused.to_string());
-                self.end_turn(RunEnd::TreeLimit);
-            }
-        }
-    }
-
-    /// Counts what the run used since this was last done, and gives back what was set aside for it.
-    /// Done with the record of each model call, and at the end of the run.
-    pub(super) fn settle(&mut self, now: Now) {
-        let Some(active) = self.active.as_mut() else { return };
-        let calls =
-            Spent { turns: active.run.turns.into(), ..active.cost.own_accounts().total().into() };
-        let sum = calls + active.in_doubt;
-        let used = sum.since(mem::replace(&mut active.settled, sum));
-        let agent = self.agents.name.clone();
-        self.ask_top(now, TreeQuestion::Settle { agent, used });
-    }
-
-    /// Ends the calls of a run that is over, and with it a call that was sent and has no record.
-    pub(super) fn calls_over(&mut self, now: Now, left: Option<(&TurnInFlight, bool, RunEnd)>) {
-        let Some(active) = &mut self.active else { return };
-        match left {
-            Some((TurnInFlight { under_way: Some(max_cost), .. }, true, _)) => {
-                active.in_doubt = active.in_doubt + (*max_cost).into();
-            }
-            // A turn that the tree ended before a call of it was sent is none.
-            Some((_, _, RunEnd::TreeLimit)) => active.settled.turns = active.run.turns.into(),
-            _ => {}
-        }
-        self.settle(now);
-    }
-
-    /// Asks the top session, which may be this one.
-    fn ask_top(&mut self, now: Now, question: TreeQuestion) {
-        match &self.agents.totals {
-            Some(_) => self.tree_question(now, question),
-            None => self.effects.push(SessionEffect::AskTop(question)),
-        }
-    }
-
-    /// Answers an agent of the tree, at its top.
-    pub(super) fn tree_question(&mut self, now: Now, question: TreeQuestion) {
-        let Some(totals) = &mut self.agents.totals else { return };
-        for (to, answer) in totals.answer(question, now.elapsed) {
-            match to {
-                Some(agent) => self.effects.push(SessionEffect::AnswerAgent { agent, answer }),
-                // Taken when the input that caused it has been handled.
-                None => self.own_answers.push_back(answer),
-            }
-        }
-    }
-
-    /// Takes an answer of the top session.
-    pub(super) fn tree_answer(&mut self, now: Now, answer: TreeAnswer) {
-        match answer {
-            TreeAnswer::Admitted { agent, result } => self.admitted(now, agent, result),
-            TreeAnswer::Debited { call, result } => self.debited(call, result),
-        }
     }
 }

@@ -8,6 +8,7 @@ use crate::{
     ids::AgentId,
     lease::Lease,
     permission::PermissionMode,
+    ports::agents::BackgroundAgent,
     run::{
         agent_types::AgentType,
         outcome::{RunError, RunOutcome},
@@ -93,7 +94,8 @@ pub enum SessionEffect {
 
     /// Let a waiting model call go.
     LetCallGo(CallName),
-    /// Start a sub-agent for a request.
+    /// Start a sub-agent for a request. Where it works in the background, the request is answered at once, and
+    /// `AgentKept` comes when it was started.
     StartAgent {
         /// The request.
         request: u64,
@@ -103,6 +105,8 @@ pub enum SessionEffect {
         kind: Box<AgentType>,
         /// What it may hand on.
         lease: Lease,
+        /// How it is reported, where it works in the background.
+        background: Option<Box<BackgroundAgent>>,
     },
     /// A request gets no sub-agent.
     RefuseAgent {

@@ -162,7 +162,7 @@ impl Machine {
     pub(super) fn after_run(&mut self, now: Now) {
         self.mode_is_due(now);
         match self.closing {
-            ClosePhase::Asked => self.close_transcript(now),
+            ClosePhase::Asked => self.close_if_over(now),
             ClosePhase::No | ClosePhase::Done => self.next_run(now),
         }
     }
@@ -207,16 +207,18 @@ impl Machine {
         for Queued { prompt, .. } in mem::take(&mut self.queue) {
             self.reply(prompt, Err(RunError::Ended));
         }
-        if self.active.is_some() {
-            self.closing = ClosePhase::Asked;
-            return self.end_turn(RunEnd::Interrupted);
+        if self.closing == ClosePhase::Done {
+            return self.close_transcript(now);
         }
-        self.close_transcript(now);
+        self.closing = ClosePhase::Asked;
+        self.end_turn(RunEnd::Interrupted);
+        self.stop_background_agents();
+        self.close_if_over(now);
     }
 
-    fn close_transcript(&mut self, now: Now) {
+    pub(super) fn close_transcript(&mut self, now: Now) {
         self.closing = ClosePhase::Done;
-        self.record_ended_shells(now);
+        self.record_ended_tasks(now);
         self.effects.push(SessionEffect::CloseTranscript);
     }
 }

@@ -8,7 +8,10 @@ use crate::{
     ids::{AgentId, ToolUseId},
     lease::MaxCost,
     permission::PermissionMode,
-    ports::shells::{EndedShell, ShellStatus},
+    ports::{
+        agents::{AgentPlacement, BackgroundAgent, EndedAgent},
+        shells::{EndedShell, ShellStatus},
+    },
     run::{
         RunRequest,
         outcome::{RunError, RunOutcome},
@@ -102,6 +105,15 @@ pub enum SessionInput {
     /// Commands in the background have ended since this was last sent. Comes before the input that
     /// a turn may follow.
     ShellsEnded(Vec<EndedShell>),
+    /// A sub-agent that was started works in the background.
+    AgentKept(Box<BackgroundAgent>),
+    /// Agents in the background have ended, in a walk of a recorded session: a living one learns of each with
+    /// [`AgentEnded`](Self::AgentEnded). Comes before the input that a turn may follow.
+    AgentsEnded(Vec<EndedAgent>),
+    /// A result shows the model how an agent in the background ended.
+    AgentEndKnown(AgentId),
+    /// An agent in the background is to end now.
+    StopBackgroundAgent(AgentId),
     /// An MCP server that was starting when the session was opened has answered, or cannot be had.
     ServerAnswered {
         /// Its tools, which join with the next turn.
@@ -186,6 +198,8 @@ pub struct EarlierConversation {
     pub settled: BTreeMap<ToolUseId, ToolOutcome>,
     /// What its sub-agents used.
     pub agents: Vec<(AgentId, UsageTotals)>,
+    /// Agents that worked in the background and of whose end the model has not learned.
+    pub ended: Vec<EndedAgent>,
     /// Files that could not be read or closed, in words for people.
     pub problems: Vec<String>,
     /// What the turns of an open run have after the system prompt.
@@ -216,4 +230,8 @@ pub struct AgentRequest {
     pub call: ToolUseId,
     /// The type that the model named; `None` means `general-purpose`.
     pub agent_type: Option<Arc<str>>,
+    /// Where it works.
+    pub placement: AgentPlacement,
+    /// Its task in a few words.
+    pub description: Arc<str>,
 }

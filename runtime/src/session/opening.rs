@@ -47,7 +47,8 @@ impl Machine {
 
     /// Takes the earlier conversation, which was read.
     pub(super) fn loaded(&mut self, now: Now, earlier: Result<EarlierConversation, String>) {
-        let Ok(EarlierConversation { loaded, settled, agents, problems, system, cut }) = earlier
+        let Ok(EarlierConversation { loaded, settled, agents, ended, problems, system, cut }) =
+            earlier
         else {
             return self.become_ready(now, Readiness::Failed);
         };
@@ -58,7 +59,7 @@ impl Machine {
         let open = self.run_to_resume(now, &loaded).filter(|_| cut.is_none());
         self.resume_totals(now, loaded.used(), agents);
         self.conversation.resume(&loaded);
-        self.resume_shells(&loaded.shells);
+        self.resume_background(&loaded.background, ended);
         match open {
             Some(open) => {
                 // It is counted when it has ended.

@@ -27,6 +27,9 @@ impl Machine {
     /// Writes the last record of the run.
     pub(super) fn end_run(&mut self, now: Now, end: RunEnd) {
         self.calls_over(now, None);
+        if end == RunEnd::CostLimit {
+            self.stop_background_agents();
+        }
         let Some(active) = &mut self.active else { return };
         active.phase = Phase::Ending(end);
         let line = active.end_record(now.at, end);

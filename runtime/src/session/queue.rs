@@ -3,7 +3,7 @@
 use std::{mem, sync::Arc, time::Duration};
 
 use super::{
-    ClosePhase, Machine, Measuring, Now, Readiness, SessionEffect,
+    ClosePhase, Machine, Measuring, Now, Readiness, SessionEffect, WOKEN,
     mode::mode_line,
     recorder::PendingLines,
     run::{ActiveRun, record},
@@ -33,9 +33,9 @@ const MAX_FOCUS_BYTES: usize = 1_000;
 pub(super) struct Queued {
     /// Names it in the reply.
     pub(super) prompt: u64,
-    request: Box<RunRequest>,
+    pub(super) request: Box<RunRequest>,
     /// When it was accepted.
-    asked: Timestamp,
+    pub(super) asked: Timestamp,
 }
 
 impl Machine {
@@ -71,6 +71,7 @@ impl Machine {
             }
             self.begin(now, queued);
         }
+        self.wake(now);
     }
 
     /// Whether a prompt waits until the settings are known, because it may be more than the window
@@ -103,7 +104,7 @@ impl Machine {
         MergeOrder::new(&self.conversation.memory.catalogue).with(layers)
     }
 
-    fn begin(&mut self, now: Now, queued: Queued) {
+    pub(super) fn begin(&mut self, now: Now, queued: Queued) {
         let Queued { prompt, request, asked } = queued;
         if let Some(outcome) = request.run.as_ref().and_then(|it| self.outcomes.get(it)) {
             let outcome = outcome.clone();
@@ -147,7 +148,8 @@ impl Machine {
         }
         let alerts = mem::take(&mut self.alerts);
         lines.extend(alerts.iter().map(|what| alert(now.at, &id, what)));
-        self.effects.push(SessionEffect::Publish(Event::RunStarted { run: id.clone() }));
+        let started = Event::RunStarted { run: id.clone(), woken: prompt == WOKEN };
+        self.effects.push(SessionEffect::Publish(started));
         let notices = alerts.into_iter().chain(mem::take(&mut self.notices));
         self.effects.extend(notices.map(|what| SessionEffect::Publish(Event::Alert { what })));
         let run = Run::new(id, message.id.clone()).with_system(system.map(Into::into));

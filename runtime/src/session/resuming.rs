@@ -55,7 +55,10 @@ impl Machine {
             PendingLines { lines, stored, sync: true },
             &mut self.effects,
         );
-        self.effects.push(SessionEffect::Publish(Event::RunStarted { run: open.run.clone() }));
+        self.effects.push(SessionEffect::Publish(Event::RunStarted {
+            run: open.run.clone(),
+            woken: false,
+        }));
         let notices = alerts.into_iter().chain(mem::take(&mut self.notices));
         self.effects.extend(notices.map(|what| SessionEffect::Publish(Event::Alert { what })));
         self.n_runs += 1;

@@ -2,6 +2,7 @@
 //!
 //! Built under `#[cfg(test)]` only.
 
+mod checks;
 mod orders;
 mod world;
 
@@ -12,7 +13,7 @@ use self::world::SessionWorld;
 proptest! {
     #![proptest_config(ProptestConfig { cases: 192, ..ProptestConfig::default() })]
 
-    // REQ: RUN-2, RUN-5, SES-3
+    // REQ: RUN-2, RUN-5, SES-3, AGT-6, AGT-8
     #[test]
     fn every_prompt_is_answered_once_whatever_comes_in_which_order(
         choices in proptest::collection::vec(any::<u16>(), 1..160),

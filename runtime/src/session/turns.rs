@@ -53,7 +53,7 @@ impl Machine {
             }
             return self.end_run(now, RunEnd::CostLimit);
         }
-        self.report_ended_shells(now);
+        self.report_ended_tasks(now);
         let Some(active) = &mut self.active else { return };
         let budget = self.conversation.budget(active.run.usage);
         self.conversation.join_tools(mem::take(&mut self.joining));

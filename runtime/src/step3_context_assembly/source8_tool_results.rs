@@ -148,7 +148,7 @@ fn is_mark(after: &str) -> bool {
 /// Returns whether the text after a `<` begins with the name of one of these tags, as a lenient
 /// reader takes it: in any case, with slashes and blanks before it, with any kind of hyphen or
 /// blank for its hyphens, and with invisible characters anywhere. Never reads past the next `<`.
-pub fn names_tag(after: &str, tags: &[&str]) -> bool {
+pub(crate) fn names_tag(after: &str, tags: &[&str]) -> bool {
     let visible = after.chars().filter(|c| !is_invisible(*c));
     let name = visible.skip_while(|c| matches!(c, '/' | '\\') || c.is_whitespace());
     tags.iter().any(|tag| {

@@ -10,8 +10,6 @@ mod parts;
 mod step_detail;
 mod stored;
 
-use std::num::NonZeroU32;
-
 use serde::{Deserialize, Serialize};
 
 use crate::{
@@ -32,8 +30,8 @@ pub use conversation_line::{
 };
 pub use line::Line;
 pub use parts::{
-    CutText, DiscardedAnswer, ModeChange, PassedStage, Record, ShownPart, SidechainHead,
-    SkippedBytes, UnconfirmedUsage, ViewChange,
+    BackgroundRecord, CutText, DiscardedAnswer, ModeChange, PassedStage, Record, ShownPart,
+    SidechainHead, SkippedBytes, UnconfirmedUsage, ViewChange,
 };
 pub use step_detail::StepDetail;
 pub(crate) use stored::clip;
@@ -181,7 +179,7 @@ pub enum RecordKind {
         duration_ms: u64,
         /// Milliseconds queued in the rate limiter, not included in `duration_ms`. `None` if it was not queued.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        parked_ms: Option<NonZeroU32>,
+        parked_ms: Option<std::num::NonZeroU32>,
         /// The answer, where no line of the conversation holds it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         unsaid: Option<Box<DiscardedAnswer>>,
@@ -362,6 +360,8 @@ pub enum RecordKind {
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         untold: bool,
     },
+    /// A sub-agent works in the background, or has ended there and the model is notified. Its turn is always 0.
+    BackgroundAgent(BackgroundRecord),
     /// A turn ended before its ninth step, or outside it.
     TurnEnd {
         /// Why; the code of a run's end.

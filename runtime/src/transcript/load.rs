@@ -4,6 +4,7 @@
 //! to the root or to the last compaction; what is left is made into a conversation that a model
 //! accepts. Nothing is written here, and no permission is ever taken over.
 
+mod background;
 mod chain;
 #[cfg(any(test, feature = "conformance"))]
 pub mod conformance;
@@ -28,21 +29,21 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     approval::QuestionCounts,
-    ids::{EntryId, RunId, ShellId, ToolName, ToolUseId},
+    ids::{EntryId, RunId, ToolName, ToolUseId},
     message::Messages,
-    ports::shells::{ShellState, ShellStatus},
-    run::Sender,
+    run::{RunEnd, Sender},
     step::Step,
     time::Timestamp,
     tokens::Usage,
     tool::ToolErrorKind,
     transcript::entry::ShownPart,
     transcript::{
-        entry::{Record, RecordKind, Stored},
+        entry::Stored,
         read::{NotALine, read_line},
     },
 };
 
+pub use background::BackgroundTasks;
 pub use cut::load_until;
 pub use indexed::{IndexedLoad, TranscriptIndex};
 pub(in crate::transcript) use lines::BYTE_ORDER_MARK;
@@ -86,44 +87,21 @@ pub struct Loaded {
     pub appended: Vec<ShownPart>,
     /// What a session goes on with in addition to the messages.
     pub(crate) state: RecordedState,
-    /// Commands in the background of whose end the model has not learned.
-    pub shells: Shells,
+    /// What is in the background, and of whose end the model has not learned.
+    pub background: BackgroundTasks,
     /// Where the next line goes.
     pub tail: Tail,
 }
 
 impl Loaded {
+    /// Returns how its last run ended, `None` while none has.
+    pub fn last_end(&self) -> Option<RunEnd> {
+        self.state.last_end
+    }
+
     /// Returns the usage of the whole file.
     pub fn used(&self) -> &UsageTotals {
         &self.state.used
-    }
-}
-
-/// Commands in the background, as a transcript has them.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Shells {
-    /// Those of whose end the model has not learned.
-    pub open: BTreeMap<ShellId, ShellStatus>,
-    /// The highest number in a name.
-    pub last_number: u64,
-}
-
-impl Shells {
-    fn note(&mut self, record: &Record) {
-        let RecordKind::Shell { shell, command, state, exit_code, untold } = &record.what else {
-            return;
-        };
-        let number = shell.as_str().rsplit('_').next().and_then(|it| it.parse().ok());
-        self.last_number = self.last_number.max(number.unwrap_or(0));
-        match ShellState::read(state, *exit_code) {
-            Some(state) if *untold || state == ShellState::Running => {
-                let status = ShellStatus::recorded(shell.clone(), command, state);
-                self.open.insert(shell.clone(), status);
-            }
-            _ => {
-                self.open.remove(shell);
-            }
-        }
     }
 }
 
@@ -226,7 +204,7 @@ pub fn load(bytes: &[u8], load_as: LoadAs) -> Loaded {
 /// Puts together what was found in all lines.
 fn finished(loader: Loader, mut report: Vec<Report>, tail: Tail) -> Loaded {
     let Loader { nodes, sums, .. } = loader;
-    let TranscriptSums { state, shells, appended, open_run } = sums;
+    let TranscriptSums { state, background, appended, open_run } = sums;
     let last = nodes.last();
     let recorded = nodes.conversation(&mut report);
     let repaired = repair::repair(&recorded);
@@ -243,7 +221,7 @@ fn finished(loader: Loader, mut report: Vec<Report>, tail: Tail) -> Loaded {
         last,
         appended,
         state,
-        shells,
+        background,
         tail,
     }
 }

@@ -5,13 +5,13 @@
 //! is either a changed file or a changed rule. Where the model was shown secrets, which no line holds,
 //! digests and sizes of its requests are not compared.
 
+mod background;
 mod earlier;
 mod line;
 mod recorded_inputs;
 mod rerun;
 mod runs;
 mod session;
-mod shells;
 mod window;
 
 use std::sync::Arc;

@@ -179,7 +179,8 @@ impl TurnRecord {
             | RecordKind::Mode(_) => &mut self.decisions,
             RecordKind::ToolIntent { .. }
             | RecordKind::ToolEnd { .. }
-            | RecordKind::Shell { .. } => &mut self.calls,
+            | RecordKind::Shell { .. }
+            | RecordKind::BackgroundAgent(_) => &mut self.calls,
             RecordKind::Hook { .. } => &mut self.hooks,
             RecordKind::Alert { .. } => &mut self.alerts,
             RecordKind::RunStart { .. }

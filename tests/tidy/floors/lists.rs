@@ -8,6 +8,7 @@ pub(super) const RUNTIME: &[Floor] = &[
     (
         "vocabulary",
         &[
+            "agent_text",
             "block",
             "catalogue",
             "digest",

@@ -96,7 +96,7 @@ mod tests {
             }
         };
         let mut times = ConversationTimes::default();
-        times.observe(&Event::RunStarted { run: "r".into() }, ms(0));
+        times.observe(&Event::RunStarted { run: "r".into(), woken: false }, ms(0));
         times.observe(&Event::TurnStarted { turn: 1 }, ms(0));
         for (start, at) in [(true, 10), (true, 20), (false, 30), (false, 40)] {
             times.observe(&tool(start), ms(at));
@@ -110,7 +110,8 @@ mod tests {
     fn time_in_which_agents_are_waited_for_is_theirs() {
         let ms = Duration::from_millis;
         let mut times = ConversationTimes::default();
-        let (agent, run) = (AgentId::from("a"), || Event::RunStarted { run: "r".into() });
+        let (agent, run) =
+            (AgentId::from("a"), || Event::RunStarted { run: "r".into(), woken: false });
         let of_agent =
             |event| Event::Agent { agent: agent.clone(), event: std::sync::Arc::new(event) };
         let started = |tool: &str| Event::ToolStarted { call: "c".into(), tool: tool.into() };

@@ -137,7 +137,12 @@ fn line_of_progress_says_step_tools_and_sub_agents_in_ascii() {
     let (tool, text) = ("Grep".into(), "".into());
     let done = Event::ToolFinished { call: "a".into(), tool, is_error: false, text };
     assert_eq!(observe(&done), "turn 2, step 8 tool_execution: Grep, ??");
-    let agent = Event::AgentStarted { agent: "x".into(), call: "c".into(), description: "".into() };
+    let agent = Event::AgentStarted {
+        agent: "x".into(),
+        call: "c".into(),
+        description: "".into(),
+        in_background: false,
+    };
     assert!(observe(&agent).ends_with("; 1 sub-agent"));
     let end = Event::RunFinished { run: "r".into(), reason: "done" };
     let end = Event::Agent { agent: "x".into(), event: Arc::new(end) };

@@ -5,13 +5,14 @@
 //! interrupt: what was asked for is finished first.
 
 mod awaited;
+mod background;
 mod clear;
 mod opening;
 mod requests;
 mod runs;
 mod servers;
 
-use std::{collections::VecDeque, io, sync::Arc};
+use std::{collections::VecDeque, io, sync::Arc, time::Duration};
 
 use ennead::{Ennead, Events, SessionHandle, SessionOptions, permission::PermissionMode};
 use tokio::sync::{mpsc, oneshot};
@@ -33,6 +34,7 @@ use super::{
 };
 use crate::{exit::Exit, signals::Signals};
 use awaited::{Awaited, EndedRun, Happened, Opening, Running};
+use background::Background;
 
 /// What the command line chose.
 #[derive(Clone, Copy, Debug, Default)]
@@ -45,6 +47,8 @@ pub struct FaceOptions {
     pub asks_program: bool,
     /// Whether the program receives a frame when the session begins and ends work; `Some(true)`: for its SDK alone.
     pub tells_state: Option<bool>,
+    /// How long agents in the background are waited for at the end; `None`: as long as they take.
+    pub wait_ceiling: Option<Duration>,
 }
 
 /// What the loop works with.
@@ -112,6 +116,7 @@ struct Face {
     events: Option<Events>,
     queue: VecDeque<Prompt>,
     running: Option<Running>,
+    background: Background,
     /// The model of the command line.
     default_model: String,
     /// The permission mode of the command line and settings.
@@ -134,12 +139,14 @@ pub async fn run(setup: Setup, signals: &mut Signals) -> Exit {
     let mut ended_by = None;
     loop {
         face.advance(&mut opening);
+        face.rest();
         if opening.is_none() && face.is_done() {
             break;
         }
         let takes_input = !face.is_at_end;
-        let (events, running) = (&mut face.events, &mut face.running);
-        let happened = awaited.next(signals, events, running, &mut opening, takes_input).await;
+        let Face { events, running, background, .. } = &mut face;
+        let next = awaited.next(signals, events, running, background, &mut opening, takes_input);
+        let happened = next.await;
         match happened {
             Happened::Input(None) => face.end_of_input(),
             Happened::Input(Some(line)) => {
@@ -157,6 +164,11 @@ pub async fn run(setup: Setup, signals: &mut Signals) -> Exit {
             }
             Happened::Event(event) => face.event(event),
             Happened::RunEnded(ended) => face.note_end(*ended),
+            Happened::Background(happened) => {
+                if face.in_background(happened) {
+                    break;
+                }
+            }
             Happened::Mode(mode) => _ = face.choose_mode(mode).await,
             Happened::Signal(exit) => {
                 if ended_by.replace(exit).is_some() {
@@ -223,6 +235,7 @@ impl Face {
             events: None,
             queue: VecDeque::new(),
             running: None,
+            background: Background::new(options.wait_ceiling),
             context: ContextSize::default(),
             refused: None,
             has_failed: false,
@@ -256,6 +269,7 @@ impl Face {
     /// Ends what runs, and begins nothing any more.
     fn stop(&mut self) {
         self.queue.clear();
+        self.background.give_up();
         self.end_of_input();
         self.interrupt();
     }
@@ -267,7 +281,14 @@ impl Face {
 
     fn is_done(&self) -> bool {
         self.refused.is_some()
-            || (self.is_at_end && self.queue.is_empty() && self.running.is_none())
+            || (self.is_at_end
+                && self.queue.is_empty()
+                && self.running.is_none()
+                && self.background.is_empty())
+    }
+
+    async fn next_event(&mut self) -> Option<ennead::Event> {
+        self.events.as_mut()?.next().await.map(|it| it.event)
     }
 
     async fn close(&mut self, opening: Option<Opening>) {
@@ -283,7 +304,10 @@ impl Face {
                 mirror.show().await;
             }
         }
-        self.events = None;
+        // Each agent that was announced is reported to have ended.
+        while let Some(event) = self.next_event().await {
+            self.event(Some(event));
+        }
         if let Some(ennead) = self.ennead.take().and_then(Arc::into_inner) {
             ennead.shutdown().await;
         }

@@ -21,6 +21,8 @@ pub struct RunNotes {
     pub prompt: Option<String>,
     /// Whether the program marked the prompt as written by a person.
     pub is_human: bool,
+    /// Whether the session began the run by itself, since an agent in the background has ended.
+    pub is_woken: bool,
     /// Whether a call was at work when the last event came.
     pub in_call: bool,
     /// Calls of sub-agents that were denied, oldest first, as results name them.
@@ -33,6 +35,11 @@ impl RunNotes {
     /// Makes the notes of a prompt. `prompt` is its name in the program; `is_human` is whether a person wrote it.
     pub fn of_prompt(prompt: Option<String>, is_human: bool) -> Self {
         Self { prompt, is_human, ..Self::default() }
+    }
+
+    /// Makes the notes of a run that the session began by itself.
+    pub fn woken() -> Self {
+        Self { is_woken: true, ..Self::default() }
     }
 
     /// Takes note of an event of the run.
@@ -143,6 +150,9 @@ fn note_prompt(result: &mut Value, notes: &RunNotes) {
     if let Some(prompt) = &notes.prompt {
         result["user_message_uuid"] = prompt.as_str().into();
         result["user_message_uuids"] = json!([prompt]);
+    }
+    if notes.is_woken {
+        result["origin"] = json!({"kind": "task-notification"});
     }
     if notes.is_human {
         result["origin"] = json!({"kind": "human"});

@@ -12,13 +12,21 @@ use serde_json::{Value, json};
 
 use super::frames::Frame;
 
+/// How a task began.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct TaskOrigin {
+    /// Whether the session's own model asked for it.
+    pub(super) is_direct: bool,
+    /// Whether its call ends before it does.
+    pub(super) in_background: bool,
+}
+
 /// A sub-agent that was announced.
 #[derive(Clone, Debug)]
 struct Task {
     call: ToolUseId,
     description: String,
-    /// Whether the session's own model asked for it.
-    is_direct: bool,
+    origin: TaskOrigin,
     is_ended: bool,
     /// When its first message was recorded, and its last.
     times: Option<(Timestamp, Timestamp)>,
@@ -58,7 +66,7 @@ impl Tasks {
         let found = self.0.iter().find(|(agent, it)| agent.as_str() == task && !it.is_ended);
         match found {
             None => Err(format!("No task found with ID: {task}")),
-            Some((_, it)) if it.is_direct => Ok(it.call.clone()),
+            Some((_, it)) if it.origin.is_direct => Ok(it.call.clone()),
             Some(_) => Err(format!("the task {task} is of another agent; stop that one")),
         }
     }
@@ -70,12 +78,12 @@ impl Tasks {
         agent: &AgentId,
         call: &ToolUseId,
         description: &str,
-        is_direct: bool,
+        origin: TaskOrigin,
     ) -> Value {
         let task = Task {
             call: call.clone(),
             description: description.to_owned(),
-            is_direct,
+            origin,
             is_ended: false,
             times: None,
             usage: Usage::default(),
@@ -143,7 +151,10 @@ impl Tasks {
         call: &ToolUseId,
         is_error: bool,
     ) -> Option<Value> {
-        let open = self.0.iter().find(|(_, it)| it.call == *call && !it.is_ended);
+        let open = self
+            .0
+            .iter()
+            .find(|(_, it)| it.call == *call && !it.is_ended && !it.origin.in_background);
         let agent = open.map(|(agent, _)| agent.clone())?;
         self.note_end(frame, &agent, if is_error { "failed" } else { "completed" })
     }

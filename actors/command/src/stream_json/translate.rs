@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use super::{
     frames::{Frame, content, merge},
-    tasks::{Tasks, status_of},
+    tasks::{TaskOrigin, Tasks, status_of},
 };
 
 /// The events of an answer that belong to it.
@@ -100,8 +100,9 @@ impl Translator {
             Event::ModelStreamed { json, .. } => self.streamed(json).into_iter().collect(),
             Event::MessageRecorded { message } => self.recorded(message, None),
             Event::ModelRetry { .. } => self.frame.retry(event).into_iter().collect(),
-            Event::AgentStarted { agent, call, description } => {
-                vec![self.tasks.started(&mut self.frame, agent, call, description, true)]
+            Event::AgentStarted { agent, call, description, in_background } => {
+                let asks = TaskOrigin { is_direct: true, in_background: *in_background };
+                vec![self.tasks.started(&mut self.frame, agent, call, description, asks)]
             }
             Event::ToolFinished { call, is_error, .. } => {
                 self.tasks.call_ended(&mut self.frame, call, *is_error).into_iter().collect()
@@ -142,8 +143,9 @@ impl Translator {
             }
             Event::RunFinished { reason, .. } => self.task_ended(agent, status_of(reason)),
             Event::RunLost { .. } => self.task_ended(agent, "failed"),
-            Event::AgentStarted { agent, call, description } => {
-                vec![self.tasks.started(&mut self.frame, agent, call, description, false)]
+            Event::AgentStarted { agent, call, description, in_background } => {
+                let asks = TaskOrigin { is_direct: false, in_background: *in_background };
+                vec![self.tasks.started(&mut self.frame, agent, call, description, asks)]
             }
             Event::Agent { .. } => self.event(event),
             Event::HookStarted { .. } | Event::HookFinished { .. } => self.hook(Some(agent), event),

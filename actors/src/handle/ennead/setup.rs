@@ -153,6 +153,7 @@ impl Ennead {
             tools: SessionTools::new(&options.tools),
             servers,
             shells: Arc::default(),
+            agents: Arc::default(),
             hub: EventHub::of_session(
                 id.clone(),
                 self.events.0.clone(),

@@ -34,10 +34,10 @@ fn nothing_of_an_answer_follows_the_loss_of_its_run() {
     let hub = EventHub::new(None);
     let mut events = hub.subscribe();
     let run = || RunId::from("r");
-    hub.publish(Event::RunStarted { run: run() });
+    hub.publish(Event::RunStarted { run: run(), woken: false });
     hub.publish(Event::RunLost { run: run(), reason: "crashed".into() });
     hub.publish_delta(|| panic!("its run is over"));
-    hub.publish(Event::RunStarted { run: run() });
+    hub.publish(Event::RunStarted { run: run(), woken: false });
     hub.publish_delta(|| delta("b"));
     assert_eq!(received(&mut events).pop(), Some((4, delta("b"))));
 }

@@ -15,7 +15,10 @@ use ennead_runtime::{
     entropy::EntropyStream,
     ids::{AgentId, ToolUseId},
     message::Role,
-    ports::Clock,
+    ports::{
+        Clock,
+        agents::{BackgroundAgent, BackgroundState, EndedAgent},
+    },
     run::RunEnd,
     step1_settings_resolution::Durability,
     tool::{ToolErrorKind, ToolOutcome},
@@ -158,9 +161,38 @@ pub(in crate::session) fn outcomes(
         };
         // Some servers give the ids of calls again: the newest is of this one.
         let newest = found.iter().filter(is_meant).max_by_key(|it| it.loaded.used().began)?;
-        Some((call.clone(), newest.outcome()))
+        let outcome = match of.background.agents.get(&newest.agent) {
+            // What became of it is reported with the next turn.
+            Some(_) => ToolOutcome::ok(format!(
+                "The agent {} was started in the background. Its end is reported.",
+                newest.agent
+            )),
+            None => newest.outcome(),
+        };
+        Some((call.clone(), outcome))
     };
     of.open.iter().filter_map(|it| outcome(&it.call)).collect()
+}
+
+/// Returns how the agents ended that worked in the background and of whose end the model has not learned, as their
+/// transcripts show it.
+pub(in crate::session) fn ended(found: &[FoundAgent], of: &Loaded) -> Vec<EndedAgent> {
+    let ended = |agent: &BackgroundAgent| {
+        let found = found.iter().find(|it| it.agent == agent.agent);
+        let by_transcript = || match found.and_then(|it| it.loaded.last_end()) {
+            Some(end) if found.is_some_and(|it| it.loaded.open_run.is_none()) => {
+                BackgroundState::Ended(end.agent_status())
+            }
+            _ => BackgroundState::Lost,
+        };
+        let state = match agent.state {
+            BackgroundState::Running => by_transcript(),
+            ended => ended,
+        };
+        let words = found.map(FoundAgent::last_words).unwrap_or_default();
+        EndedAgent::new(agent.clone(), state, &words)
+    };
+    of.background.agents.values().map(ended).collect()
 }
 
 /// With what sidechains are closed.

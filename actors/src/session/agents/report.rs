@@ -30,6 +30,18 @@ pub(super) fn refuse(reply: oneshot::Sender<AgentReport>, why: String) {
     });
 }
 
+/// Answers the call of a sub-agent that works in the background.
+pub(super) fn started(reply: oneshot::Sender<AgentReport>, agent: &AgentId, transcript: String) {
+    let _gone = reply.send(AgentReport {
+        status: AgentStatus::Running,
+        agent: Some(agent.clone()),
+        text: transcript,
+        n_tool_uses: 0,
+        usage: Usage::default(),
+        head: None,
+    });
+}
+
 /// Makes the report that a parent gets of its sub-agent: its answer as a channel delivers it, without reasoning and
 /// heartbeats (OUT-1, OUT-2).
 pub(super) fn report(

@@ -2,8 +2,11 @@
 
 use super::world::{Owed, SessionWorld};
 use crate::{
-    run::RunEnd,
+    ids::AgentId,
+    ports::agents::AgentPlacement,
+    run::{RunEnd, outcome::RunError},
     session::{OpenedTranscript, SessionInput, TurnRemains},
+    transcript::entry::Line,
 };
 
 /// A session with a turn under way.
@@ -128,4 +131,97 @@ fn long_prompt_waits_until_the_settings_are_read() {
     assert!(world.turn.is_some());
     world.finish();
     world.check();
+}
+
+/// Starts an agent in the background, and returns its name.
+fn in_background(world: &mut SessionWorld, key: u64) -> AgentId {
+    world.spawn_in(key, AgentPlacement::Background);
+    let of_agent = |it: &Owed| matches!(it, Owed::Agent(_));
+    let Some(at) = world.owed.iter().position(of_agent) else { panic!("none was started") };
+    let Owed::Agent(agent) = world.owed.remove(at) else { unreachable!() };
+    agent
+}
+
+fn ended(agent: &AgentId) -> SessionInput {
+    SessionInput::AgentEnded { agent: agent.clone(), result: Box::new(Err(RunError::Ended)) }
+}
+
+/// The texts of the messages that were written.
+fn messages(world: &SessionWorld) -> Vec<String> {
+    let of = |line: &&Line| match line {
+        Line::Conversation(line) => Some(line.message.text()),
+        Line::Harness(_) => None,
+    };
+    world.written().iter().filter_map(of).collect()
+}
+
+// REQ: AGT-6, AGT-8
+#[test]
+fn agent_in_the_background_is_reported_with_the_next_turn_of_a_run() {
+    let (mut world, key) = turning();
+    let agent = in_background(&mut world, key);
+    world.input(ended(&agent));
+    assert_eq!((last_of(&world, "StartTurn"), messages(&world).len()), (1, 1));
+    world.done(key, None);
+    let next = world.turn.unwrap();
+    world.done(next, Some(RunEnd::NoPendingTools));
+    write_all(&mut world);
+    let texts = messages(&world);
+    assert_eq!((texts.len(), last_of(&world, "StartTurn")), (2, 2), "{texts:?}");
+    assert!(texts[1].starts_with("<system-reminder>\nThe background agent "), "{texts:?}");
+    world.finish();
+    world.check();
+}
+
+// REQ: AGT-6
+#[test]
+fn agent_in_the_background_survives_its_run_and_has_a_session_at_rest_go_on() {
+    let (mut world, key) = turning();
+    let agent = in_background(&mut world, key);
+    world.done(key, Some(RunEnd::NoPendingTools));
+    write_all(&mut world);
+    assert_eq!((world.turn, last_of(&world, "Reply")), (None, 1));
+    world.input(ended(&agent));
+    let woken = world.turn.unwrap();
+    world.done(woken, Some(RunEnd::NoPendingTools));
+    write_all(&mut world);
+    let texts = messages(&world);
+    assert!(texts[1].starts_with("<task-notification>\nThe background agent "), "{texts:?}");
+    assert_eq!((world.turn, texts.len()), (None, 2), "and it is told once");
+    world.finish();
+    world.check();
+}
+
+// REQ: AGT-6
+#[test]
+fn interrupt_spares_agents_in_the_background_and_a_close_waits_for_them() {
+    let (mut world, key) = turning();
+    let agent = in_background(&mut world, key);
+    world.input(SessionInput::Interrupt);
+    world.input(SessionInput::TurnQuiet { key, late: false });
+    write_all(&mut world);
+    assert_eq!((last_of(&world, "CloseAgent"), last_of(&world, "Reply")), (0, 1));
+    world.input(SessionInput::Close);
+    assert_eq!((last_of(&world, "CloseAgent"), last_of(&world, "CloseTranscript")), (1, 0));
+    world.input(ended(&agent));
+    assert_eq!(last_of(&world, "CloseTranscript"), 1);
+    let is_told = |it: &String| it.contains("The background agent ");
+    assert!(!messages(&world).iter().any(is_told), "the next process tells it");
+    world.finish();
+    world.check();
+}
+
+// REQ: AGT-6
+#[test]
+fn agent_whose_end_a_result_has_shown_is_not_reported_again() {
+    let (mut world, key) = turning();
+    let agent = in_background(&mut world, key);
+    world.input(SessionInput::StopBackgroundAgent(agent.clone()));
+    assert_eq!(last_of(&world, "CloseAgent"), 1);
+    world.input(ended(&agent));
+    world.input(SessionInput::AgentEndKnown(agent));
+    world.done(key, Some(RunEnd::NoPendingTools));
+    write_all(&mut world);
+    assert_eq!((world.turn, messages(&world).len()), (None, 1));
+    world.finish();
 }

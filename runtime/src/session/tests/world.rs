@@ -11,6 +11,7 @@ use crate::{
     entropy::EntropyStream,
     ids::{AgentId, ToolUseId},
     lease::{MaxCost, Price},
+    ports::agents::AgentPlacement,
     run::{
         RunEnd, RunRequest,
         conversation::{Conversation, TurnMemory},
@@ -18,13 +19,13 @@ use crate::{
     },
     session::{
         AgentRequest, Machine, Now, OpenedTranscript, SessionEffect, SessionInput, TreePlace,
-        TurnRemains,
+        TurnRemains, WOKEN,
     },
     step1_settings_resolution::AgentLimits,
     step7_permission_gate::Handler,
     time::Timestamp,
     tokens::{Tokens, Usage},
-    transcript::entry::{Line, RecordKind},
+    transcript::entry::Line,
     turn::{
         effect::{Append, TurnReport},
         tests::script::facts,
@@ -51,16 +52,20 @@ pub(super) struct SessionWorld {
     pub(super) owed: Vec<Owed>,
     /// Every effect, as text.
     pub(super) log: Vec<String>,
-    n_prompts: u64,
-    replies: BTreeMap<u64, usize>,
+    pub(super) n_prompts: u64,
+    pub(super) replies: BTreeMap<u64, usize>,
     /// The turn that may do things; set by `StartTurn`, taken when it is over.
     pub(super) turn: Option<u64>,
-    requests: BTreeSet<u64>,
+    pub(super) requests: BTreeSet<u64>,
     n_requests: u64,
     running: BTreeSet<AgentId>,
-    reported: BTreeMap<AgentId, usize>,
+    /// Those that were started in the background.
+    pub(super) background: BTreeSet<AgentId>,
+    /// Those whose end a result has shown.
+    pub(super) known: BTreeSet<AgentId>,
+    pub(super) reported: BTreeMap<AgentId, usize>,
     n_attempts: u32,
-    n_closed: usize,
+    pub(super) n_closed: usize,
     /// Lines by the last ticket under which they were sent, in order.
     pub(super) lines: BTreeMap<u64, Arc<Vec<Line>>>,
     /// Writes up to this ticket fail.
@@ -84,6 +89,8 @@ impl SessionWorld {
             requests: BTreeSet::new(),
             n_requests: 0,
             running: BTreeSet::new(),
+            background: BTreeSet::new(),
+            known: BTreeSet::new(),
             reported: BTreeMap::new(),
             n_attempts: 0,
             n_closed: 0,
@@ -101,8 +108,21 @@ impl SessionWorld {
             3 => self.input(SessionInput::Interrupt),
             4 => self.input(SessionInput::Stop),
             5 if which % 8 == 0 => self.input(SessionInput::Close),
+            6 | 7 => self.look_at(which),
             _ => self.answer(which),
         }
+    }
+
+    /// A result shows how an agent ended, or ends one.
+    fn look_at(&mut self, which: u64) {
+        let Some(agent) = self.background.iter().nth(which as usize % 3).cloned() else { return };
+        if which.is_multiple_of(2) {
+            return self.input(SessionInput::StopBackgroundAgent(agent));
+        }
+        if self.reported.contains_key(&agent) {
+            self.known.insert(agent.clone());
+        }
+        self.input(SessionInput::AgentEndKnown(agent));
     }
 
     pub(super) fn prompt(&mut self, n_chars: usize) {
@@ -181,9 +201,13 @@ impl SessionWorld {
                 goes_on(self);
                 self.input(SessionInput::Flush);
             }
-            4 | 5 => {
+            4 => {
                 goes_on(self);
                 self.spawn(key);
+            }
+            5 => {
+                goes_on(self);
+                self.spawn_in(key, AgentPlacement::Background);
             }
             6 => {
                 goes_on(self);
@@ -213,6 +237,10 @@ impl SessionWorld {
     }
 
     pub(super) fn spawn(&mut self, key: u64) {
+        self.spawn_in(key, AgentPlacement::AsTyped);
+    }
+
+    pub(super) fn spawn_in(&mut self, key: u64, placement: AgentPlacement) {
         self.n_requests += 1;
         let request = self.n_requests;
         self.requests.insert(request);
@@ -224,11 +252,18 @@ impl SessionWorld {
             limits,
             call,
             agent_type: None,
+            placement,
+            description: "look about".into(),
         }));
     }
 
     fn agent_ends(&mut self, agent: AgentId, how: u64) {
         self.input(match how % 3 {
+            // Only one that was not started can be refused.
+            1 if self.background.contains(&agent) => {
+                let message = "the disk is full".into();
+                SessionInput::AgentEnded { agent, result: Box::new(Err(RunError::Failed(message))) }
+            }
             0 => SessionInput::AgentCrashed { agent, used: Vec::new() },
             1 => SessionInput::AgentRefused { agent, why: "no name".into() },
             _ => SessionInput::AgentEnded { agent, result: Box::new(Err(RunError::Ended)) },
@@ -251,6 +286,8 @@ impl SessionWorld {
                 self.owed.push(Owed::Written(batch.ticket));
             }
             SessionEffect::ReadSettings => self.owed.push(Owed::Settings),
+            // Nobody asked for what a session does by itself.
+            SessionEffect::Reply { prompt: WOKEN, .. } => {}
             SessionEffect::Reply { prompt, .. } => *self.replies.entry(prompt).or_default() += 1,
             SessionEffect::StartTurn { key, .. } => {
                 assert_eq!(self.turn.replace(key), None, "two turns at once");
@@ -272,10 +309,14 @@ impl SessionWorld {
                 self.owed.push(Owed::Time(run, deadline));
             }
             SessionEffect::UnwatchTime => self.owed.retain(|it| !matches!(it, Owed::Time(..))),
-            SessionEffect::StartAgent { request, agent, .. } => {
+            SessionEffect::StartAgent { request, agent, background, .. } => {
                 assert!(self.requests.remove(&request), "a request is answered twice");
                 assert!(self.running.insert(agent.clone()));
-                self.owed.push(Owed::Agent(agent));
+                self.owed.push(Owed::Agent(agent.clone()));
+                if let Some(background) = background {
+                    self.background.insert(agent);
+                    self.input(SessionInput::AgentKept(background));
+                }
             }
             SessionEffect::RefuseAgent { request, .. } => {
                 // One that was started can be refused once, instead of its report.
@@ -321,43 +362,22 @@ impl SessionWorld {
         panic!("it never comes to rest");
     }
 
-    /// What holds of every session that has ended.
-    pub(super) fn check(&self) {
-        let answered: Vec<_> = self.replies.iter().map(|(prompt, n)| (*prompt, *n)).collect();
-        let expected: Vec<_> = (1..=self.n_prompts).map(|it| (it, 1)).collect();
-        assert_eq!(answered, expected, "prompts and how often each was answered");
-        assert_eq!(self.turn, None, "a turn was never ended");
-        assert!(1 <= self.n_closed, "the transcript was never closed");
-        assert!(self.requests.is_empty(), "requests without an answer: {:?}", self.requests);
-        let twice = self.reported.iter().find(|(_, n)| 1 < **n);
-        assert_eq!(twice, None, "an agent was reported twice");
-        self.check_lines();
-    }
-
-    /// Runs begin and end in turn.
-    fn check_lines(&self) {
-        let mut open = None;
-        for line in self.written() {
-            let Line::Harness(record) = line else { continue };
-            match &record.what {
-                RecordKind::RunStart { .. } => assert_eq!(open.replace(record.run.clone()), None),
-                RecordKind::RunEnd { .. } => assert_eq!(open.take(), Some(record.run.clone())),
-                _ => assert_eq!(open, Some(record.run.clone()), "a line of no run under way"),
-            }
-        }
-        assert_eq!(open, None, "a run has no end");
-    }
-
     /// The lines of the file: batches that were sent again count once, in the order of their last
     /// tickets.
     pub(super) fn written(&self) -> Vec<&Line> {
+        self.batches().into_iter().flat_map(|it| it.iter()).collect()
+    }
+
+    /// The same, write by write.
+    pub(super) fn batches(&self) -> Vec<&Arc<Vec<Line>>> {
         let mut batches: Vec<&Arc<Vec<Line>>> = Vec::new();
         for lines in self.lines.values().rev() {
             if !batches.iter().any(|it| Arc::ptr_eq(it, lines)) {
                 batches.push(lines);
             }
         }
-        batches.iter().rev().flat_map(|it| it.iter()).collect()
+        batches.reverse();
+        batches
     }
 }
 

@@ -171,9 +171,10 @@ impl SequenceChecker<'_> {
             RecordKind::RunStart { prompt, setup, .. } => {
                 return self.start(record, prompt, text(setup, self.evidence)?);
             }
-            RecordKind::Repair { .. } | RecordKind::Alert { .. } | RecordKind::Shell { .. } => {
-                return Ok(());
-            }
+            RecordKind::Repair { .. }
+            | RecordKind::Alert { .. }
+            | RecordKind::Shell { .. }
+            | RecordKind::BackgroundAgent(_) => return Ok(()),
             // Between runs, or between the turns of one.
             RecordKind::Mode(_) if record.turn == 0 => return Ok(()),
             // Hooks run before the run begins and after it has ended, too.

@@ -4,7 +4,7 @@
 //! paths. They are cut to the same length each until the record fits, and a cut is visible.
 
 use super::{MAX_RECORD, harness};
-use crate::transcript::entry::{Record, RecordKind, StepDetail, Stored};
+use crate::transcript::entry::{BackgroundRecord, Record, RecordKind, StepDetail, Stored};
 
 /// Marks where a text was cut.
 const MARK: char = '…';
@@ -93,6 +93,7 @@ fn texts(what: &mut RecordKind) -> Vec<&mut String> {
         RecordKind::RunEnd { reason, .. } => vec![reason],
         RecordKind::Alert { what } => vec![what],
         RecordKind::Shell { command, .. } => vec![command],
+        RecordKind::BackgroundAgent(BackgroundRecord { description, .. }) => vec![description],
         // Names of parts are bounded where they are made.
         RecordKind::ContextAppended { .. } | RecordKind::View(_) => Vec::new(),
         // The words about passed stages are fixed and short.

@@ -56,6 +56,22 @@ pub struct SidechainHead {
     pub head: Digest,
 }
 
+/// How a sub-agent in the background is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BackgroundRecord {
+    /// Which.
+    pub agent: AgentId,
+    /// The call that started it.
+    pub call: ToolUseId,
+    /// Its task in a few words.
+    pub description: String,
+    /// The code of a [`BackgroundState`](crate::ports::agents::BackgroundState).
+    pub state: String,
+    /// Whether the model has not learned of its end; written when the session is closed.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub untold: bool,
+}
+
 /// Bytes of a transcript that are not a line.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SkippedBytes {
@@ -170,6 +186,7 @@ impl RecordKind {
             Self::ToolIntent { .. } => "tool_intent",
             Self::ToolEnd { .. } => "tool_end",
             Self::Shell { .. } => "shell",
+            Self::BackgroundAgent(_) => "background_agent",
             Self::TurnEnd { .. } => "turn_end",
             Self::RunEnd { .. } => "run_end",
             Self::PromptWithdrawn { .. } => "prompt_withdrawn",

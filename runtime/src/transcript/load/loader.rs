@@ -9,7 +9,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    LoadAs, OpenRun, RecordedState, Report, ReportKind, Shells,
+    BackgroundTasks, LoadAs, OpenRun, RecordedState, Report, ReportKind,
     chain::{Base, Nodes},
 };
 use crate::{
@@ -41,7 +41,7 @@ pub(crate) struct Loader {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct TranscriptSums {
     pub(super) state: RecordedState,
-    pub(super) shells: Shells,
+    pub(super) background: BackgroundTasks,
     /// What of the context was appended, oldest first.
     pub(super) appended: Vec<ShownPart>,
     pub(super) open_run: Option<OpenRun>,
@@ -53,7 +53,7 @@ impl TranscriptSums {
         match entry {
             Entry::Harness(record) => {
                 self.state.note(record);
-                self.shells.note(record);
+                self.background.note(record);
                 if let RecordKind::ContextAppended { part } = &record.what {
                     self.appended.push(part.clone());
                 }

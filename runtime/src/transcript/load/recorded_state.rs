@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{UsageTotals, seen_files::SeenFiles, skills::SkillCalls, tasks::Tasks};
 use crate::{
+    run::RunEnd,
     step4_context_shapers::recorded_view::RecordedView,
     tokens::{Anchor, Estimate, Tokens},
     transcript::entry::{ConversationLine, Line, Record, RecordKind, StepDetail},
@@ -26,6 +27,8 @@ pub(crate) struct RecordedState {
     pub(crate) anchor: Option<Anchor>,
     /// The model of the last answer, and what its provider reported.
     answered: Option<(Arc<str>, Tokens)>,
+    /// How the last run ended.
+    pub(super) last_end: Option<RunEnd>,
 }
 
 impl RecordedState {
@@ -41,6 +44,7 @@ impl RecordedState {
         self.used.note(record);
         self.files.note(&record.what);
         match &record.what {
+            RecordKind::RunEnd { reason, .. } => self.last_end = RunEnd::read(reason),
             RecordKind::View(change) => self.view.note(change),
             RecordKind::TurnStep { detail: StepDetail::Model { anchor: Some(it), .. }, .. } => {
                 let (by_class, by_chars) = *it;

@@ -16,10 +16,9 @@ use std::{collections::VecDeque, mem, sync::Arc, time::Duration};
 use inputs::unmade;
 
 use super::{
-    ReplayError, StoredTexts,
+    ReplayError, StoredTexts, background,
     line::{LineRef, SealedLine},
     runs::RecordedRuns,
-    shells::{ended_shells, kept_shell},
     system_of, text_of,
     window::record,
 };
@@ -168,9 +167,11 @@ impl Session {
         }
         let Some(decisions) = &self.decisions else { return Ok(()) };
         match &record.what {
-            RecordKind::Shell { .. } if record.run.as_ref() == Some(&self.run.id) => {
-                if let Some(kept) = kept_shell(&record.what) {
-                    self.feed(record.at, SessionInput::ShellKept(Box::new(kept)));
+            RecordKind::Shell { .. } | RecordKind::BackgroundAgent(_)
+                if record.run.as_ref() == Some(&self.run.id) =>
+            {
+                if let Some(kept) = background::kept(&record.what) {
+                    self.feed(record.at, kept);
                 }
                 self.compare(line)
             }
@@ -205,9 +206,8 @@ impl Session {
         self.nothing_unexplained(lines)?;
         let at = record.at;
         let id = record.run.clone().unwrap_or_else(|| "".into());
-        let shells = ended_shells(lines, begun.place + 1, &id);
-        if !shells.is_empty() {
-            self.feed(at, SessionInput::ShellsEnded(shells));
+        for ended in background::ended(lines, begun.place + 1, &id) {
+            self.feed(at, ended);
         }
         if let Some(mode) = mode_at(lines, begun.place + 1).filter(|_| begun.is_first) {
             self.machine.conversation_mut().memory.overrides.note(mode);

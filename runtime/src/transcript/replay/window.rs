@@ -196,7 +196,7 @@ impl<'a> TurnLines<'a> {
 
 /// The end that a code names.
 fn end_of(code: &str) -> RunEnd {
-    serde_json::from_value(code.into()).unwrap_or(RunEnd::Crashed)
+    RunEnd::read(code).unwrap_or(RunEnd::Crashed)
 }
 
 /// The call whose end this records, with what went wrong.

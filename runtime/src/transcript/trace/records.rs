@@ -11,8 +11,8 @@ use crate::{
     step7_permission_gate::Decision,
     tool::{ToolErrorKind, Truncation},
     transcript::entry::{
-        ModeChange, PassedStage, Record, RecordKind, ShownPart, SkippedBytes, StepDetail, Stored,
-        ViewChange,
+        BackgroundRecord, ModeChange, PassedStage, Record, RecordKind, ShownPart, SkippedBytes,
+        StepDetail, Stored, ViewChange,
     },
 };
 
@@ -83,6 +83,10 @@ pub(super) fn write(record: &Record, out: &mut TraceLines) -> fmt::Result {
         RecordKind::Shell { shell, command, state, exit_code, .. } => {
             let (code, command) = (after(" ", *exit_code), short(command));
             out.end(format_args!("    {shell} in the background: {state}{code}, {command}"))
+        }
+        RecordKind::BackgroundAgent(BackgroundRecord { agent, description, state, .. }) => {
+            let description = short(description);
+            out.end(format_args!("    agent {agent} in the background: {state}, {description}"))
         }
         RecordKind::TurnEnd { reason, at_step, .. } => {
             let step = after(" at ", at_step.map(Step::name));

@@ -1,12 +1,9 @@
 //! `-p`: one prompt, one result.
 
-use std::{
-    fs,
-    io::{self, IsTerminal, Read},
-    num::NonZeroU32,
-    path::Path,
-    time::Duration,
-};
+mod background;
+mod input;
+
+use std::{fs, num::NonZeroU32, path::Path};
 
 use ennead::{
     Clock, Endpoint, Ennead, Events, OpenError, RunOutcome, RunRequest, SessionHandle,
@@ -17,8 +14,7 @@ use ennead::{
 use ennead_command::{
     exit::{Exit, Failure},
     print::{
-        MAX_INPUT, ModelRecord, join_input, mark_simulated, model_record, result_object,
-        result_text, why,
+        ModelRecord, join_input, mark_simulated, model_record, result_object, result_text, why,
     },
     signals::Signals,
 };
@@ -27,6 +23,7 @@ use ennead_runtime::{
     recovery::{backoff::MAX_RETRIES, chain::MAX_FALLBACKS},
 };
 use serde_json::Value;
+use tokio::sync::Notify;
 
 use crate::{
     args::{Durability, OutputFormat, Print},
@@ -38,15 +35,12 @@ use crate::{
     show, stream, trusted,
 };
 
-/// How long standard input may be silent before a line says so.
-const PATIENCE: Duration = Duration::from_secs(3);
-
 pub(crate) async fn run(args: Print) -> Result<Exit, Failure> {
     let given = args.print.clone().flatten().or_else(|| args.prompt.clone());
     // What is wrong with flags is printed before anything is waited for.
     let options = session_options(&args, Endpoint::messages("http://unknown.invalid", None))?;
     let options = stream::without_lines(options, &args.protocol)?;
-    let prompt = join_input(given.as_deref(), &piped_in().await?)
+    let prompt = join_input(given.as_deref(), &input::piped_in().await?)
         .map_err(|error| Failure::of(Exit::BadInput, &error))?;
     let server = endpoint::from_environment()?;
     let (variables, is_simulated) = (server.variables, server.why_simulated.is_some());
@@ -177,7 +171,8 @@ async fn converse(
     signals: &mut Signals,
     watched: &mut WatchedRun,
 ) -> (PrintEnd, Option<Exit>) {
-    let mut run = std::pin::pin!(session.run(request));
+    let (ceiling, is_over) = (stream::wait_ceiling(), Notify::new());
+    let mut run = std::pin::pin!(background::run_to_rest(session, request, ceiling, &is_over));
     let mut ended_by = None;
     let mut listening = true;
     loop {
@@ -187,7 +182,10 @@ async fn converse(
             biased;
             outcome = &mut run => return (Some(outcome), ended_by),
             exit = signals.next() => match ended_by.replace(exit) {
-                None => session.interrupt(),
+                None => {
+                    session.interrupt();
+                    is_over.notify_one();
+                }
                 Some(_) => return (None, Some(exit)),
             },
             event = events.next(), if listening => match event {
@@ -237,29 +235,6 @@ pub(crate) fn exit_of(error: &OpenError) -> Exit {
         OpenError::Ended => Exit::RunFailed,
         _ => Exit::BadInput,
     }
-}
-
-/// What is piped in; nothing when standard input is a terminal. A pipe that somebody holds open and
-/// writes nothing into is waited for, and a line says so.
-async fn piped_in() -> Result<Vec<u8>, Failure> {
-    if io::stdin().is_terminal() {
-        return Ok(Vec::new());
-    }
-    let mut reading = tokio::task::spawn_blocking(|| {
-        let mut input = Vec::new();
-        io::stdin().lock().take(MAX_INPUT as u64 + 1).read_to_end(&mut input).map(|_| input)
-    });
-    let read = match tokio::time::timeout(PATIENCE, &mut reading).await {
-        Ok(read) => read,
-        Err(_) => {
-            show::problem("waiting for the end of standard input; `< /dev/null` leaves it out");
-            reading.await
-        }
-    };
-    let bad = |error: &dyn std::fmt::Display| {
-        Failure::new(Exit::BadInput, format!("cannot read standard input: {error}"))
-    };
-    read.map_err(|error| bad(&error))?.map_err(|error| bad(&error))
 }
 
 pub(crate) fn session_options(args: &Print, endpoint: Endpoint) -> Result<SessionOptions, Failure> {

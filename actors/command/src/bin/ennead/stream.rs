@@ -7,6 +7,7 @@ use std::{
     hash::{BuildHasher, RandomState},
     io,
     path::PathBuf,
+    time::Duration,
 };
 
 use ennead::{Clock, Endpoint, Ennead, SessionId, SessionOptions, SystemClock, internal::Layout};
@@ -205,6 +206,9 @@ fn transcript_of(options: &SessionOptions, id: &SessionId) -> Option<PathBuf> {
     layout.session(id).ok().map(|it| it.file)
 }
 
+/// Milliseconds for which agents in the background are waited for at the end, where no variable says so.
+const WAIT_CEILING_MS: u64 = 600_000;
+
 /// Whether a variable switches something on.
 fn is_set(name: &str) -> bool {
     std::env::var(name).is_ok_and(|it| !matches!(&*it, "" | "0" | "false"))
@@ -225,6 +229,16 @@ fn face_options(protocol: &Protocol) -> FaceOptions {
         },
         asks_program: protocol.permission_prompt_tool.as_deref() == Some("stdio"),
         tells_state,
+        wait_ceiling: wait_ceiling(),
+    }
+}
+
+/// How long agents in the background are waited for at the end; `None`: as long as they take.
+pub(crate) fn wait_ceiling() -> Option<Duration> {
+    let ms = std::env::var("CLAUDE_CODE_PRINT_BG_WAIT_CEILING_MS").ok();
+    match ms.and_then(|it| it.trim().parse().ok()).unwrap_or(WAIT_CEILING_MS) {
+        0 => None,
+        ms => Some(Duration::from_millis(ms)),
     }
 }
 

@@ -12,6 +12,7 @@ use tokio::{
     time::sleep,
 };
 
+use super::background::{Background, InBackground};
 use crate::{
     exit::Exit,
     print::ModelRecord,
@@ -45,6 +46,7 @@ pub(super) enum Happened {
     Opened(OpenedSession),
     Event(Option<Event>),
     RunEnded(Box<Result<EndedRun, RunError>>),
+    Background(InBackground),
     Mode(PermissionMode),
     Signal(Exit),
     NobodyReads,
@@ -73,17 +75,21 @@ impl Awaited {
         signals: &mut Signals,
         events: &mut Option<Events>,
         running: &mut Option<Running>,
+        background: &mut Background,
         opening: &mut Option<Opening>,
         takes_input: bool,
     ) -> Happened {
+        // What comes after the last event of a run is of the next one, so the outcome is waited for first.
+        let is_shown = running.as_ref().is_some_and(|it| it.has_shown_all && it.ended.is_none());
         tokio::select! {
             exit = signals.next() => Happened::Signal(exit),
             _ = &mut self.unread => {
                 self.is_read = false;
                 Happened::NobodyReads
             }
-            event = next_event(events) => Happened::Event(event),
+            event = next_event(events), if !is_shown => Happened::Event(event),
             Some(mode) = self.modes.recv() => Happened::Mode(mode),
+            happened = background.next() => Happened::Background(happened),
             ended = end_of(running) => Happened::RunEnded(Box::new(ended)),
             opened = opened(opening) => Happened::Opened(opened),
             line = self.input.recv(), if takes_input => Happened::Input(line),

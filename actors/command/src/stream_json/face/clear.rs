@@ -12,6 +12,7 @@ use super::{
         titles,
     },
     Face, Opening,
+    background::Background,
 };
 
 /// Returns whether a prompt asks for another conversation.
@@ -50,6 +51,7 @@ impl Face {
         self.translator.begin_session(frame);
         self.shown_calls.clear();
         (self.session, self.events) = (None, None);
+        self.background = Background::new(self.face.wait_ceiling);
         self.facts.servers.clear();
         self.context = ContextSize::default();
         if self.facts.model != self.default_model {
@@ -75,8 +77,6 @@ impl Face {
         let Some(notes) = self.clearing.take() else { return };
         self.output.write(of_command(self.translator.frame(), &notes));
         self.has_failed = false;
-        if self.queue.is_empty() {
-            self.send_state("idle");
-        }
+        self.will_rest();
     }
 }

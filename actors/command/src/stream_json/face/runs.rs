@@ -3,10 +3,10 @@
 use std::{
     fs::File,
     io::{self, BufRead, BufReader},
-    path::Path,
+    path::{Path, PathBuf},
 };
 
-use ennead::{Event, RunError, RunRequest, SessionHandle};
+use ennead::{Event, RunError, RunOutcome, RunRequest, SessionHandle};
 use ennead_runtime::skill::SkillContext;
 use serde_json::{Value, json};
 
@@ -96,6 +96,8 @@ impl Face {
             }
             Event::MessageCompleted { usage, .. } => self.context.answered(usage.total()),
             Event::ModeChanged { mode } => self.facts.mode = *mode,
+            Event::RunStarted { woken: true, .. } => self.woken(),
+            Event::AgentStarted { in_background: true, .. } => self.watch_background(),
             _ => {}
         }
         match question(&event) {
@@ -122,6 +124,7 @@ impl Face {
 
     /// Ends the run whose outcome is known and whose events were shown.
     pub(super) fn end_run(&mut self) {
+        self.end_woken();
         let is_over =
             self.running.as_ref().is_some_and(|it| it.has_shown_all && it.ended.is_some());
         if !is_over {
@@ -148,9 +151,8 @@ impl Face {
         lines.into_iter().for_each(|line| self.output.write(line));
         self.translator.end_of_run();
         self.shown_calls.clear();
-        if self.queue.is_empty() {
-            self.send_state("idle");
-        }
+        self.will_rest();
+        self.go_on();
     }
 
     pub(super) fn send_state(&mut self, state: &str) {
@@ -189,10 +191,15 @@ async fn run(
             ended?
         }
     };
+    Ok(with_record(transcript, from, outcome).await)
+}
+
+/// Adds what a transcript says from a place on about the model calls of a run.
+pub(super) async fn with_record(transcript: PathBuf, from: u64, outcome: RunOutcome) -> EndedRun {
     let run = outcome.run.clone();
     let read = tokio::task::spawn_blocking(move || model_record(&transcript, from, &run)).await;
     let record = read.ok().and_then(Result::ok).unwrap_or_default();
-    Ok((outcome, record))
+    (outcome, record)
 }
 
 /// Whether somebody is asked about a call, `true`, or not any more, `false`; `None` for other events.

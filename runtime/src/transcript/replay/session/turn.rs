@@ -6,6 +6,7 @@ use super::{Session, mode_at};
 use crate::{
     ids::ToolUseId,
     lease::{LeaseRefused, MaxCost, Price},
+    ports::agents::AgentPlacement,
     run::RunEnd,
     session::{AgentRequest, SessionInput, TreeAnswer, TurnRemains},
     step1_settings_resolution::AgentLimits,
@@ -16,10 +17,9 @@ use crate::{
         entry::{Line, Record, RecordKind},
         load::UsageTotals,
         replay::{
-            ReplayError, StoredTexts,
+            ReplayError, StoredTexts, background,
             line::{SealedLine, excerpt},
             rerun::{Rerun, Walked, catalogue, joined_tools},
-            shells::ended_shells,
             window::{TurnLines, closed_outcomes, record},
         },
     },
@@ -56,7 +56,7 @@ impl Session {
         }
         let report =
             if recorded.is_empty() { None } else { self.walk(&started, recorded, stored)? };
-        self.note_kept_shells(window, lines)?;
+        self.note_kept(window, lines)?;
         let Some((key, _)) = started else {
             return self.finish_unfollowed(window, closing, report);
         };
@@ -78,9 +78,8 @@ impl Session {
                 let at = self.handed_on_at(next).or(window.lines.last().map(|it| it.timestamp()));
                 let at = at.unwrap_or_default();
                 self.count_agents(key, at, next, report.usage);
-                let shells = ended_shells(lines, window.end, &self.run.id);
-                if !shells.is_empty() {
-                    self.feed(at, SessionInput::ShellsEnded(shells));
+                for ended in background::ended(lines, window.end, &self.run.id) {
+                    self.feed(at, ended);
                 }
                 if let Some(RecordKind::Mode(set)) = mode_at(lines, window.end) {
                     self.feed(at, SessionInput::SetMode(set.mode));
@@ -173,8 +172,8 @@ impl Session {
         }
     }
 
-    /// Commands that went on in the background while a turn was under way.
-    fn note_kept_shells(
+    /// Commands and agents that went on in the background while a turn was under way.
+    fn note_kept(
         &mut self,
         window: &TurnLines<'_>,
         lines: &[SealedLine<'_>],
@@ -202,7 +201,15 @@ impl Session {
         let call = self.decisions.as_mut().and_then(|it| it.agent_call.take());
         let (Some(used), Some(call)) = (usage.checked_sub(own), call) else { return };
         let limits = AgentLimits::default();
-        let request = AgentRequest { request: 0, key, limits, call, agent_type: None };
+        let request = AgentRequest {
+            request: 0,
+            key,
+            limits,
+            call,
+            agent_type: None,
+            placement: AgentPlacement::Foreground,
+            description: "".into(),
+        };
         self.feed(at, SessionInput::SpawnAgent(request));
         let Some(agent) = self.decisions.as_mut().and_then(|it| it.asks_for.take()) else { return };
         let admitted = TreeAnswer::Admitted { agent: agent.clone(), result: Ok(()) };

@@ -1,0 +1,51 @@
+//! Runs that the session begins by itself when an agent in the background has ended, for those who wait for them.
+
+use std::collections::VecDeque;
+
+use tokio::sync::oneshot;
+
+use super::{RunError, RunOutcome, SessionState, Starting};
+
+/// Outcomes that are kept while nobody asks for them; the oldest give way.
+const KEPT: usize = 16;
+
+/// How such a run ended; `None` when there will be none.
+pub(crate) type WokenEnd = Option<Result<RunOutcome, RunError>>;
+
+/// The outcomes that nobody has asked for yet, and who waits for the next one.
+#[derive(Debug, Default)]
+pub(super) struct WokenRuns {
+    ended: VecDeque<Result<RunOutcome, RunError>>,
+    waiting: VecDeque<oneshot::Sender<WokenEnd>>,
+}
+
+impl SessionState {
+    /// Keeps who waits for the next such run. Nothing is to be waited for here.
+    pub(super) fn wait_for_woken(&mut self, reply: oneshot::Sender<WokenEnd>) -> Starting<'static> {
+        self.woken.waiting.push_back(reply);
+        self.answer_woken();
+        Ok(None)
+    }
+
+    /// Keeps how such a run ended.
+    pub(super) fn woken_ended(&mut self, result: Result<RunOutcome, RunError>) {
+        if KEPT <= self.woken.ended.len() {
+            self.woken.ended.pop_front();
+        }
+        self.woken.ended.push_back(result);
+    }
+
+    /// Answers those that wait, as far as it is known what to.
+    pub(super) fn answer_woken(&mut self) {
+        while !self.woken.waiting.is_empty() {
+            let next = self.woken.ended.pop_front();
+            if next.is_none() && !self.machine.is_at_rest() {
+                return;
+            }
+            if let Some(reply) = self.woken.waiting.pop_front() {
+                // A caller that has left needs no answer.
+                let _gone = reply.send(next);
+            }
+        }
+    }
+}

@@ -1,0 +1,228 @@
+//! What is in the background, commands and sub-agents: on record when it begins, and reported to the
+//! model when it has ended.
+//!
+//! The reports are lines of the conversation before the turn that begins, so a replay reads them there. A
+//! session at rest begins a run when an agent has ended; its prompt is the report.
+
+use std::{mem, sync::Arc};
+
+use super::{
+    ClosePhase, Machine, Now, Readiness, SessionEffect, WOKEN,
+    queue::Queued,
+    recorder::{PendingLines, WriteOrigin},
+    run::record,
+};
+use crate::{
+    ids::{AgentId, EntryId},
+    message::Message,
+    output::answer_in,
+    ports::{
+        agents::{BackgroundAgent, BackgroundState, EndedAgent, notification},
+        shells::{EndedShell, ShellStatus, ended_message},
+    },
+    run::{
+        RunEnd, RunRequest,
+        outcome::{RunError, RunOutcome},
+    },
+    transcript::{
+        entry::{BackgroundRecord, ConversationLine, Line, Record, RecordKind},
+        load::BackgroundTasks,
+    },
+    turn::effect::HistoryUpdate,
+};
+
+/// Where the run comes from that a session at rest begins by itself.
+const ORIGIN: &str = "task-notification";
+
+/// What has ended in the background since a turn began.
+#[derive(Debug, Default)]
+pub(super) struct EndedTasks {
+    shells: Vec<EndedShell>,
+    agents: Vec<EndedAgent>,
+    /// Whether an agent has ended while the session is open, so that a session at rest goes on.
+    wakes: bool,
+}
+
+impl EndedTasks {
+    /// Takes in commands that have ended.
+    pub(super) fn add_shells(&mut self, ended: Vec<EndedShell>) {
+        self.shells.extend(ended);
+    }
+
+    /// Takes in agents that have ended.
+    pub(super) fn add_agents(&mut self, ended: Vec<EndedAgent>) {
+        self.agents.extend(ended);
+    }
+
+    /// Notes that a result shows the model how an agent ended.
+    pub(super) fn end_is_known(&mut self, agent: &AgentId) {
+        let shown = self.agents.iter_mut().filter(|it| it.agent.agent == *agent);
+        shown.for_each(|it| it.is_known = true);
+    }
+
+    /// Takes out all: the unknown ones first.
+    fn take(&mut self) -> (Vec<EndedShell>, Vec<EndedAgent>) {
+        self.wakes = false;
+        let (mut shells, mut agents) = (mem::take(&mut self.shells), mem::take(&mut self.agents));
+        shells.sort_by_key(|it| it.is_known);
+        agents.sort_by_key(|it| it.is_known);
+        (shells, agents)
+    }
+}
+
+impl Machine {
+    /// Records a command that goes on in the background.
+    pub(super) fn shell_kept(&mut self, now: Now, status: &ShellStatus) {
+        self.task_kept(now, status.record());
+    }
+
+    /// Records a sub-agent that works in the background.
+    pub(super) fn agent_kept(&mut self, now: Now, agent: &BackgroundAgent) {
+        self.task_kept(now, agent.record());
+    }
+
+    /// It is written at once, so that it is on record should the process be killed.
+    fn task_kept(&mut self, now: Now, what: RecordKind) {
+        let Some(active) = &self.active else { return };
+        let lines = vec![record(now.at, &active.run.id, what)];
+        let lines = PendingLines { lines, stored: Vec::new(), sync: false };
+        self.recorder.append(WriteOrigin::Unawaited, lines, &mut self.effects);
+    }
+
+    /// Takes over the end of an agent in the background.
+    pub(super) fn background_agent_ended(
+        &mut self,
+        agent: BackgroundAgent,
+        result: &Result<RunOutcome, RunError>,
+    ) {
+        let (status, words) = self.end_of_agent(result);
+        let ended = EndedAgent::new(agent, status, &words);
+        self.ended.agents.push(ended);
+        self.ended.wakes = true;
+    }
+
+    /// How an agent ended, and the last that it said, as a channel delivers it.
+    fn end_of_agent(&self, result: &Result<RunOutcome, RunError>) -> (BackgroundState, String) {
+        let settings = self.conversation.memory.resolved.as_ref().map(|it| &it.settings);
+        match result {
+            Ok(outcome) => {
+                let text = settings.map(|it| answer_in(&outcome.text, &it.output));
+                let text = text.unwrap_or_else(|| outcome.text.clone());
+                let words = if text.is_empty() { outcome.error.clone() } else { Some(text) };
+                (BackgroundState::Ended(outcome.end.agent_status()), words.unwrap_or_default())
+            }
+            Err(RunError::Ended) => {
+                (BackgroundState::Ended(RunEnd::Interrupted.agent_status()), String::new())
+            }
+            Err(error) => (BackgroundState::Ended(RunEnd::Error.agent_status()), error.to_string()),
+        }
+    }
+
+    /// Takes over what an earlier process left running. It ended with that process.
+    pub(super) fn resume_background(&mut self, tasks: &BackgroundTasks, agents: Vec<EndedAgent>) {
+        let shells = tasks.shells.values().cloned();
+        let shells = shells.map(|status| EndedShell { status, is_known: false });
+        self.ended.add_shells(shells.collect());
+        self.ended.add_agents(agents);
+    }
+
+    /// Records what the model has not learned, for the process that resumes the session.
+    pub(super) fn record_ended_tasks(&mut self, now: Now) {
+        let (shells, agents) = self.ended.take();
+        let shells = shells.iter().map(|it| (it.status.record(), it.is_known));
+        let agents = agents.iter().map(|it| (it.agent.record(), it.is_known));
+        let lines: Vec<Line> = shells
+            .chain(agents)
+            .map(|(mut what, is_known)| {
+                if let RecordKind::Shell { untold, .. }
+                | RecordKind::BackgroundAgent(BackgroundRecord { untold, .. }) = &mut what
+                {
+                    *untold = !is_known;
+                }
+                Line::Harness(Box::new(Record { at: now.at, run: None, turn: 0, what }))
+            })
+            .collect();
+        if !lines.is_empty() {
+            let lines = PendingLines { lines, stored: Vec::new(), sync: false };
+            self.recorder.append(WriteOrigin::Unawaited, lines, &mut self.effects);
+        }
+    }
+
+    /// Reports what has ended, before the turn that begins.
+    pub(super) fn report_ended_tasks(&mut self, now: Now) {
+        let Some(active) = &self.active else { return };
+        let (shells, agents) = self.ended.take();
+        let run = &active.run.id;
+        let records = shells.iter().map(|it| it.status.record());
+        let records = records.chain(agents.iter().map(|it| it.agent.record()));
+        let mut lines: Vec<Line> = records.map(|it| record(now.at, run, it)).collect();
+        if lines.is_empty() {
+            return;
+        }
+        let stream = self.conversation.stream.child(run.as_str());
+        let number = u64::from(active.run.turns);
+        let unknown: Vec<_> =
+            shells.into_iter().filter(|it| !it.is_known).map(|it| it.status).collect();
+        let mut messages = Vec::new();
+        if !unknown.is_empty() {
+            messages.push(ended_message(stream.entry_id(now.at, "shells", number), &unknown));
+        }
+        for it in agents.iter().filter(|it| !it.is_known) {
+            let stream = stream.child(it.agent.agent.as_str());
+            messages.push(it.message(stream.entry_id(now.at, "agent", number)));
+        }
+        for message in messages {
+            lines.push(self.reported(now, Arc::new(message)));
+        }
+        // The turn has more to write at once.
+        self.recorder.hold(PendingLines { lines, stored: Vec::new(), sync: false });
+    }
+
+    fn reported(&mut self, now: Now, message: Arc<Message>) -> Line {
+        let last: Option<EntryId> = self.conversation.last_entry.clone();
+        let line = ConversationLine::of(now.at, last, Arc::clone(&message));
+        if let Some(active) = &mut self.active {
+            active.remember(&message);
+        }
+        self.conversation.apply(HistoryUpdate::Message(message));
+        Line::Conversation(Box::new(line))
+    }
+
+    /// Has a session at rest go on when an agent has ended. Nobody asked for that run: its outcome is kept
+    /// under its name.
+    pub(super) fn wake(&mut self, now: Now) {
+        let is_at_rest = self.active.is_none()
+            && self.queue.is_empty()
+            && self.closing == ClosePhase::No
+            && self.readiness == Readiness::Ready;
+        if !is_at_rest || !mem::take(&mut self.ended.wakes) {
+            return;
+        }
+        let unknown = |it: &&EndedAgent| !it.is_known;
+        let unknown: Vec<_> = self.ended.agents.iter().filter(unknown).cloned().collect();
+        if unknown.is_empty() {
+            return;
+        }
+        let request = RunRequest::new(notification(&unknown)).origin(ORIGIN);
+        self.begin(now, Queued { prompt: WOKEN, request: Box::new(request), asked: now.at });
+        if self.active.is_some() {
+            // The prompt shows them. They are on record with it.
+            unknown.iter().for_each(|it| self.ended.end_is_known(&it.agent.agent));
+        }
+    }
+
+    /// Has the session end once its agents in the background have.
+    pub(super) fn close_if_over(&mut self, now: Now) {
+        let is_over = self.active.is_none() && !self.agents.is_any_in_background();
+        if self.closing == ClosePhase::Asked && is_over {
+            self.close_transcript(now);
+        }
+    }
+
+    /// Ends an agent in the background.
+    pub(super) fn stop_background_agent(&mut self, agent: &AgentId) {
+        if self.agents.is_in_background(agent) {
+            self.effects.push(SessionEffect::CloseAgent(agent.clone()));
+        }
+    }
+}

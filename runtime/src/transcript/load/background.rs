@@ -1,0 +1,91 @@
+//! What is in the background, as a transcript has it: commands and sub-agents of whose end the model has not learned.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    ids::{AgentId, ShellId},
+    ports::{
+        agents::{BackgroundAgent, BackgroundState},
+        shells::{ShellState, ShellStatus},
+    },
+    transcript::entry::{BackgroundRecord, Record, RecordKind},
+};
+
+/// Commands and sub-agents in the background, as a transcript has them.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BackgroundTasks {
+    /// Commands of whose end the model has not learned.
+    pub shells: BTreeMap<ShellId, ShellStatus>,
+    /// The highest number in the name of a command.
+    pub last_shell: u64,
+    /// Sub-agents of whose end the model has not learned: at work when this was written, or ended with the session.
+    pub agents: BTreeMap<AgentId, BackgroundAgent>,
+}
+
+impl BackgroundTasks {
+    pub(crate) fn note(&mut self, record: &Record) {
+        match &record.what {
+            RecordKind::Shell { shell, command, state, exit_code, untold } => {
+                let number = shell.as_str().rsplit('_').next().and_then(|it| it.parse().ok());
+                self.last_shell = self.last_shell.max(number.unwrap_or(0));
+                match ShellState::read(state, *exit_code) {
+                    Some(state) if *untold || state == ShellState::Running => {
+                        let status = ShellStatus::recorded(shell.clone(), command, state);
+                        self.shells.insert(shell.clone(), status);
+                    }
+                    _ => _ = self.shells.remove(shell),
+                }
+            }
+            RecordKind::BackgroundAgent(BackgroundRecord {
+                agent,
+                call,
+                description,
+                state,
+                untold,
+            }) => match BackgroundState::read(state) {
+                Some(state) if *untold || state == BackgroundState::Running => {
+                    let (agent, call) = (agent.clone(), call.clone());
+                    let of = BackgroundAgent::running(agent.clone(), call, description);
+                    self.agents.insert(agent, BackgroundAgent { state, ..of });
+                }
+                _ => _ = self.agents.remove(agent),
+            },
+            _ => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::time::Timestamp;
+
+    // REQ: AGT-8
+    #[test]
+    fn agent_is_open_until_the_model_has_learned_of_its_end() {
+        let cases: [(&[(&str, bool)], &str); 5] = [
+            (&[("running", false)], "running"),
+            (&[("running", false), ("completed", false)], ""),
+            (&[("running", false), ("cancelled", true)], "cancelled"),
+            (&[("running", false), ("cancelled", true), ("cancelled", false)], ""),
+            (&[("unheard of", false)], ""),
+        ];
+        for (states, open) in cases {
+            let mut tasks = BackgroundTasks::default();
+            for (state, untold) in states {
+                let what = RecordKind::BackgroundAgent(BackgroundRecord {
+                    agent: "a".into(),
+                    call: "toolu_1".into(),
+                    description: "d".into(),
+                    state: (*state).into(),
+                    untold: *untold,
+                });
+                tasks.note(&Record { at: Timestamp(1), run: None, turn: 0, what });
+            }
+            let states: Vec<_> = tasks.agents.values().map(|it| it.state.code()).collect();
+            assert_eq!(states.join(" "), open);
+        }
+    }
+}

@@ -1,0 +1,108 @@
+"""Levels 4 and 5: agents in the background outlive the prompt that began them, and what they found is taken up."""
+
+import os
+import subprocess
+import json
+
+import pytest
+from claude_agent_sdk import AgentDefinition, ClaudeSDKClient, query
+from conftest import ENNEAD, call, collect, of_kind, results, texts
+
+pytestmark = pytest.mark.anyio
+
+
+def agents(**more):
+    return {"scout": AgentDefinition(description="Looks about", prompt="You look about.", **more)}
+
+
+def send(prompt, **more):
+    fields = {"description": "a task", "prompt": prompt, "subagent_type": "scout", "run_in_background": True}
+    return call("Agent", **{**fields, **more})
+
+
+def kinds(messages):
+    """What happened, in order: tasks and results."""
+    found = []
+    for message in messages:
+        kind = type(message).__name__
+        if kind == "ResultMessage":
+            found.append("result")
+        elif kind == "TaskStartedMessage":
+            found.append("started")
+        elif kind == "TaskNotificationMessage":
+            found.append(message.status)
+    return found
+
+
+SLOW = call("Bash", command="sleep 1; echo found")
+
+
+# REQ: AGT-6, AGT-8
+async def test_agent_outlives_its_prompt_and_a_run_of_the_session_takes_its_answer_up(place):
+    options = place.options(agents=agents(), allowed_tools=["Bash"])
+    messages = await collect(query(prompt=send(SLOW), options=options))
+    assert kinds(messages) == ["started", "result", "completed", "result"]
+    assert "works in the background" in str(results(messages)[0][0])
+    first, second = of_kind(messages, "ResultMessage")
+    assert not first.is_error and not second.is_error
+    [told] = of_kind(messages, "TaskNotificationMessage")
+    [started] = of_kind(messages, "TaskStartedMessage")
+    assert told.task_id == started.task_id and told.tool_use_id == started.tool_use_id
+
+
+# REQ: AGT-5, AGT-6
+async def test_definition_puts_its_agent_into_the_background(place):
+    options = place.options(agents=agents(background=True), allowed_tools=["Bash"])
+    messages = await collect(query(prompt=send(SLOW, run_in_background=False), options=options))
+    assert kinds(messages) == ["started", "result", "completed", "result"]
+
+
+# REQ: AGT-6
+async def test_program_that_stays_receives_the_run_after_its_own_and_prompts_go_on(place):
+    async with ClaudeSDKClient(place.options(agents=agents(), allowed_tools=["Bash"])) as client:
+        await client.query(send(SLOW))
+        own = await collect(client.receive_response())
+        later = await collect(client.receive_response())
+        await client.query("say something else")
+        last = await collect(client.receive_response())
+    assert (kinds(own), kinds(later), kinds(last)) == (["started", "result"], ["completed", "result"], ["result"])
+    assert "something else" in texts(last)
+
+
+# REQ: AGT-6
+async def test_task_in_the_background_is_stopped_and_its_parent_hears_of_it(place):
+    async with ClaudeSDKClient(place.options(agents=agents(), allowed_tools=["Bash"])) as client:
+        await client.query(send(call("Bash", command="sleep 60")))
+        own = await collect(client.receive_response())
+        [started] = of_kind(own, "TaskStartedMessage")
+        await client.stop_task(started.task_id)
+        later = await collect(client.receive_response())
+    assert kinds(later) == ["stopped", "result"]
+
+
+def lines(place, *args, **env):
+    """What the command writes for one prompt on standard input that ends at once."""
+    prompt = {"type": "user", "message": {"role": "user", "content": send(args[0])}, "session_id": ""}
+    command = [ENNEAD, "-p", "--input-format", "stream-json", "--output-format", "stream-json", "--verbose"]
+    command += ["--agents", json.dumps({"scout": {"description": "d", "prompt": "p"}}), "--allowedTools", "Bash"]
+    changed = {**os.environ, **place.options().env, **env}
+    done = subprocess.run(command, input=json.dumps(prompt) + "\n", capture_output=True, text=True, cwd=place.work, env=changed, timeout=50)
+    return done.returncode, [json.loads(line) for line in done.stdout.splitlines()]
+
+
+# REQ: AGT-6
+async def test_end_of_input_waits_for_agents_and_their_runs_say_what_began_them(place):
+    code, written = lines(place, SLOW, CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS="1")
+    results = [it for it in written if it["type"] == "result"]
+    assert (code, [it.get("origin") for it in results]) == (0, [None, {"kind": "task-notification"}])
+    states = [it["state"] for it in written if it.get("subtype") == "session_state_changed"]
+    assert states[-1] == "idle" and states.count("idle") == 1, states
+
+
+# REQ: AGT-6
+async def test_end_of_input_waits_for_agents_no_longer_than_the_ceiling(place):
+    slow = call("Bash", command="sleep 60")
+    code, written = lines(place, slow, CLAUDE_CODE_PRINT_BG_WAIT_CEILING_MS="500")
+    ends = [it["status"] for it in written if it.get("subtype") == "task_notification"]
+    assert (code, ends) == (0, ["stopped"])
+    assert len([it for it in written if it["type"] == "result"]) == 1

@@ -1,0 +1,285 @@
+//! Sub-agents in the background: they outlive their run, and their end is told once, whatever ends first.
+
+use std::{fs, path::Path, sync::Arc};
+
+use ennead::{
+    Ennead, Event, RunEnd, SessionHandle,
+    tool::{Access, AgentType, CustomTool, Tool, ToolOutcome},
+};
+use ennead_runtime::transcript::{
+    entry::{BackgroundRecord, RecordKind},
+    replay::replay,
+};
+use serde_json::{Value, json};
+
+use crate::support::{
+    barrier::Barrier,
+    events::EventLog,
+    host::{interrupted, prompt},
+    record,
+    scripted::{Asked, Scripted, TestDirs, call, calls, finish, model, text},
+    until::until,
+};
+
+/// What a call that starts an agent says; the word has its first request wait.
+fn agent() -> Value {
+    json!({"description": "look", "prompt": "held: look about", "run_in_background": true})
+}
+
+/// The top session starts an agent that says `found it`, and then says how often it was asked.
+fn launches() -> Arc<Scripted> {
+    model(|asked| match (asked.is_agent(), asked.n_answers()) {
+        (true, _) => text("found it"),
+        (false, 0) => call("a", "Agent", agent()),
+        (false, n) => text(&format!("answer {n}")),
+    })
+}
+
+async fn open(ennead: &Ennead, place: &TestDirs) -> SessionHandle {
+    ennead.open(place.session()).await.unwrap()
+}
+
+/// The agents at work.
+async fn n_agents(session: &SessionHandle) -> usize {
+    session.status().await.unwrap().agents
+}
+
+/// The records of agents in the background: how they are, and `untold` for what the model has not learned.
+fn states(transcript: &Path) -> String {
+    let state = |what: RecordKind| match what {
+        RecordKind::BackgroundAgent(BackgroundRecord { state, untold, .. }) if untold => {
+            Some(state + " untold")
+        }
+        RecordKind::BackgroundAgent(BackgroundRecord { state, .. }) => Some(state),
+        _ => None,
+    };
+    let records = record::records(transcript).into_iter();
+    records.filter_map(|it| state(it.what)).collect::<Vec<_>>().join(", ")
+}
+
+/// The transcript is in order, and walked again it is the same.
+#[track_caller]
+fn check(transcript: &Path, n_turns: u64) {
+    record::verified(transcript);
+    let beside = transcript.with_extension("");
+    let stored = |digest| fs::read_to_string(beside.join(format!("stored/{digest}.txt"))).ok();
+    let replayed = replay(&fs::read(transcript).unwrap(), &stored).unwrap();
+    assert_eq!(replayed.turns, n_turns);
+}
+
+fn n_told(asked: &Asked) -> usize {
+    asked.user().matches("The background agent ").count()
+}
+
+async fn end_of_run(log: &mut EventLog) {
+    log.until(|it| matches!(it, Event::RunFinished { .. })).await;
+}
+
+// REQ: AGT-6, AGT-8
+#[tokio::test]
+async fn agent_outlives_its_run_and_has_a_session_at_rest_go_on_once() {
+    let place = TestDirs::new();
+    let model = launches();
+    model.hold().close();
+    let ennead = place.start(&model).await;
+    let session = open(&ennead, &place).await;
+    let mut log = EventLog::new(session.events());
+    let outcome = session.prompt("go").await.unwrap();
+    assert_eq!((outcome.end, outcome.text.as_str()), (RunEnd::NoPendingTools, "answer 1"));
+    let result = model.last_of_top().result("a");
+    assert!(result.contains("works in the background"), "{result}");
+    model.hold().arrived().await;
+    assert_eq!(n_agents(&session).await, 1);
+    end_of_run(&mut log).await;
+    model.hold().open();
+    end_of_run(&mut log).await;
+    let asked = model.last_of_top();
+    assert!(
+        asked.user().contains("<task-notification>\nThe background agent "),
+        "{}",
+        asked.user()
+    );
+    assert!(asked.user().contains("has completed its task. Its answer:\nfound it"));
+    assert_eq!(n_agents(&session).await, 0);
+    session.prompt("more").await.unwrap();
+    assert_eq!(n_told(&model.last_of_top()), 1, "it is told once");
+    assert_eq!(states(session.transcript()), "running, completed");
+    finish(ennead, session.clone()).await;
+    check(session.transcript(), 4);
+    record::verified(&place.sidechains()[0]);
+}
+
+/// A tool that waits until a test lets it through.
+fn wait_at(barrier: &Barrier) -> Arc<dyn Tool> {
+    let barrier = barrier.clone();
+    let wait = CustomTool::raw("wait", "Waits.", r#"{"type":"object"}"#, move |_, _| {
+        let barrier = barrier.clone();
+        async move {
+            barrier.pass().await;
+            ToolOutcome::ok("waited")
+        }
+    });
+    Arc::new(wait.access(Access::Free).build().unwrap())
+}
+
+// REQ: AGT-6, AGT-8
+#[tokio::test]
+async fn end_of_an_agent_is_told_with_the_next_turn_of_a_run_under_way() {
+    let place = TestDirs::new();
+    let model = model(|asked| match (asked.is_agent(), asked.n_answers()) {
+        (true, _) => text("found it"),
+        (false, 0) => calls(&[("a", "Agent", agent()), ("w", "wait", json!({}))]),
+        (false, _) => text("done"),
+    });
+    let barrier = Barrier::closed();
+    let ennead = place.start(&model).await;
+    let session = ennead.open(place.session().tool(wait_at(&barrier))).await.unwrap();
+    let run = prompt(&session, "go");
+    barrier.arrived().await;
+    until("the agent has ended", async || n_agents(&session).await == 0).await;
+    barrier.open();
+    let outcome = run.await.unwrap().unwrap();
+    assert_eq!(outcome.turns, 2);
+    let user = model.last_of_top().user();
+    assert!(user.contains("<system-reminder>\nThe background agent "), "{user}");
+    assert_eq!(n_told(&model.last_of_top()), 1);
+    assert_eq!(states(session.transcript()), "running, completed");
+    finish(ennead, session.clone()).await;
+    check(session.transcript(), 2);
+}
+
+// REQ: AGT-5, AGT-6
+#[tokio::test]
+async fn type_that_works_in_the_background_does_so_whatever_the_call_says() {
+    for (input, is_waited_for) in [
+        (json!({"description": "d", "prompt": "p", "subagent_type": "scout"}), false),
+        (
+            json!({"description": "d", "prompt": "p", "subagent_type": "scout", "run_in_background": false}),
+            false,
+        ),
+        (json!({"description": "d", "prompt": "p", "run_in_background": false}), true),
+    ] {
+        let place = TestDirs::new();
+        let model = model(move |asked| match (asked.is_agent(), asked.n_answers()) {
+            (true, _) => text("found it"),
+            (false, 0) => call("a", "Agent", input.clone()),
+            (false, _) => text("done"),
+        });
+        let scout = json!({"description": "d", "prompt": "p", "background": true});
+        let scout = AgentType::read("scout", &scout).unwrap();
+        let ennead = place.start(&model).await;
+        let session = ennead.open(place.session().agent_type(scout)).await.unwrap();
+        session.prompt("go").await.unwrap();
+        let mut results =
+            model.asked().into_iter().filter(|it| !it.is_agent() && it.n_answers() == 1);
+        let result = results.next_back().unwrap().result("a");
+        assert_eq!(result == "found it", is_waited_for, "{result}");
+        finish(ennead, session).await;
+    }
+}
+
+// REQ: AGT-6
+#[tokio::test]
+async fn interrupt_spares_an_agent_in_the_background() {
+    let place = TestDirs::new();
+    let model = model(|asked| match (asked.is_agent(), asked.n_answers()) {
+        (true, _) => text("found it"),
+        (false, 0) => calls(&[("a", "Agent", agent()), ("w", "wait", json!({}))]),
+        (false, _) => text("done"),
+    });
+    model.hold().close();
+    let barrier = Barrier::closed();
+    let ennead = place.start(&model).await;
+    let session = ennead.open(place.session().tool(wait_at(&barrier))).await.unwrap();
+    let mut log = EventLog::new(session.events());
+    let run = prompt(&session, "go");
+    barrier.arrived().await;
+    session.interrupt();
+    interrupted(run).await;
+    end_of_run(&mut log).await;
+    assert_eq!(n_agents(&session).await, 1);
+    model.hold().open();
+    end_of_run(&mut log).await;
+    assert_eq!(n_told(&model.last_of_top()), 1);
+    finish(ennead, session.clone()).await;
+    check(session.transcript(), 2);
+}
+
+// REQ: AGT-3, AGT-6, AGT-8
+#[tokio::test]
+async fn session_that_is_closed_ends_its_agents_and_the_next_one_says_what_became_of_them() {
+    let place = TestDirs::new();
+    let model = model(|asked| match (asked.is_agent(), asked.n_answers()) {
+        (true, 0) => call("g", "wait", json!({})).after("half of it"),
+        (true, _) => text("never said"),
+        (false, 0) => call("a", "Agent", agent()),
+        (false, _) => text("done"),
+    });
+    let barrier = Barrier::closed();
+    let options = || place.session().tool(wait_at(&barrier));
+    let ennead = place.start(&model).await;
+    let session = ennead.open(options()).await.unwrap();
+    session.prompt("go").await.unwrap();
+    barrier.arrived().await;
+    session.close().await;
+    assert_eq!(states(session.transcript()), "running, cancelled untold");
+    record::verified(&place.sidechains()[0]);
+    let session = ennead.open(options()).await.unwrap();
+    let outcome = session.prompt("again").await.unwrap();
+    assert_eq!(outcome.text, "done");
+    let user = model.last_of_top().user();
+    assert!(
+        user.contains("was stopped before its end. The last that it said:\nhalf of it"),
+        "{user}"
+    );
+    session.prompt("more").await.unwrap();
+    assert_eq!(n_told(&model.last_of_top()), 1, "it is told once");
+    assert_eq!(states(session.transcript()), "running, cancelled untold, cancelled");
+    finish(ennead, session.clone()).await;
+    check(session.transcript(), 4);
+}
+
+// REQ: AGT-6, AGT-8, SES-4
+#[tokio::test]
+async fn agent_of_a_killed_process_is_told_as_lost_with_what_it_said() {
+    let place = TestDirs::new();
+    let model = model(|asked| match (asked.is_agent(), asked.n_answers()) {
+        (true, 0) => call("g", "wait", json!({})).after("half of it"),
+        (true, _) => text("the rest"),
+        (false, 0) => call("a", "Agent", agent()),
+        (false, _) => text("done"),
+    });
+    let barrier = Barrier::closed();
+    let ennead = place.start(&model).await;
+    let session = ennead.open(place.session().tool(wait_at(&barrier))).await.unwrap();
+    session.prompt("go").await.unwrap();
+    barrier.arrived().await;
+    // What a process that is killed now leaves.
+    let left = TestDirs::new();
+    copy(&place.path("transcripts"), &left.path("transcripts"));
+    let next = left.start(&model).await;
+    let resumed = next.open(left.session().tool(wait_at(&barrier))).await.unwrap();
+    resumed.prompt("again").await.unwrap();
+    let user = model.last_of_top().user();
+    assert!(user.contains("was cut off when its process ended"), "{user}");
+    assert!(user.contains("The last that it said:\nhalf of it"), "{user}");
+    assert_eq!(states(resumed.transcript()), "running, lost");
+    finish(next, resumed.clone()).await;
+    check(resumed.transcript(), 3);
+    record::verified(&left.sidechains()[0]);
+    finish(ennead, session).await;
+}
+
+/// Copies a folder with everything below it, but for locks.
+fn copy(from: &Path, to: &Path) {
+    fs::create_dir_all(to).unwrap();
+    for entry in fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        let to = to.join(entry.file_name());
+        if entry.file_type().unwrap().is_dir() {
+            copy(&entry.path(), &to);
+        } else if entry.path().extension().is_none_or(|it| it != "lock") {
+            fs::copy(entry.path(), to).unwrap();
+        }
+    }
+}
