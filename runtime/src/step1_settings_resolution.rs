@@ -7,7 +7,7 @@ mod certificates;
 mod ennead_section;
 mod explain;
 mod fallback_model;
-mod http_hooks;
+mod hooks;
 pub mod instructions;
 pub mod layer;
 pub mod merge;

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::HookEvent;
-use crate::{permission::Scope, step7_permission_gate::rule::wildcard};
+use crate::permission::Scope;
 
 /// What a handler does when it runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -136,27 +136,6 @@ fn filled(text: &str, value_of: &dyn Fn(&str) -> String) -> String {
         }
     }
     out + rest
-}
-
-/// What the user's and the organisation's settings leave of handlers that ask servers (`allowedHttpHookUrls`,
-/// `httpHookAllowedEnvVars`).
-#[derive(Clone, Debug, Default)]
-pub(crate) struct HttpHookLimits {
-    /// Patterns of addresses, in which `*` is anything; `None`: every address may be asked.
-    pub(crate) urls: Option<Vec<String>>,
-    /// Names of variables; `None`: each handler may use those that it names.
-    pub(crate) variables: Option<Vec<String>>,
-}
-
-impl HttpHookLimits {
-    /// Takes from a handler what is not allowed. Returns whether it may run.
-    pub(crate) fn restrict(&self, action: &mut HookAction) -> bool {
-        let HookAction::Http(http) = action else { return true };
-        if let Some(allowed) = &self.variables {
-            http.variables.retain(|it| allowed.contains(it));
-        }
-        self.urls.as_ref().is_none_or(|urls| urls.iter().any(|it| wildcard(it, &http.url)))
-    }
 }
 
 fn named(entry: &Value, key: &str) -> Result<String, String> {

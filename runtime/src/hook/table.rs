@@ -84,16 +84,11 @@ fn read_handler(
     let condition = match entry.get("if") {
         None | Some(Value::Null) => None,
         Some(_) if !event.is_of_call() => return Err("`if` never holds for this event".into()),
-        Some(rule) => {
-            let condition = rule.as_str().map(|it| HookCondition::read(it, scope));
-            match condition.unwrap_or_else(|| Err("it is no text".into())) {
-                Ok(condition) => Some(condition),
-                // A guard that runs too often is a nuisance, one that does not run is a hole.
-                Err(why) => {
-                    notes.push(format!("`if` cannot be read, the handler always runs: {why}"));
-                    None
-                }
-            }
+        Some(Value::String(rule)) => Some(HookCondition { rule: rule.clone(), scope }),
+        Some(_) => {
+            // A guard that runs too often is a nuisance, one that does not run is a hole.
+            notes.push("`if` is no text, the handler always runs".to_owned());
+            None
         }
     };
     if entry.get("async").and_then(Value::as_bool) == Some(true) {

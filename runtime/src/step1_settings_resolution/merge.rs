@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use super::{
     FallbackModel, InstructionSettings, LayerText, Resolved, Settings, WorktreeBase, certificates,
-    ennead_section, http_hooks,
+    ennead_section, hooks,
     layer::{HOOKS_OFF, SettingsLayer, read_layer},
     models, redact, sandbox,
     secrets::SecretEnv,
@@ -114,7 +114,7 @@ pub fn merge_with(layers: &[LayerText], known: &Arc<Catalogue>) -> Resolved {
     settings.permissions.mode = start_mode(&read, &settings.permissions.off, &mut warnings);
     settings.permissions.rules = read.iter().flat_map(|it| it.rules.iter().cloned()).collect();
     settings.permissions.rules.sort_by_key(|it| it.scope);
-    settings.hooks = hooks(read, &merged, &mut warnings);
+    settings.hooks = merged_hooks(read, &merged, &mut warnings);
     Resolved { settings, provenance, models, warnings, digest: digest(layers) }
 }
 
@@ -166,15 +166,15 @@ fn merge_key(into: &mut Map<String, Value>, key: &str, value: &Value) {
 
 /// The hooks of the layers, but for those that are switched off. The switch counts as
 /// the strongest layer that has it says; hooks of the organisation are only its own to switch off.
-fn hooks(read: Vec<SettingsLayer>, merged: &Value, warnings: &mut Vec<String>) -> HookTable {
+fn merged_hooks(read: Vec<SettingsLayer>, merged: &Value, warnings: &mut Vec<String>) -> HookTable {
     let is_off = |it: Option<&Value>| it.and_then(Value::as_bool) == Some(true);
     let own = read.iter().rev().filter(|it| it.scope == Scope::Policy);
     let own_off = is_off(own.filter_map(|it| it.values.get(HOOKS_OFF)).next());
     let off = is_off(merged.get(HOOKS_OFF));
     let runs = |scope| !off || scope == Scope::Policy && !own_off;
-    let limits = http_hooks::limits(&read, warnings);
+    let limits = hooks::limits(&read, warnings);
     let mut table = merge_tables(read.into_iter().filter(|it| runs(it.scope)).map(|it| it.hooks));
-    http_hooks::restrict(&mut table, &limits, warnings);
+    hooks::restrict(&mut table, &limits, warnings);
     table
 }
 

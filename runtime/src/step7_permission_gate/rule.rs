@@ -5,6 +5,7 @@
 use std::sync::Arc;
 
 use crate::{
+    hook::HookCondition,
     permission::{RuleKind, RuleText, Scope},
     tool::ToolSpec,
 };
@@ -118,6 +119,17 @@ impl Rule {
             tool: current_name(tool).into(),
             spec,
         })
+    }
+
+    /// Takes the rule of a hook's condition apart.
+    ///
+    /// # Errors
+    ///
+    /// [`BadRule`]: the condition counts as met, as a guard that does not run is a hole.
+    pub(crate) fn of_condition(condition: &HookCondition) -> Result<Self, BadRule> {
+        let HookCondition { rule, scope } = condition;
+        // The kind for which most texts are rules.
+        Self::parse(&RuleText { kind: RuleKind::Ask, scope: *scope, text: rule.clone() })
     }
 
     /// Returns why a deny or ask rule can match no call of a session with these tools: a name that is not known. Names

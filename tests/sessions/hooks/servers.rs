@@ -79,7 +79,6 @@ async fn answer_of_a_server_decides_as_the_output_of_a_command_does() {
     let headers = server.asked.lock().unwrap()[0].0.clone();
     assert_eq!(headers["content-type"], "application/json");
 
-    // Case T3.13.
     let server = HookServer::start(200, r#"{"decision":"block","reason":"look again"}"#).await;
     let came = under("PostToolUse", server.handler()).await;
     assert_eq!(came.inputs.len(), 1);

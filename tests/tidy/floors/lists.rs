@@ -84,6 +84,7 @@ pub(super) const RUNTIME: &[Floor] = &[
             "step6_tool_dispatch",
             "step7_permission_gate::conformance",
             "step7_permission_gate::gate",
+            "step7_permission_gate::hook_condition",
             "step7_permission_gate::judgement",
             "step7_permission_gate::rule_book",
             "step7_permission_gate::setup",

@@ -1,4 +1,5 @@
-//! Which servers hooks may ask, and which variables they may send (`allowedHttpHookUrls`, `httpHookAllowedEnvVars`).
+//! What other settings leave of hooks: which servers they may ask, and which variables they may send
+//! (`allowedHttpHookUrls`, `httpHookAllowedEnvVars`).
 //!
 //! A repository has no say: it could let its own hooks ask whom it likes.
 
@@ -6,8 +7,9 @@ use serde_json::Value;
 
 use super::layer::SettingsLayer;
 use crate::{
-    hook::{HookTable, HttpHookLimits},
+    hook::{HookAction, HookTable},
     permission::Scope,
+    step7_permission_gate::rule::{Rule, wildcard},
 };
 
 /// Patterns of addresses.
@@ -15,6 +17,26 @@ const URLS: &str = "allowedHttpHookUrls";
 
 /// Names of variables.
 const VARIABLES: &str = "httpHookAllowedEnvVars";
+
+/// What the user's and the organisation's settings leave of handlers that ask servers.
+#[derive(Clone, Debug, Default)]
+pub(super) struct HttpHookLimits {
+    /// Patterns of addresses, in which `*` is anything; `None`: every address may be asked.
+    urls: Option<Vec<String>>,
+    /// Names of variables; `None`: each handler may use those that it names.
+    variables: Option<Vec<String>>,
+}
+
+impl HttpHookLimits {
+    /// Takes from a handler what is not allowed. Returns whether it may run.
+    fn restrict(&self, action: &mut HookAction) -> bool {
+        let HookAction::Http(http) = action else { return true };
+        if let Some(allowed) = &self.variables {
+            http.variables.retain(|it| allowed.contains(it));
+        }
+        self.urls.as_ref().is_none_or(|urls| urls.iter().any(|it| wildcard(it, &http.url)))
+    }
+}
 
 /// Reads what the layers allow, those of the user and of the organisation together.
 pub(super) fn limits(layers: &[SettingsLayer], warnings: &mut Vec<String>) -> HttpHookLimits {
@@ -43,10 +65,14 @@ pub(super) fn limits(layers: &[SettingsLayer], warnings: &mut Vec<String>) -> Ht
     HttpHookLimits { urls: of_key(URLS), variables: of_key(VARIABLES) }
 }
 
-/// Takes away what is not allowed.
+/// Takes away what is not allowed, and notes conditions that cannot be read.
 pub(super) fn restrict(table: &mut HookTable, limits: &HttpHookLimits, warnings: &mut Vec<String>) {
     for (event, handlers) in table {
         handlers.retain_mut(|handler| {
+            if let Some(Err(bad)) = handler.condition.as_ref().map(Rule::of_condition) {
+                let label = handler.label();
+                warnings.push(format!("`if` of the hook `{label}` counts as always met: {bad}"));
+            }
             let may_run = limits.restrict(&mut handler.action);
             if !may_run {
                 let (event, label) = (event.name(), handler.label());
