@@ -3,6 +3,7 @@
 
 mod awk;
 mod git;
+mod pattern;
 mod sed;
 mod tables;
 
@@ -82,7 +83,7 @@ pub(super) fn is_one(name: &str, arg: &str) -> bool {
 
 /// Programs whose arguments are looked at more closely than a table can say.
 pub(super) static SPECIAL: Names =
-    Names::of(&["find", "git", "sed", "awk", "gawk", "mawk", "nawk", "tar", "uniq"]);
+    Names::of(&["find", "git", "sed", "awk", "gawk", "mawk", "nawk", "tar", "uniq", "hostname"]);
 
 /// Returns whether it has an argument that a table cannot hold.
 pub(super) fn is_escape(name: &str, args: &[Word]) -> bool {

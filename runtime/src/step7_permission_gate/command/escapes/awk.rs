@@ -2,6 +2,7 @@
 //!
 //! Source: the manual of GNU awk 5.2, "Redirecting Output", "Using getline", "Input/Output Functions".
 
+use super::pattern;
 use crate::step7_permission_gate::{command::options::is_long, shell::word::Word};
 
 /// Returns whether a call reads, runs nothing and writes no file. What cannot be read does not count as such.
@@ -29,21 +30,27 @@ pub(super) fn is_harmless(args: &[Word]) -> bool {
     args.get(at).is_some_and(|it| it.is_known() && program_is_harmless(&it.text))
 }
 
+/// Words after which a pattern may follow, and no division: what is in front of it is no value.
+const NO_VALUES: [&str; 9] =
+    ["print", "printf", "return", "in", "case", "else", "do", "exit", "default"];
+
 fn program_is_harmless(program: &str) -> bool {
     let mut rest = program.chars().peekable();
-    // How deep `print` is, while its arguments are read.
-    let (mut depth, mut printing) = (0_usize, None);
-    let mut ends_value = false;
+    // The brackets that are open, with whether they are those of a condition; and how many there were at `print`,
+    // while its arguments are read.
+    let (mut open, mut printing) = (Vec::new(), None);
+    let (mut ends_value, mut begins_condition) = (false, false);
     while let Some(c) = rest.next() {
+        let in_condition = std::mem::take(&mut begins_condition);
         match c {
             '"' => {
-                if !skip(&mut rest, '"') {
+                if !skip_text(&mut rest) {
                     return false;
                 }
                 ends_value = true;
             }
             '/' if !ends_value => {
-                if !skip(&mut rest, '/') {
+                if pattern::skip(&mut rest, '/').is_none() {
                     return false;
                 }
                 ends_value = true;
@@ -57,15 +64,13 @@ fn program_is_harmless(program: &str) -> bool {
                 }
                 ends_value = false;
             }
-            '>' if printing == Some(depth) => return false,
+            '>' if printing == Some(open.len()) => return false,
             '(' | '[' => {
-                depth += 1;
+                open.push(in_condition);
                 ends_value = false;
             }
-            ')' | ']' => {
-                depth = depth.saturating_sub(1);
-                ends_value = true;
-            }
+            // What follows a condition begins anew.
+            ')' | ']' => ends_value = !open.pop().unwrap_or(false),
             ';' | '\n' | '{' | '}' => {
                 printing = None;
                 ends_value = false;
@@ -77,27 +82,28 @@ fn program_is_harmless(program: &str) -> bool {
                 }
                 match word.as_str() {
                     "system" | "getline" => return false,
-                    "print" | "printf" => printing = Some(depth),
+                    "print" | "printf" => printing = Some(open.len()),
+                    "if" | "while" | "for" => begins_condition = true,
                     _ => {}
                 }
-                ends_value =
-                    !matches!(word.as_str(), "print" | "printf" | "return" | "in" | "case");
+                ends_value = !NO_VALUES.contains(&word.as_str());
             }
-            c if c.is_whitespace() => {}
-            '$' => ends_value = false,
+            c if c.is_whitespace() => begins_condition = in_condition,
+            // After a value they belong to it, in front of one to that.
+            '+' | '-' if rest.next_if_eq(&c).is_some() => {}
             _ => ends_value = false,
         }
     }
     true
 }
 
-/// Up to the end of a string or pattern; false when it has none.
-fn skip(rest: &mut std::iter::Peekable<std::str::Chars<'_>>, end: char) -> bool {
+/// Up to the end of a text in quotes; false when it has none.
+fn skip_text(rest: &mut std::iter::Peekable<std::str::Chars<'_>>) -> bool {
     while let Some(c) = rest.next() {
         match c {
             '\\' => drop(rest.next()),
             '\n' => return false,
-            c if c == end => return true,
+            '"' => return true,
             _ => {}
         }
     }
