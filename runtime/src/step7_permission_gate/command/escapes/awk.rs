@@ -40,8 +40,11 @@ fn program_is_harmless(program: &str) -> bool {
     // while its arguments are read.
     let (mut open, mut printing) = (Vec::new(), None);
     let (mut ends_value, mut begins_condition) = (false, false);
+    // What is in front is a value for some versions alone.
+    let mut is_unclear = false;
     while let Some(c) = rest.next() {
         let in_condition = std::mem::take(&mut begins_condition);
+        let was_unclear = std::mem::take(&mut is_unclear);
         match c {
             '"' => {
                 if !skip_text(&mut rest) {
@@ -49,6 +52,7 @@ fn program_is_harmless(program: &str) -> bool {
                 }
                 ends_value = true;
             }
+            '/' if was_unclear => return false,
             '/' if !ends_value => {
                 if pattern::skip(&mut rest, '/').is_none() {
                     return false;
@@ -75,6 +79,14 @@ fn program_is_harmless(program: &str) -> bool {
                 printing = None;
                 ends_value = false;
             }
+            // Some versions begin a word right after a number.
+            c if c.is_ascii_digit() => {
+                while rest.next_if(char::is_ascii_digit).is_some() {}
+                if rest.peek().is_some_and(|it| it.is_alphanumeric() || *it == '_') {
+                    return false;
+                }
+                ends_value = true;
+            }
             c if c.is_alphanumeric() || c == '_' => {
                 let mut word = String::from(c);
                 while let Some(c) = rest.next_if(|it| it.is_alphanumeric() || *it == '_') {
@@ -84,13 +96,14 @@ fn program_is_harmless(program: &str) -> bool {
                     "system" | "getline" => return false,
                     "print" | "printf" => printing = Some(open.len()),
                     "if" | "while" | "for" => begins_condition = true,
+                    "length" => is_unclear = true,
                     _ => {}
                 }
                 ends_value = !NO_VALUES.contains(&word.as_str());
             }
-            c if c.is_whitespace() => begins_condition = in_condition,
-            // After a value they belong to it, in front of one to that.
-            '+' | '-' if rest.next_if_eq(&c).is_some() => {}
+            c if c.is_whitespace() => (begins_condition, is_unclear) = (in_condition, was_unclear),
+            // After a value they belong to it, in front of one to that; mawk begins a pattern after them.
+            '+' | '-' if rest.next_if_eq(&c).is_some() => is_unclear = true,
             _ => ends_value = false,
         }
     }

@@ -111,7 +111,7 @@ fn script(script: &str, found: &mut Files) -> Option<()> {
             }
             'a' | 'i' | 'c' | '#' => text(&mut rest),
             ':' | 'b' | 't' | 'T' => {
-                while rest.next_if(|it| !matches!(it, ';' | '\n' | '}')).is_some() {}
+                label(&mut rest)?;
             }
             'r' | 'R' => found.reads.push(file(&mut rest)),
             'w' | 'W' => found.writes.push(file(&mut rest)),
@@ -181,6 +181,14 @@ fn address(rest: &mut Rest<'_>) -> Option<()> {
     }
     blanks(rest);
     Some(())
+}
+
+/// A label. Some versions end it at a blank and read on, for others that is a part of it: then it is not read.
+fn label(rest: &mut Rest<'_>) -> Option<()> {
+    blanks(rest);
+    while rest.next_if(|it| !it.is_whitespace() && !matches!(it, ';' | '}')).is_some() {}
+    blanks(rest);
+    matches!(rest.peek(), None | Some(';' | '\n' | '}')).then_some(())
 }
 
 /// A regular expression, up to its delimiter.

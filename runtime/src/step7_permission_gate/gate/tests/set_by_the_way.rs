@@ -58,7 +58,7 @@ fn variable_that_decides_what_runs_is_set_by_no_command_unasked() {
 }
 
 /// Scripts that run `rm x`, or what their input says, where a reader that ends a pattern too early sees none of it.
-const RUNNING: [&str; 16] = [
+const RUNNING: [&str; 23] = [
     "sed -i 's/[]/]/p;#/e' x",
     "sed -i 's/[^]/]/p;#/e' x",
     "sed -i 's/[[:alpha:]/]/p;#/e' x",
@@ -66,6 +66,13 @@ const RUNNING: [&str; 16] = [
     "sed -i 's,[]a,],p;#,e' x",
     "sed -i '/[]/]/p;#/e rm x' x",
     "sed -i '\\,[^],],p;#,e rm x' x",
+    "sed -i ':a e rm x' x",
+    "sed -i 'b a e rm x' x",
+    "sed -i 't e rm x' x",
+    "sed -i ':a #;e rm x' x",
+    "awk 'BEGIN{1system(\"rm x\")}'",
+    "awk 'BEGIN { length /~/; system(\"rm x\") /1 }'",
+    "awk 'BEGIN { n++ /=*;#/; system(\"rm x\") }'",
     "awk 'BEGIN { n++ /1; system(\"rm x\") /1 }'",
     "awk 'BEGIN { n-- /1; system(\"rm x\") /1 }'",
     "awk 'BEGIN { if (1) /\"/; system(\"rm x\"); /\"/ }'",
@@ -91,10 +98,13 @@ fn script_of_sed_or_awk_hides_nothing_that_it_runs_in_a_pattern() {
         "sed -i 's/null/[]/' x",
         "sed -i '/^\\[a\\]/,/^\\[b\\]/s/x = .*/x = 1/' x",
         "sed -i 'y/[]/()/' x",
+        "sed -i ':a;N;$!ba;s/\\n/ /g' x",
+        "sed -i '/a/{n; b }; s/b/c/' x",
+        "sed -i -e ':a' -e 's/a/b/;ta' x",
     ];
     check_each(Mode::AcceptEdits, &[], &edits, "allow");
     let prints = [
-        "awk '{ print $1/2, (a + b)/2, n++/3 }' x",
+        "awk '{ print $1/2, (a + b)/2, n/3.5, length($1)/2 }' x",
         "awk '/a/ && !/b/ { x[$1]++ } END { for (k in x) print k, x[k]/NR }' x",
         "awk 'NR % 2 == 0 { if ($1 ~ /[[:digit:]]+/) print }' x",
         "awk '{ if ($1) /x/; else print }' x",
