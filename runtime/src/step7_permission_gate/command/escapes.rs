@@ -3,6 +3,7 @@
 
 mod awk;
 mod git;
+mod pattern;
 mod sed;
 mod tables;
 
@@ -82,7 +83,7 @@ pub(super) fn is_one(name: &str, arg: &str) -> bool {
 
 /// Programs whose arguments are looked at more closely than a table can say.
 pub(super) static SPECIAL: Names =
-    Names::of(&["find", "git", "sed", "awk", "gawk", "mawk", "nawk", "tar", "uniq"]);
+    Names::of(&["find", "git", "sed", "awk", "gawk", "mawk", "nawk", "tar", "uniq", "hostname"]);
 
 /// Returns whether it has an argument that a table cannot hold.
 pub(super) fn is_escape(name: &str, args: &[Word]) -> bool {
@@ -104,49 +105,7 @@ pub(super) fn is_escape(name: &str, args: &[Word]) -> bool {
         }
         "date" => args.iter().any(|it| sets_date(&it.text)),
         "ssh" | "scp" | "sftp" => runs_for_connection(name, args),
-        // less 590: commands, of which `!` runs others. GNU binutils and gcc 12: files of options, plugins, and
-        // what precedes each step. TeX Live 2022.
-        "less" | "more" | "man" => args.iter().any(|it| it.text.starts_with('+')),
-        "gcc" | "g++" | "cc" | "c++" | "clang" | "clang++" => {
-            let runs = ["@", "-wrapper", "-fplugin", "-specs", "--specs", "-B", "-Xclang"];
-            args.iter().any(|it| runs.iter().any(|run| it.text.starts_with(run)))
-        }
-        "latex" | "pdflatex" | "xelatex" | "lualatex" | "tex" | "latexmk" => {
-            args.iter().any(|it| {
-                ["shell-escape", "write18", "-e", "-latex", "-pdflatex"]
-                    .iter()
-                    .any(|run| it.text.contains(run))
-            })
-        }
-        // GNU binutils 2.40: options from a file, shown in complaints about them; plugins.
-        "strings" | "ar" | "as" | "ld" | "nm" | "objcopy" | "objdump" | "readelf" => {
-            args.iter().any(|it| it.text.starts_with('@') || it.text.contains("-plugin"))
-        }
-        // go 1.22, go help build, go help testflag, go help vet.
-        "go" => args.iter().any(|it| {
-            let option = it.text.trim_start_matches('-');
-            let runs = ["exec", "toolexec", "vettool"];
-            let name = option.split_once('=').map_or(option, |it| it.0);
-            option.len() < it.text.len() && runs.contains(&name)
-        }),
-        // rustc 1.80, codegen options; java(1) of OpenJDK 21.
-        "rustc" => args.iter().any(|it| {
-            it.text.starts_with('@') || it.text.contains("linker=") || it.text.contains("sysroot")
-        }),
-        "java" => args.iter().any(|it| {
-            ["@", "-agent", "-javaagent", "-XX:On", "-XX:Flags", "-XX:VMOptionsFile"]
-                .iter()
-                .any(|run| it.text.starts_with(run))
-        }),
-        // iproute2 6.1, ip(8); OpenSSL 3.0.
-        "ip" => args.iter().any(|it| {
-            "exec".starts_with(&it.text) && it.text.starts_with('e') || it.text.starts_with("-b")
-        }),
-        "openssl" => args.iter().any(|it| {
-            ["-engine", "-config", "-provider"].iter().any(|run| {
-                it.text.trim_start_matches('-').starts_with(&run[1..]) && it.text.starts_with('-')
-            })
-        }),
+        _ if runs_another(name, args) => true,
         "hostname" => !args.is_empty(),
         "printf" => args.first().is_some_and(|it| it.text.starts_with("-v")),
         "test" | "[" | "[[" => args.iter().any(|it| matches!(&*it.text, "-v" | "-R")),
@@ -155,6 +114,75 @@ pub(super) fn is_escape(name: &str, args: &[Word]) -> bool {
             args.iter().any(|it| it.text.contains('[') || !it.is_known())
         }
         "wait" => args.iter().any(|it| it.text.starts_with("-p")),
+        _ => false,
+    }
+}
+
+/// Returns whether an argument, but for those of the tables, has a program run another one or load a library.
+pub(super) fn runs_another(name: &str, args: &[Word]) -> bool {
+    let begins = |starts: &[&str]| {
+        args.iter().any(|it| starts.iter().any(|start| it.text.starts_with(start)))
+    };
+    let holds =
+        |pieces: &[&str]| args.iter().any(|it| pieces.iter().any(|piece| it.text.contains(piece)));
+    match name {
+        // less 590: commands, of which `!` runs others.
+        "less" | "more" | "man" => begins(&["+"]),
+        // gcc 12, clang 14, GNU binutils 2.40: files of options, shown in complaints about them; plugins, and what
+        // precedes each step.
+        "gcc" | "g++" | "cc" | "c++" | "clang" | "clang++" => {
+            let runs =
+                ["@", "-wrapper", "-specs", "--specs", "-B", "-Xclang", "--config", "--ld-path"];
+            begins(&runs) || begins(&["-fuse-ld=/", "-fuse-ld=."]) || holds(&["plugin"])
+        }
+        "strings" | "ar" | "as" | "ld" | "nm" | "objcopy" | "objdump" | "readelf" => {
+            begins(&["@"]) || holds(&["-plugin"])
+        }
+        // TeX Live 2022.
+        "latex" | "pdflatex" | "xelatex" | "lualatex" | "tex" | "latexmk" => {
+            holds(&["shell-escape", "write18", "-e", "-latex", "-pdflatex"])
+        }
+        // go 1.22, go help build, go help testflag, go help vet, go help env, go tool link.
+        "go" => {
+            let runs = ["exec", "toolexec", "vettool"];
+            let is_option = |it: &Word| {
+                let option = it.text.trim_start_matches('-');
+                let name = option.split_once('=').map_or(option, |it| it.0);
+                option.len() < it.text.len() && runs.contains(&name)
+            };
+            let sets = args.first().is_some_and(|it| it.text == "env") && begins(&["-w", "--w"]);
+            sets || args.iter().any(is_option) || holds(&["-extld"])
+        }
+        // rustc 1.80, codegen options; java(1) of OpenJDK 21.
+        "rustc" => begins(&["@"]) || holds(&["linker=", "sysroot", "codegen-backend"]),
+        "java" => {
+            begins(&["@", "-agent", "-javaagent", "-XX:On", "-XX:Flags", "-XX:VMOptionsFile"])
+        }
+        // iproute2 6.1, ip(8); OpenSSL 3.0.
+        "ip" => args.iter().any(|it| {
+            "exec".starts_with(&it.text) && it.text.starts_with('e') || it.text.starts_with("-b")
+        }),
+        "openssl" => {
+            let loads = ["-engine", "-config", "-provider", "--engine", "--config", "--provider"];
+            begins(&loads) || args.first().is_some_and(|it| it.text == "engine")
+        }
+        // CMake 3.25, "Run a Command-Line Tool".
+        "cmake" => args
+            .windows(2)
+            .any(|it| it[0].text == "-E" && matches!(&*it[1].text, "env" | "time" | "chdir")),
+        // gh 2.40: aliases may run a shell, and settings name programs. Docker 24: a directory with plug-ins.
+        "gh" => {
+            let words: Vec<&str> = args.iter().map(|it| it.text.as_str()).take(3).collect();
+            match words[..] {
+                ["alias", "set" | "import", ..] | ["extension" | "ext", "exec", ..] => true,
+                ["config", "set", key] => matches!(key, "editor" | "pager" | "browser"),
+                _ => false,
+            }
+        }
+        "docker" => {
+            let is_global = |it: &&Word| it.text.starts_with('-');
+            args.iter().take_while(is_global).any(|it| is_long(&it.text, "--config"))
+        }
         _ => false,
     }
 }

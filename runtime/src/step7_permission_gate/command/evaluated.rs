@@ -62,6 +62,52 @@ pub(super) fn is_set_by_shell(name: &str) -> bool {
         )
 }
 
+/// Returns the variables that `printf` sets: that of `-v`, and those to which a `%n` of its format gives a number. A name
+/// that is not known is any.
+pub(super) fn set_by_printf(args: &[Word]) -> Vec<String> {
+    let mut args = args;
+    let mut found = Vec::new();
+    if let [first, rest @ ..] = args
+        && let Some(name) = first.text.strip_prefix("-v")
+    {
+        let next = rest.first().map_or("", |it| it.text.as_str());
+        found.push(if name.is_empty() { next } else { name }.to_owned());
+        args = rest.get(usize::from(name.is_empty())..).unwrap_or_default();
+    }
+    if let [first, rest @ ..] = args
+        && first.text == "--"
+    {
+        args = rest;
+    }
+    let Some((format, values)) = args.split_first() else { return found };
+    if !format.is_literal() || counts(&format.text) {
+        let name = |it: &Word| if it.is_literal() { it.text.clone() } else { "PATH".to_owned() };
+        let begins_name = |it: &String| !it.starts_with(|c: char| c.is_ascii_digit());
+        found.extend(values.iter().map(name).filter(|it| is_name(it) && begins_name(it)));
+    }
+    found
+}
+
+/// Whether a format has a directive that gives a variable the number of characters printed so far.
+fn counts(format: &str) -> bool {
+    let mut directives = format.split('%').skip(1);
+    let is_flag = |c: char| c.is_ascii_digit() || "-+ #'*.hlLjzt".contains(c);
+    while let Some(it) = directives.next() {
+        if it.trim_start_matches(is_flag).starts_with('n') {
+            return true;
+        }
+        if it.is_empty() {
+            // Two signs are one that is printed.
+            directives.next();
+        }
+    }
+    false
+}
+
+fn is_name(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|it| it.is_ascii_alphanumeric() || it == b'_')
+}
+
 /// What the value of a variable may be to arithmetic.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Value {
@@ -107,9 +153,6 @@ impl EvaluatedNames {
     }
 
     fn name_as_written(&mut self, text: &str) {
-        let is_name = |it: &str| {
-            !it.is_empty() && it.bytes().all(|it| it.is_ascii_alphanumeric() || it == b'_')
-        };
         if is_name(text) {
             return;
         }

@@ -71,6 +71,8 @@ pub(crate) const INTERPRETERS: &[Interpreter] = &[
     row(&["pwsh", "powershell", "jshell", "expect", "zsh", "fish"], Source::Anything, "", &[]),
     // Editors.
     row(&["vi", "vim", "nvim", "view", "vimdiff", "ex", "ed"], Source::Anything, "", &[]),
+    row(&["gvim", "gview", "gvimdiff", "rvim", "rview", "vimx", "mvim"], Source::Anything, "", &[]),
+    row(&["nano", "pico"], Source::Options, "s", &["--speller"]),
     row(&["emacs", "emacsclient"], Source::Anything, "", &[]),
     // Clients and debuggers with an escape to a shell.
     row(&["sqlite3", "psql", "mysql", "mariadb"], Source::Anything, "", &[]),

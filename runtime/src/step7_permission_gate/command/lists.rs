@@ -21,6 +21,8 @@ pub(super) fn names_files(name: &str, args: &[Word]) -> bool {
                 || args.first().is_some_and(|it| is_cluster(&it.text, 'T'))
         }
         "wc" | "du" | "sort" => has_long("--files0-from"),
+        "md5sum" | "sha1sum" | "sha224sum" | "sha256sum" | "sha384sum" | "sha512sum" | "b2sum"
+        | "cksum" => has('c', "al") || has_long("--check"),
         "rsync" => has_long("--files-from"),
         "zip" => has('@', "btnx") || has_long("--names-stdin"),
         "cpio" => has('o', "CDEFHIMORW") || has('p', "CDEFHIMORW") || has_long("--create"),

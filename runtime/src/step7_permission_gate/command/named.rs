@@ -105,7 +105,9 @@ pub(super) fn has_pattern(name: &str, args: &[Word]) -> bool {
         "grep", "egrep", "fgrep", "rg", "sed", "awk", "gawk", "mawk", "nawk", "ag", "ack", "zgrep",
         "jq", "yq",
     ];
-    has.contains(&name) && !args.iter().any(given)
+    // A file of that name is one.
+    let is_only = name == "yq" && super::options::operands(args).nth(1).is_none();
+    has.contains(&name) && !is_only && !args.iter().any(given)
 }
 
 /// Returns a word without what is in front of a value.

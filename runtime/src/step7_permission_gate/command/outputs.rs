@@ -105,6 +105,9 @@ pub(super) fn words(name: &str, args: &[Word]) -> Vec<Word> {
         // bash 5.2, "Bash History Builtins".
         "history" | "fc" => all(),
         "yq" if has(&['i']) => all(),
+        // npm 10, npm-config(1); pnpm 9; yarn 1.22.
+        "npm" | "pnpm" if sets_of_manager(args) => vec![Word::plain("~/.npmrc")],
+        "yarn" if sets_of_manager(args) => vec![Word::plain("~/.yarnrc")],
         "sort" | "tree" | "file" if escapes::holds(name, args) => all(),
         _ if ANY_WORD.contains(name) => all(),
         _ => Vec::new(),
@@ -292,6 +295,18 @@ pub(super) fn of_git(args: &[Word]) -> Vec<Word> {
         _ => {}
     }
     found
+}
+
+/// Whether a manager of packages changes its settings, some of which name programs.
+fn sets_of_manager(args: &[Word]) -> bool {
+    let mut words = operands(args).map(|it| it.text.as_str());
+    match (words.next(), words.next()) {
+        (Some("config" | "c"), Some(verb)) => {
+            matches!(verb, "set" | "delete" | "rm" | "unset" | "edit" | "fix")
+        }
+        (Some("set"), Some(key)) => key != "version",
+        _ => false,
+    }
 }
 
 /// Whether a command changes the configuration, or where git looks for it.

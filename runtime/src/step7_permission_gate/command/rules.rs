@@ -149,6 +149,10 @@ fn words(text: &str) -> Option<Vec<Word>> {
 fn called_by_name(words: &[Word]) -> Option<String> {
     let (name, args) = words.split_first()?;
     let base = base(&name.text);
+    // The programs of git's own directory.
+    if let Some(command) = base.strip_prefix("git-").filter(|_| base.len() < name.text.len()) {
+        return Some(format!("git {command} {}", canonical(args)));
+    }
     let args = match base {
         "git" => {
             let call = call(args);

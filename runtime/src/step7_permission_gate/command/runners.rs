@@ -30,6 +30,7 @@ pub(crate) static LOOKED_THROUGH: Names = Names::of(&[
     "chronic",
     "clush",
     "coresched",
+    "coreutils",
     "coverage",
     "cpulimit",
     "cross-env",
@@ -48,6 +49,7 @@ pub(crate) static LOOKED_THROUGH: Names = Names::of(&[
     "dumb-init",
     "eatmydata",
     "entr",
+    "env-cmd",
     "env_parallel",
     "envdir",
     "envuidgid",
@@ -74,12 +76,6 @@ pub(crate) static LOOKED_THROUGH: Names = Names::of(&[
     "kcov",
     "kitty",
     "konsole",
-    "ld-linux-aarch64.so.1",
-    "ld-linux-x86-64.so.2",
-    "ld-linux.so.2",
-    "ld-musl-aarch64.so.1",
-    "ld-musl-x86_64.so.1",
-    "ld.so",
     "lerna",
     "linux32",
     "linux64",
@@ -115,6 +111,7 @@ pub(crate) static LOOKED_THROUGH: Names = Names::of(&[
     "rr",
     "run-one",
     "run-parts",
+    "run0",
     "runc",
     "runcon",
     "s6-envdir",
@@ -164,6 +161,12 @@ pub(crate) static LOOKED_THROUGH: Names = Names::of(&[
     "xvfb-run",
 ]);
 
+/// Returns whether a program is a dynamic loader, which runs the program that it is given: `ld-linux-x86-64.so.2`,
+/// `ld-musl-armhf.so.1`, `ld64.so.2`. Sources: ld.so(8) of glibc 2.36; musl 1.2.
+pub(crate) fn is_loader(name: &str) -> bool {
+    name.starts_with("ld") && name.contains(".so")
+}
+
 /// Programs that run another one after a subcommand. Sources: their manuals, as of 2025.
 pub(crate) const WITH_SUBCOMMAND: &[(&str, &str)] = &[
     ("adb", "shell"),
@@ -211,6 +214,7 @@ pub(crate) const WITH_SUBCOMMAND: &[(&str, &str)] = &[
     ("nix", "run"),
     ("nodenv", "exec"),
     ("npm", "exec"),
+    ("npm", "explore"),
     ("npm", "x"),
     ("oc", "debug"),
     ("oc", "exec"),

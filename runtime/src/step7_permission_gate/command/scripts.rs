@@ -122,6 +122,11 @@ fn texts_of(
         "sed" => found.is_unseen |= !escapes::runs_nothing(args),
         "awk" | "gawk" | "mawk" | "nawk" => found.is_unseen |= escapes::is_escape(name, args),
         "git" => of_programs::git(args, found),
+        "strace" => of_programs::strace(args, found),
+        "less" | "more" => of_programs::pager(args, found),
+        "coreutils" => of_programs::coreutils(args, found),
+        "tar" => of_programs::tar(args, found),
+        _ if escapes::runs_another(name, args) => found.is_unseen = true,
         _ if escapes::holds(name, args) => of_programs::escape(name, args, found),
         _ => {}
     }

@@ -5,7 +5,7 @@ use super::{
     names::Names,
     options::is_long,
     part::base,
-    runners::{LOOKED_THROUGH, OPAQUE, has_runner},
+    runners::{LOOKED_THROUGH, OPAQUE, has_runner, is_loader},
 };
 use crate::step7_permission_gate::shell::word::{PieceKind, Word};
 
@@ -45,7 +45,7 @@ pub(crate) fn starts(words: &[Word]) -> Vec<usize> {
 pub(super) fn is_wrapper(name: &str) -> bool {
     let same =
         matches!(name, "timeout" | "time" | "nice" | "nohup" | "stdbuf" | "command" | "builtin");
-    same || OPAQUE.contains(name) || LOOKED_THROUGH.contains(name)
+    same || OPAQUE.contains(name) || LOOKED_THROUGH.contains(name) || is_loader(name)
 }
 
 /// Returns where the command begins that gets more arguments from the input.

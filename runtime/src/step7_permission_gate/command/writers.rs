@@ -47,7 +47,9 @@ pub(super) fn writer(
             let n_skipped = usize::from(has_pattern("sed", args));
             let files = plain.iter().skip(n_skipped).map(|it| at(it));
             if args.iter().any(|it| edits_in_place(&it.text)) {
-                found.changes.extend(files)
+                found.changes.extend(files);
+                let copies = plain.iter().skip(n_skipped).flat_map(|it| sed_copies(args, it));
+                found.changes.extend(copies.map(|it| at(&it)));
             } else {
                 found.reads.extend(files)
             }
@@ -168,6 +170,38 @@ pub(super) fn into(args: &[Word]) -> Vec<Word> {
 
 pub(super) fn edits_in_place(option: &str) -> bool {
     has_letter(option, 'i', "efl") || is_long(option, "--in-place")
+}
+
+/// Where `sed -i` keeps a file as it was: under its name with the suffix, or under the suffix with the name in the place
+/// of each `*`; that may be in another directory. Source: the manual of GNU sed 4.9.
+fn sed_copies(args: &[Word], file: &Word) -> Vec<Word> {
+    let suffix = |it: &str| match has_letter(it, 'i', "efl") {
+        true => it.split_once('i').map(|it| it.1.to_owned()),
+        false if is_long(it, "--in-place") => it.split_once('=').map(|it| it.1.to_owned()),
+        false => None,
+    };
+    let options = args.iter().take_while(|it| it.text != "--");
+    let suffixes = options.filter_map(|it| suffix(&it.text)).filter(|it| !it.is_empty());
+    let name = base(&file.text);
+    let directory = &file.text[..file.text.len() - name.len()];
+    let mut found = Vec::new();
+    for suffix in suffixes {
+        // Whatever a pattern meets gets a copy there.
+        if !file.is_literal() {
+            let elsewhere = suffix.rsplit_once('/').map(|it| format!("{}/", it.0));
+            found.extend(elsewhere.map(|it| Word::plain(&it)));
+            continue;
+        }
+        let copy = match suffix.contains('*') {
+            true => suffix.replace('*', name),
+            false => format!("{name}{suffix}"),
+        };
+        found.push(Word::plain(&format!("{directory}{copy}")));
+        if copy.contains('/') {
+            found.push(Word::plain(&copy));
+        }
+    }
+    found
 }
 
 /// Returns whether a word is the root, a top directory, home, the workspace or what they lie in, or becomes one with an

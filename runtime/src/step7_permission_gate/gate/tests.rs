@@ -36,6 +36,7 @@ mod protected_writes;
 mod rare_ways;
 mod redirected;
 mod sandboxed;
+mod set_by_the_way;
 mod unseen;
 
 const FILE: &str = "file_path";

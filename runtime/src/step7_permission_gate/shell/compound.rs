@@ -211,10 +211,11 @@ impl ShellReader<'_> {
         while let Some(b'a'..=b'z' | b'A'..=b'Z' | b'_' | b'0'..=b'9') = self.peek() {
             self.at += 1;
         }
+        let name = self.text[before..self.at].replace("\\\n", "");
         self.skip_blanks();
-        let is_named = matches!(self.peek(), Some(b'(' | b'{'));
-        if !is_named {
-            self.at = before;
+        match self.peek() {
+            Some(b'(' | b'{') if !name.is_empty() => self.set.push(name),
+            _ => self.at = before,
         }
         match self.command() {
             Some(body) => CommandKind::Coprocess(Box::new(body)),
@@ -265,7 +266,13 @@ impl ShellReader<'_> {
             };
             for operand in operands.into_iter().flatten().filter_map(|it| words.get(it)) {
                 match arithmetic::names(operand) {
-                    Some(names) => self.names.extend(names),
+                    Some(names) => {
+                        // As in other arithmetic.
+                        if operand.text.contains(['=', '+', '-']) {
+                            self.set.extend_from_slice(&names);
+                        }
+                        self.names.extend(names);
+                    }
                     None => self.fail(Fault::Arithmetic),
                 }
             }

@@ -63,6 +63,9 @@ impl ShellReader<'_> {
                 self.fail(Fault::Syntax);
                 break;
             }
+            if self.sets_element(before) {
+                self.fail(Fault::Arithmetic);
+            }
             simple.words.push(word);
         }
         let is_empty = simple.words.is_empty()
@@ -164,7 +167,15 @@ impl ShellReader<'_> {
         Some(Redirection { kind, target })
     }
 
-    /// Takes the number or `{name}` in front of an operator.
+    /// Whether the word that began there is `{name[place]}` in front of an operator: it gets the number of a
+    /// descriptor, and its place is evaluated.
+    fn sets_element(&mut self, before: usize) -> bool {
+        let text = &self.text[before..self.at];
+        let is_one = text.starts_with('{') && text.ends_with("]}");
+        is_one && matches!(self.peek(), Some(b'<' | b'>'))
+    }
+
+    /// Takes the number or `{name}` in front of an operator. That variable is set.
     fn descriptor(&mut self) -> bool {
         let before = self.at;
         if self.eat("{") {
@@ -184,8 +195,11 @@ impl ShellReader<'_> {
             && matches!(self.peek(), Some(b'<' | b'>'))
             && !self.sees("<(")
             && !self.sees(">(");
+        let text = &self.text[before..self.at];
         if !is_one {
             self.at = before;
+        } else if let Some(name) = text.strip_prefix('{') {
+            self.set.push(name.replace(['\\', '\n', '}'], ""));
         }
         is_one
     }

@@ -231,11 +231,15 @@ pub(in super::super) fn is_run(name: &str) -> bool {
         "BASH_FUNC",
         "NPM_CONFIG",
         "npm_config",
+        "CARGO_ALIAS_",
+        "CARGO_BUILD_RUST",
     ];
     let is_harmless = crate::step7_permission_gate::command::programs::HARMLESS.contains(name);
     !is_harmless
         && (RUN.contains(&name)
             || begins.iter().any(|it| name.starts_with(it))
+            || name.starts_with("CARGO_TARGET_")
+                && ["_RUNNER", "_LINKER", "_RUSTFLAGS"].iter().any(|it| name.ends_with(it))
             || name.contains('['))
 }
 

@@ -2,6 +2,7 @@
 //!
 //! Source: the manual of GNU awk 5.2, "Redirecting Output", "Using getline", "Input/Output Functions".
 
+use super::pattern;
 use crate::step7_permission_gate::{command::options::is_long, shell::word::Word};
 
 /// Returns whether a call reads, runs nothing and writes no file. What cannot be read does not count as such.
@@ -29,21 +30,31 @@ pub(super) fn is_harmless(args: &[Word]) -> bool {
     args.get(at).is_some_and(|it| it.is_known() && program_is_harmless(&it.text))
 }
 
+/// Words after which a pattern may follow, and no division: what is in front of it is no value.
+const NO_VALUES: [&str; 9] =
+    ["print", "printf", "return", "in", "case", "else", "do", "exit", "default"];
+
 fn program_is_harmless(program: &str) -> bool {
     let mut rest = program.chars().peekable();
-    // How deep `print` is, while its arguments are read.
-    let (mut depth, mut printing) = (0_usize, None);
-    let mut ends_value = false;
+    // The brackets that are open, with whether they are those of a condition; and how many there were at `print`,
+    // while its arguments are read.
+    let (mut open, mut printing) = (Vec::new(), None);
+    let (mut ends_value, mut begins_condition) = (false, false);
+    // What is in front is a value for some versions alone.
+    let mut is_unclear = false;
     while let Some(c) = rest.next() {
+        let in_condition = std::mem::take(&mut begins_condition);
+        let was_unclear = std::mem::take(&mut is_unclear);
         match c {
             '"' => {
-                if !skip(&mut rest, '"') {
+                if !skip_text(&mut rest) {
                     return false;
                 }
                 ends_value = true;
             }
+            '/' if was_unclear => return false,
             '/' if !ends_value => {
-                if !skip(&mut rest, '/') {
+                if pattern::skip(&mut rest, '/').is_none() {
                     return false;
                 }
                 ends_value = true;
@@ -57,18 +68,24 @@ fn program_is_harmless(program: &str) -> bool {
                 }
                 ends_value = false;
             }
-            '>' if printing == Some(depth) => return false,
+            '>' if printing == Some(open.len()) => return false,
             '(' | '[' => {
-                depth += 1;
+                open.push(in_condition);
                 ends_value = false;
             }
-            ')' | ']' => {
-                depth = depth.saturating_sub(1);
-                ends_value = true;
-            }
+            // What follows a condition begins anew.
+            ')' | ']' => ends_value = !open.pop().unwrap_or(false),
             ';' | '\n' | '{' | '}' => {
                 printing = None;
                 ends_value = false;
+            }
+            // Some versions begin a word right after a number.
+            c if c.is_ascii_digit() => {
+                while rest.next_if(char::is_ascii_digit).is_some() {}
+                if rest.peek().is_some_and(|it| it.is_alphanumeric() || *it == '_') {
+                    return false;
+                }
+                ends_value = true;
             }
             c if c.is_alphanumeric() || c == '_' => {
                 let mut word = String::from(c);
@@ -77,27 +94,29 @@ fn program_is_harmless(program: &str) -> bool {
                 }
                 match word.as_str() {
                     "system" | "getline" => return false,
-                    "print" | "printf" => printing = Some(depth),
+                    "print" | "printf" => printing = Some(open.len()),
+                    "if" | "while" | "for" => begins_condition = true,
+                    "length" => is_unclear = true,
                     _ => {}
                 }
-                ends_value =
-                    !matches!(word.as_str(), "print" | "printf" | "return" | "in" | "case");
+                ends_value = !NO_VALUES.contains(&word.as_str());
             }
-            c if c.is_whitespace() => {}
-            '$' => ends_value = false,
+            c if c.is_whitespace() => (begins_condition, is_unclear) = (in_condition, was_unclear),
+            // After a value they belong to it, in front of one to that; mawk begins a pattern after them.
+            '+' | '-' if rest.next_if_eq(&c).is_some() => is_unclear = true,
             _ => ends_value = false,
         }
     }
     true
 }
 
-/// Up to the end of a string or pattern; false when it has none.
-fn skip(rest: &mut std::iter::Peekable<std::str::Chars<'_>>, end: char) -> bool {
+/// Up to the end of a text in quotes; false when it has none.
+fn skip_text(rest: &mut std::iter::Peekable<std::str::Chars<'_>>) -> bool {
     while let Some(c) = rest.next() {
         match c {
             '\\' => drop(rest.next()),
             '\n' => return false,
-            c if c == end => return true,
+            '"' => return true,
             _ => {}
         }
     }

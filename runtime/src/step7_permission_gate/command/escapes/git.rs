@@ -37,7 +37,7 @@ const ANYWHERE: [&str; 15] = [
 ];
 
 /// Commands that run what they are given, or what is configured.
-const RUNNERS: [&str; 11] = [
+const RUNNERS: [&str; 14] = [
     "filter-branch",
     "difftool",
     "mergetool",
@@ -49,6 +49,10 @@ const RUNNERS: [&str; 11] = [
     "credential",
     "web--browse",
     "quiltimport",
+    // gitremote-helpers(7); the script that git 2.39 has for submodules.
+    "remote-ext",
+    "remote-fd",
+    "submodule--helper",
 ];
 
 /// Strategies of merging that git has itself. Any other is a program of that name. Source: git-merge(1).

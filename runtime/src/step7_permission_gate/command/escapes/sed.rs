@@ -2,6 +2,7 @@
 //!
 //! Source: the manual of GNU sed 4.9, "sed scripts" and "Command-Line Options".
 
+use super::pattern;
 use crate::step7_permission_gate::{
     command::options::{has_letter, is_long},
     shell::word::Word,
@@ -110,7 +111,7 @@ fn script(script: &str, found: &mut Files) -> Option<()> {
             }
             'a' | 'i' | 'c' | '#' => text(&mut rest),
             ':' | 'b' | 't' | 'T' => {
-                while rest.next_if(|it| !matches!(it, ';' | '\n' | '}')).is_some() {}
+                label(&mut rest)?;
             }
             'r' | 'R' => found.reads.push(file(&mut rest)),
             'w' | 'W' => found.writes.push(file(&mut rest)),
@@ -119,13 +120,13 @@ fn script(script: &str, found: &mut Files) -> Option<()> {
                 text(&mut rest);
             }
             'y' => {
-                let end = rest.next()?;
+                let end = rest.next().filter(|it| !matches!(it, '\n' | '\\'))?;
                 until(&mut rest, end)?;
                 until(&mut rest, end)?;
             }
             's' => {
                 let end = rest.next()?;
-                until(&mut rest, end)?;
+                pattern(&mut rest, end)?;
                 until(&mut rest, end)?;
                 while let Some(flag) = rest.next_if(|it| it.is_ascii_alphanumeric()) {
                     match flag {
@@ -166,13 +167,13 @@ fn address(rest: &mut Rest<'_>) -> Option<()> {
     match rest.peek() {
         Some('/') => {
             rest.next();
-            until(rest, '/')?;
+            pattern(rest, '/')?;
             while rest.next_if(|it| matches!(it, 'I' | 'M')).is_some() {}
         }
         Some('\\') => {
             rest.next();
             let end = rest.next()?;
-            until(rest, end)?;
+            pattern(rest, end)?;
             while rest.next_if(|it| matches!(it, 'I' | 'M')).is_some() {}
         }
         Some('$') => drop(rest.next()),
@@ -182,18 +183,28 @@ fn address(rest: &mut Rest<'_>) -> Option<()> {
     Some(())
 }
 
-/// Up to a delimiter. One in a bracket ends it for some versions, so that is not read.
-fn until(rest: &mut Rest<'_>, end: char) -> Option<()> {
+/// A label. Some versions end it at a blank and read on, for others that is a part of it: then it is not read.
+fn label(rest: &mut Rest<'_>) -> Option<()> {
+    blanks(rest);
+    while rest.next_if(|it| !it.is_whitespace() && !matches!(it, ';' | '}')).is_some() {}
+    blanks(rest);
+    matches!(rest.peek(), None | Some(';' | '\n' | '}')).then_some(())
+}
+
+/// A regular expression, up to its delimiter.
+fn pattern(rest: &mut Rest<'_>, end: char) -> Option<()> {
     if end == '\n' || end == '\\' {
         return None;
     }
-    let mut in_brackets = false;
+    pattern::skip(rest, end)
+}
+
+/// Up to a delimiter, in which brackets mean nothing.
+fn until(rest: &mut Rest<'_>, end: char) -> Option<()> {
     loop {
         match rest.next()? {
             '\\' => drop(rest.next()?),
-            c if c == end => return (!in_brackets).then_some(()),
-            '[' => in_brackets = true,
-            ']' => in_brackets = false,
+            c if c == end => return Some(()),
             _ => {}
         }
     }

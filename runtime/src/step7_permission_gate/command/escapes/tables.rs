@@ -20,9 +20,19 @@ pub(in super::super) const TABLES: &[Table] = &[
         ],
     },
     // rsync 3.2, rsync(1).
-    Table { name: "rsync", short: "e", valued: "fTBM", long: &["--rsh", "--rsync-path"] },
+    Table {
+        name: "rsync",
+        short: "e",
+        valued: "fTBM",
+        long: &["--rsh", "--rsync-path", "--daemon"],
+    },
     // man-db 2.11, man(1).
-    Table { name: "man", short: "PH", valued: "CRLmMSserEpt", long: &["--pager", "--html"] },
+    Table {
+        name: "man",
+        short: "PHCX",
+        valued: "RLmMSserEpt",
+        long: &["--pager", "--html", "--config-file", "--gxditview"],
+    },
     // GNU coreutils 9.1.
     Table {
         name: "sort",
@@ -87,6 +97,10 @@ pub(in super::super) const TABLES: &[Table] = &[
     // apt 2.6, apt.conf(5): hooks are programs.
     Table { name: "apt", short: "oc", valued: "tq", long: &["--option", "--config-file"] },
     Table { name: "apt-get", short: "oc", valued: "tq", long: &["--option", "--config-file"] },
+    // Cargo 1.80: settings name compilers, wrappers and aliases. pip 23: another interpreter.
+    Table { name: "cargo", short: "", valued: "", long: &["--config"] },
+    Table { name: "pip", short: "", valued: "", long: &["--python"] },
+    Table { name: "pip3", short: "", valued: "", long: &["--python"] },
     // npm 10, config(7): programs, options for programs, and more configuration.
     Table {
         name: "npm",

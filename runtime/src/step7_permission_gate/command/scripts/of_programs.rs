@@ -142,3 +142,46 @@ pub(super) fn escape(name: &str, args: &[Word], found: &mut NestedScripts) {
         }
     }
 }
+
+/// Adds what `tar` runs. Options without a dash have their values after all of them.
+pub(super) fn tar(args: &[Word], found: &mut NestedScripts) {
+    if escapes::holds("tar", args) {
+        escape("tar", args, found);
+    }
+    let bundle = args.first().filter(|it| !it.text.starts_with('-'));
+    if bundle.is_some_and(|it| it.text.contains(['I', 'F'])) {
+        args.iter().skip(1).take(MAX_STARTS).for_each(|it| found.word(&it.text, it));
+    }
+}
+
+/// Adds the program into which `strace` writes. Source: strace 6.1, strace(1).
+pub(super) fn strace(args: &[Word], found: &mut NestedScripts) {
+    for arg in args.iter().take(MAX_STARTS) {
+        let text = arg.text.trim_start_matches("-o").trim_start_matches("--output=");
+        if let Some(text) = text.strip_prefix(['|', '!']) {
+            found.word(text, arg);
+        }
+    }
+}
+
+/// Adds the commands that a pager runs at the start.
+pub(super) fn pager(args: &[Word], found: &mut NestedScripts) {
+    for arg in args.iter().filter(|it| it.text.starts_with('+')) {
+        match arg.text.split_once('!') {
+            Some((_, text)) => found.word(text, arg),
+            None => found.is_unseen = true,
+        }
+    }
+    if escapes::holds("less", args) {
+        escape("less", args, found);
+    }
+}
+
+/// Adds the program as which one binary of all runs: `coreutils --coreutils-prog=rm x`.
+pub(super) fn coreutils(args: &[Word], found: &mut NestedScripts) {
+    if let Some((first, rest)) = args.split_first()
+        && let Some((_, name)) = first.text.split_once('=')
+    {
+        found.text(&format!("{name} {}", joined(rest)));
+    }
+}

@@ -2,7 +2,7 @@
 
 use super::{MAX_TEXT_BYTES, MAX_TEXTS, ScriptWalk};
 use crate::step7_permission_gate::{
-    command::{CommandPart, dirs::Dirs, programs::is_ordinary, scripts::ScriptText},
+    command::{CommandPart, dirs::Dirs, evaluated, programs::is_ordinary, scripts::ScriptText},
     shell::{self, Fault},
 };
 
@@ -11,14 +11,16 @@ impl ScriptWalk<'_> {
     pub(super) fn sets(&mut self, part: &CommandPart, from: &Dirs) {
         let names: Vec<String> = match part.name() {
             "read" | "mapfile" | "readarray" | "getopts" => {
-                part.args().iter().map(|it| it.text.clone()).collect()
+                // The array of `-a` may be joined to its option.
+                let joined = part.args().iter().filter(|it| it.text.starts_with('-'));
+                let joined = joined.filter_map(|it| it.text.split_once('a')).map(|it| it.1);
+                let words = part.args().iter().map(|it| it.text.as_str());
+                words.chain(joined).map(str::to_owned).collect()
             }
             "printf" => {
-                let mut words = part.args().iter().map(|it| it.text.as_str());
-                let first = words.next().and_then(|it| it.strip_prefix("-v"));
-                let name = first.and_then(|it| if it.is_empty() { words.next() } else { Some(it) });
-                if let Some(name) = name.filter(|it| !is_ordinary(it)) {
-                    self.assigned(name.to_owned(), from);
+                let names = evaluated::set_by_printf(part.args());
+                for name in names.into_iter().filter(|it| !is_ordinary(it)) {
+                    self.assigned(name, from);
                 }
                 return;
             }

@@ -51,7 +51,7 @@ const UNRULED: [&str; 41] = [
 ];
 
 /// Rules with a `*`, and what they are not for.
-const RULED: [(&str, &[&str]); 13] = [
+const RULED: [(&str, &[&str]); 22] = [
     (
         "gawk *",
         &[
@@ -90,8 +90,19 @@ const RULED: [(&str, &[&str]); 13] = [
             "git web--browse x",
             "git instaweb",
             "git daemon",
+            "git remote-ext a x",
+            "git submodule--helper foreach 'rm x'",
         ],
     ),
+    ("cargo *", &["cargo --config x build", "cargo build --config='build.rustc-wrapper=\"x\"'"]),
+    ("clang *", &["clang --config x a.c", "clang -fpass-plugin=x a.c", "clang --ld-path=./x a.c"]),
+    ("gcc *", &["gcc -Wl,-plugin,x a.c", "gcc -Xlinker -plugin=x a.c"]),
+    ("go *", &["go env -w CC=x", "go build -ldflags '-extld=x'"]),
+    ("man *", &["man -C x ls", "man --config-f=x ls", "man -X ls"]),
+    ("gh *", &["gh alias set x '!rm'", "gh config set pager x", "gh extension exec x"]),
+    ("cmake *", &["cmake -E env rm x", "cmake -E chdir d rm x"]),
+    ("openssl *", &["openssl engine ./x", "openssl req --config x"]),
+    ("docker *", &["docker --config x ps"]),
     ("install *", &["install -s --strip-program=./x a b", "install --strip-p=./x -s a b"]),
     ("dpkg *", &["dpkg --pre-invoke=x -i a.deb", "dpkg --post-invoke x -i a.deb"]),
     ("rpm *", &["rpm --eval '%(rm x)'", "rpm -E '%(rm x)'", "rpm -qa --pipe 'rm x'"]),
@@ -108,9 +119,25 @@ const RULED: [(&str, &[&str]); 13] = [
 ];
 
 /// Programs that run `rm`, which a rule denies.
-const DENIED: [&str; 34] = [
+const DENIED: [&str; 50] = [
     "/lib64/ld-linux-x86-64.so.2 /bin/rm x",
     "/lib/ld-musl-x86_64.so.1 /bin/rm x",
+    "/lib/ld-musl-armhf.so.1 /bin/rm x",
+    "/lib/ld-linux-armhf.so.3 /bin/rm x",
+    "/lib/x86_64-linux-gnu/ld-2.31.so /bin/rm x",
+    "/lib64/ld64.so.2 --argv0 ls /bin/rm x",
+    "tar xfI a 'rm x'",
+    "tar Icf 'rm x' a b",
+    "tar cMfF a 'rm x' b",
+    "less '+!rm x' y",
+    "strace -o '|rm x' ls",
+    "strace -o'!rm x' ls",
+    "strace --output='|rm x' ls",
+    "coreutils --coreutils-prog=rm x",
+    "coreutils rm x",
+    "npm explore a -- rm x",
+    "env-cmd rm x",
+    "run0 rm x",
     "proxychains4 rm x",
     "envdir d rm x",
     "setlock l rm x",
@@ -166,6 +193,73 @@ fn rule_with_a_star_covers_no_rare_option_that_runs_or_writes() {
 fn deny_rule_sees_through_programs_that_are_rarely_used_to_run_others() {
     check_each(Mode::Default, &["deny user Bash(rm *)", "allow user Bash"], &DENIED, "deny");
     check_each(Mode::BypassPermissions, &["deny user Bash(rm *)"], &DENIED, "deny");
+}
+
+/// Commands that run what the text does not show, where a rule denies `rm`.
+const UNSEEN: [&str; 15] = [
+    "gcc @x",
+    "gcc -fplugin=./x.so a.c",
+    "ld -plugin x a.o",
+    "rustc -Zcodegen-backend=./x.so a.rs",
+    "java -agentpath:./x A",
+    "openssl enc -engine ./x",
+    "ip -batch x",
+    "pdflatex --shell-escape a",
+    "less +G x",
+    "gvim -c '!rm x'",
+    "rvim -c 'py3 x'",
+    "nano -s rm x",
+    "RUSTC_WORKSPACE_WRAPPER=./x cargo build",
+    "CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER=./x cargo run",
+    "LESS='+!rm x' less y",
+];
+
+// REQ: PRM-8
+#[test]
+fn rule_for_all_commands_covers_no_rare_way_to_run_what_nobody_sees() {
+    let rules = &["deny user Bash(rm *)", "allow user Bash"];
+    check_each(Mode::Default, rules, &UNSEEN, "ask");
+    check_each(Mode::BypassPermissions, &rules[..1], &UNSEEN, "ask");
+    let seen = [
+        "CARGO_TARGET_DIR=x CARGO_TERM_COLOR=never cargo build",
+        "gcc -O2 -Wall -o a a.c -Wl,-rpath,x",
+        "less -R x",
+        "strace -f -o out ls",
+        "tar xzf a.tgz",
+        "openssl x509 -in a -text",
+        "docker compose config",
+        "npm config get registry",
+        "go env GOPATH",
+    ];
+    check_each(Mode::Default, rules, &seen, "allow");
+    let of_git = &["deny user Bash(git push *)", "allow user Bash"];
+    check_each(Mode::Default, of_git, &["/usr/lib/git-core/git-push origin main"], "deny");
+}
+
+// REQ: PRM-4
+#[test]
+fn settings_of_a_manager_of_packages_are_protected_as_those_of_git_are() {
+    let sets = [
+        "npm config set script-shell ./x",
+        "npm c set ignore-scripts=false",
+        "npm set editor=x",
+        "npm config delete registry",
+        "pnpm config set script-shell ./x",
+        "yarn config set registry http://x",
+    ];
+    check_each(Mode::Default, &["allow user Bash"], &sets, "ask");
+    check_each(Mode::BypassPermissions, &[], &sets, "ask");
+    let asks = ["npm config get registry", "npm config list", "npm pkg set type=module"];
+    check_each(Mode::Default, &["allow user Bash"], &asks, "allow");
+}
+
+// REQ: PRM-8
+#[test]
+fn list_of_sums_and_the_only_file_of_yq_are_read() {
+    let rules = &["deny user Read(.env)", "allow user Bash"];
+    check_each(Mode::Default, rules, &["md5sum -c x", "sha256sum --check x", "b2sum -wc x"], "ask");
+    check_each(Mode::Default, rules, &["yq .env"], "deny");
+    check_each(Mode::Default, rules, &["yq .name a.yml", "sha256sum a", "cksum -a md5 b"], "allow");
 }
 
 // REQ: PRM-8
