@@ -8,8 +8,12 @@ use serde_json::{Map, Value};
 use crate::{
     mcp::names::is_of_server,
     permission::PermissionMode,
-    tool::{ToolEffect, ToolSpec},
+    tool::{Access, ToolEffect, ToolSpec},
 };
+
+/// Tools that only the session itself has, whatever a definition lists: they change its mode, which is the user's to
+/// see.
+const OF_THE_SESSION: [&str; 2] = ["EnterPlanMode", "ExitPlanMode"];
 
 /// Bytes of a name.
 const MAX_NAME_BYTES: usize = 128;
@@ -229,8 +233,12 @@ impl AgentType {
         })
     }
 
-    /// Returns whether it is given this tool.
+    /// Returns whether it is given this tool. It is given none that changes the mode of its session.
     pub fn may_use(&self, tool: &ToolSpec) -> bool {
+        // A tool of an embedder that has such a name is another one.
+        if tool.access == Access::Person && OF_THE_SESSION.contains(&tool.name.as_str()) {
+            return false;
+        }
         let covers = |list: &[Arc<str>]| list.iter().any(|it| covers(it, tool));
         let is_effect_allowed = self.changes || tool.effect == ToolEffect::ReadOnly;
         let is_listed = match &self.tools {
@@ -334,6 +342,19 @@ mod tests {
         let own = [read(base(json!({"tools": ["Reed"]})))];
         let error = agent_type(Some("a"), &own, &tools()).unwrap_err();
         assert!(error.to_string().contains("Reed"), "{error}");
+    }
+
+    // REQ: AGT-4, PRM-4
+    #[test]
+    fn no_agent_changes_the_mode_of_its_session() {
+        let poll = tools().iter().find(|it| it.name.as_str() == "Poll").cloned().unwrap();
+        let spec =
+            |access| ToolSpec { name: "ExitPlanMode".into(), access, ..ToolSpec::clone(&poll) };
+        let definition = json!({"description": "d", "prompt": "p", "tools": ["ExitPlanMode"]});
+        for kind in [AgentType::new("a", "d", "p"), AgentType::read("a", &definition).unwrap()] {
+            assert!(!kind.may_use(&spec(Access::Person)));
+            assert!(kind.may_use(&spec(Access::Ask)), "an embedder's own tool of this name");
+        }
     }
 
     // REQ: AGT-4
