@@ -22,7 +22,7 @@ pub use condition::HookCondition;
 pub use firing::{Firing, LoadedInstructions};
 pub use input::{HookContext, HookInput, update_of};
 pub use matcher::BadMatcher;
-pub(crate) use matcher::matching;
+pub(crate) use matcher::{matching, matching_commands};
 pub(crate) use stop_hold::{MAX_STOP_HOLDS, may_hold};
 pub(crate) use table::DEFAULT_TIMEOUT_MS;
 pub(crate) use table::{merge_tables, read_table};

@@ -22,6 +22,11 @@ pub enum Scope {
 }
 
 impl Scope {
+    /// Returns whether it is a file of the repository that is worked in.
+    pub(crate) fn is_of_repository(self) -> bool {
+        matches!(self, Self::Project | Self::Local)
+    }
+
     /// Returns the name used in reasons and transcripts.
     pub fn name(self) -> &'static str {
         match self {

@@ -159,13 +159,13 @@ async fn start(
     let hold = WorkGuard::new(token);
     let work = Box::pin(async move {
         let input = written(input).await;
-        let run = |handler: HookHandler| {
+        let runs = conditions(call_of_hook, &handlers).await;
+        let run = |(handler, runs): (HookHandler, bool)| {
             let (session_context, context, input, hold) =
                 (&session_context, &context, &input, hold.clone());
             let span = spans::hook(&span, event);
-            let call = call_of_hook.as_ref();
             async move {
-                if !may_run(call, &handler).await {
+                if !runs {
                     return HandlerOutput::unmet();
                 }
                 let output = run_handler(session_context, &handler, context, input, hold).await;
@@ -173,7 +173,7 @@ async fn start(
             }
             .instrument(span)
         };
-        let outputs = join_all(handlers.into_iter().map(run)).await;
+        let outputs = join_all(handlers.into_iter().zip(runs).map(run)).await;
         drop(hold);
         let _gone = back.cast(HookMsg::Finished(id, outputs));
     });
@@ -183,15 +183,23 @@ async fn start(
     Ok(())
 }
 
-/// Whether the condition of a handler holds. A long call is looked through on the blocking pool, where no session waits.
-async fn may_run(call: Option<&CallOfHook>, handler: &HookHandler) -> bool {
-    let (Some(call), Some(condition)) = (call, &handler.condition) else { return true };
-    if call.n_bytes() <= SHORT_CALL {
-        return call.meets(condition);
+/// Which handlers run: those without a condition, and those whose condition holds. More than one short look is left to
+/// the blocking pool, where no session waits.
+async fn conditions(call: Option<CallOfHook>, handlers: &[HookHandler]) -> Vec<bool> {
+    let conditions: Vec<_> = handlers.iter().map(|it| it.condition.clone()).collect();
+    let n_looks = conditions.iter().flatten().count();
+    let Some(call) = call.filter(|_| n_looks > 0) else { return vec![true; handlers.len()] };
+    let is_short = n_looks == 1 && call.n_bytes() <= SHORT_CALL;
+    let look = move || {
+        let met = conditions.iter().map(|it| it.as_ref().is_none_or(|it| call.meets(it)));
+        met.collect()
+    };
+    if is_short {
+        return look();
     }
-    let (call, condition) = (call.clone(), condition.clone());
-    // It has no way to fail but a panic, and who does not know runs it.
-    tokio::task::spawn_blocking(move || call.meets(&condition)).await.unwrap_or(true)
+    // It has no way to fail but a panic, and who does not know runs them.
+    let n_handlers = handlers.len();
+    tokio::task::spawn_blocking(look).await.unwrap_or_else(|_| vec![true; n_handlers])
 }
 
 /// Runs a handler to its end.

@@ -22,6 +22,9 @@ use super::{
     http_limits::CONNECT,
 };
 
+/// Bytes of an answer that is read where other sessions wait: well under a millisecond.
+const SHORT_ANSWER: usize = 32 * 1024;
+
 /// Reaches the servers of hooks. Clones share it.
 #[derive(Clone)]
 pub(crate) struct HookServers {
@@ -78,21 +81,25 @@ impl HookServers {
         let request = WireRequest {
             url: http.url.replace(PROJECT, &context.project).into(),
             headers: self.headers(http, context).into(),
-            body: Bytes::copy_from_slice(input.as_bytes()),
+            body: Bytes::from_owner(SharedInput(input)),
             connect_timeout: CONNECT,
             certificates: context.certificates.clone(),
         };
-        let response = transport.send(request).await.map_err(|it| it.to_string())?;
+        let response = transport.send(request).await.map_err(in_words)?;
         if !(200..300).contains(&response.status) {
             return Err(format!("status {}", response.status));
         }
-        let text = text(response.body).await.map_err(|it| it.to_string())?;
-        let is_object = || serde_json::from_str::<Map<String, Value>>(&text).is_ok();
-        match text.trim() {
-            "" => Ok(String::new()),
-            _ if is_object() => Ok(text),
-            _ => Err("the answer is no JSON object".into()),
+        let text = text(response.body).await.map_err(in_words)?;
+        if text.trim().is_empty() {
+            return Ok(String::new());
         }
+        let text = if text.len() <= SHORT_ANSWER {
+            object(text)
+        } else {
+            let read = tokio::task::spawn_blocking(|| object(text));
+            read.await.unwrap_or_default()
+        };
+        text.ok_or_else(|| "the answer is no JSON object".into())
     }
 
     /// The headers of a handler, with the variables that it may send. What its session keeps from children it does not
@@ -111,6 +118,29 @@ impl HookServers {
         let json = (!is_named).then(|| ("content-type".to_owned(), "application/json".to_owned()));
         json.into_iter().chain(own).collect()
     }
+}
+
+/// Why there is no answer, without the address: that of a hook is often a secret.
+fn in_words(error: TransportError) -> String {
+    match error {
+        TransportError::Connect { why, .. } => format!("cannot connect: {why}"),
+        TransportError::Tls { why, .. } => format!("secure connection refused: {why}"),
+        other => other.to_string(),
+    }
+}
+
+/// The input that all handlers of a firing share.
+struct SharedInput(Arc<str>);
+
+impl AsRef<[u8]> for SharedInput {
+    fn as_ref(&self) -> &[u8] {
+        self.0.as_bytes()
+    }
+}
+
+/// The text, if it is that of a JSON object.
+fn object(text: String) -> Option<String> {
+    serde_json::from_str::<Map<String, Value>>(&text).is_ok().then_some(text)
 }
 
 impl fmt::Debug for HookServers {

@@ -58,7 +58,7 @@ impl Http {
     ) -> Result<(reqwest::RequestBuilder, Exchange), TransportError> {
         let url = self.pools.address(&request.url)?;
         let pool = self.pools.get(&url, request).map_err(|error| TransportError::Tls {
-            url: without_password(url.as_str()),
+            url: without_secrets(url.as_str()),
             why: in_words(&error),
         })?;
         let builder = pool.client.post(url).headers(headers(&request.headers)?);
@@ -81,7 +81,7 @@ impl Transport for Http {
             let sent = builder.send().await;
             // Where no connection was made there is none to give up.
             exchange.is_unfinished = sent.as_ref().is_err_and(|it| !it.is_connect());
-            let mut response = sent.map_err(|it| failed(&request.url, &it))?;
+            let mut response = sent.map_err(|it| failed(&request.url, it))?;
             exchange.is_shared = response.version() == reqwest::Version::HTTP_2;
             let headers = std::mem::take(response.headers_mut());
             Ok(WireResponse {
@@ -148,13 +148,15 @@ impl<S: Stream<Item = reqwest::Result<Bytes>>> Stream for BodyStream<S> {
         self.exchange.is_unfinished = true;
         let chunk = ready!(self.chunks.as_mut().poll_next(cx));
         self.exchange.is_unfinished = matches!(chunk, Some(Err(_)));
-        Poll::Ready(chunk.map(|it| it.map_err(|it| failed(&self.url, &it))))
+        Poll::Ready(chunk.map(|it| it.map_err(|it| failed(&self.url, it))))
     }
 }
 
-fn failed(url: &Arc<str>, error: &reqwest::Error) -> TransportError {
-    let (url, why) = (without_password(url), in_words(error));
-    if let Some(refusal) = trust::refusal(error).filter(|_| error.is_connect()) {
+fn failed(url: &Arc<str>, error: reqwest::Error) -> TransportError {
+    // What is in an address may be a secret.
+    let error = error.without_url();
+    let (url, why) = (without_secrets(url), in_words(&error));
+    if let Some(refusal) = trust::refusal(&error).filter(|_| error.is_connect()) {
         let advice = trust::advice(refusal).map_or_else(String::new, |it| format!("; {it}"));
         TransportError::Tls { url, why: format!("{refusal}{advice}") }
     } else if error.is_builder() {
@@ -166,11 +168,13 @@ fn failed(url: &Arc<str>, error: &reqwest::Error) -> TransportError {
     }
 }
 
-/// The address as it may be shown.
-fn without_password(url: &str) -> String {
+/// The address as it may be shown: without user, password, query and fragment.
+fn without_secrets(url: &str) -> String {
     let Ok(mut url) = reqwest::Url::parse(url) else { return url.to_owned() };
     // Addresses that cannot have a password have none.
     let _cannot = url.set_username("").and_then(|()| url.set_password(None));
+    url.set_query(None);
+    url.set_fragment(None);
     url.into()
 }
 

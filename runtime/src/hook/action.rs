@@ -60,7 +60,7 @@ impl HookAction {
         }
     }
 
-    /// What is shown of it. Of an address no more than its path: what follows may be a secret.
+    /// What is shown of it.
     pub(super) fn label(&self) -> String {
         match self {
             Self::Command { command, args } => {
@@ -93,13 +93,12 @@ impl HttpHook {
         Ok(Self { url, headers, variables })
     }
 
-    /// Returns the address without user, password, query and fragment.
+    /// Returns the address as it may be shown: scheme and host. The rest of it is often a secret.
     pub fn shown(&self) -> String {
         let (scheme, rest) = self.url.split_once("://").unwrap_or(("", &self.url));
-        let rest = rest.split(['?', '#']).next().unwrap_or_default();
-        let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+        let authority = rest.split(['/', '?', '#', '\\']).next().unwrap_or_default();
         let host = authority.rsplit('@').next().unwrap_or_default();
-        format!("{scheme}://{host}{path}")
+        format!("{scheme}://{host}/…")
     }
 
     /// Returns the headers with the variables in them, whose values `value_of` knows. One that is not among
@@ -166,7 +165,7 @@ mod tests {
             "headers": {"a": "Bearer $TOKEN", "b": "${TOKEN}x$SECRET|$", "c": "$1 ${TOKEN", "d": "$NONE-"},
         });
         let action = HookAction::read(&entry, HookEvent::PreToolUse, Scope::User);
-        assert_eq!(action.as_ref().map(HookAction::label), Ok("https://host/a/b".into()));
+        assert_eq!(action.as_ref().map(HookAction::label), Ok("https://host/…".into()));
         let Ok(HookAction::Http(http)) = action else { panic!("{action:?}") };
         let value_of = |name: &str| (name != "NONE").then(|| format!("<{name}>"));
         let headers = http.headers_with(&value_of);

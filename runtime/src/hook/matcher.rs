@@ -2,7 +2,7 @@
 
 use fancy_regex::{Regex, RegexBuilder};
 
-use super::{HookEvent, HookHandler, HookTable, Matcher};
+use super::{HookAction, HookEvent, HookHandler, HookTable, Matcher};
 
 /// Steps a pattern may take on one subject. A tool name is short; whatever needs more is a
 /// pattern that was built to hang.
@@ -59,31 +59,59 @@ fn compile(pattern: &str) -> Result<Regex, Box<fancy_regex::Error>> {
 }
 
 /// Returns the handlers that run, in configuration order. `subject` is `None` for events that have none (Stop): then
-/// every handler runs. The same command from two settings files runs once.
+/// every handler runs. The same from two settings files runs once: not as a repository has it, if another has it, too.
 pub(crate) fn matching<'a>(
     table: &'a HookTable,
     event: HookEvent,
     subject: Option<&str>,
 ) -> Vec<&'a HookHandler> {
     let mut found: Vec<&HookHandler> = Vec::new();
-    for handler in table.get(&event).into_iter().flatten() {
-        let same = |it: &&HookHandler| {
+    for handler in of_subject(table, event, subject) {
+        let same = |it: &&&mut &HookHandler| {
             it.scope != handler.scope
                 && it.action == handler.action
                 && it.condition == handler.condition
         };
-        if subject.is_none_or(|it| handler.matcher.matches(it)) && !found.iter().any(same) {
+        match found.iter_mut().find(|it| same(&it)) {
+            Some(known) if known.scope.is_of_repository() => *known = handler,
+            Some(_) => {}
+            None => found.push(handler),
+        }
+    }
+    found
+}
+
+/// Returns those that ran before handlers had conditions and asked servers: of one command from two files the first.
+pub(crate) fn matching_commands<'a>(
+    table: &'a HookTable,
+    event: HookEvent,
+    subject: Option<&str>,
+) -> Vec<&'a HookHandler> {
+    let mut found: Vec<&HookHandler> = Vec::new();
+    let handlers = of_subject(table, event, subject);
+    for handler in handlers.filter(|it| !matches!(it.action, HookAction::Http(_))) {
+        let same = |it: &&HookHandler| it.scope != handler.scope && it.action == handler.action;
+        if !found.iter().any(same) {
             found.push(handler);
         }
     }
     found
 }
 
+fn of_subject<'a>(
+    table: &'a HookTable,
+    event: HookEvent,
+    subject: Option<&str>,
+) -> impl Iterator<Item = &'a HookHandler> {
+    let handlers = table.get(&event).into_iter().flatten();
+    handlers.filter(move |it| subject.is_none_or(|subject| it.matcher.matches(subject)))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::{
-        hook::{HookAction, OnFailure},
+        hook::{HookAction, HookCondition, OnFailure},
         permission::Scope,
     };
 
@@ -140,5 +168,31 @@ mod tests {
         let commands: Vec<_> =
             matching(&table, HookEvent::Stop, None).iter().map(|it| it.label()).collect();
         assert_eq!(commands, ["a", "b"]);
+    }
+
+    // REQ: HKS-1
+    #[test]
+    fn copy_of_a_repository_does_not_take_the_place_of_a_guard() {
+        let handler = |scope, rule: &str| HookHandler {
+            matcher: Matcher::Any,
+            condition: Some(HookCondition { rule: rule.into(), scope }),
+            action: HookAction::Command { command: "guard".into(), args: None },
+            timeout_ms: 1,
+            on_failure: OnFailure::Ignore,
+            scope,
+            only_restricts: false,
+        };
+        let check = |rule: &str, expected: &[Scope]| {
+            let handlers = [Scope::Project, Scope::Policy].map(|it| handler(it, rule)).to_vec();
+            let table = HookTable::from([(HookEvent::PreToolUse, handlers)]);
+            let found = matching(&table, HookEvent::PreToolUse, Some("Bash"));
+            assert_eq!(found.iter().map(|it| it.scope).collect::<Vec<_>>(), expected, "{rule}");
+            // Before there were conditions the first one ran.
+            let before = matching_commands(&table, HookEvent::PreToolUse, Some("Bash"));
+            assert_eq!(before.iter().map(|it| it.scope).collect::<Vec<_>>(), [Scope::Project]);
+        };
+        check("Bash(rm *)", &[Scope::Policy]);
+        // From another place it is another condition.
+        check("Edit(/src/**)", &[Scope::Project, Scope::Policy]);
     }
 }

@@ -126,7 +126,13 @@ pub(crate) fn merge_tables(tables: impl IntoIterator<Item = HookTable>) -> HookT
             let same =
                 |it: &HookHandler| HookHandler { scope, only_restricts, ..it.clone() } == handler;
             match list.iter_mut().find(|it| it.scope != scope && same(it)) {
-                Some(known) => known.only_restricts &= only_restricts,
+                Some(known) => {
+                    known.only_restricts &= only_restricts;
+                    // A repository cannot have a guard of the user or the organisation confined as its own.
+                    if known.scope.is_of_repository() {
+                        known.scope = scope;
+                    }
+                }
                 None => list.push(handler),
             }
         }

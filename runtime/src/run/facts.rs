@@ -107,7 +107,9 @@ pub struct SessionFacts {
     /// a session goes on after a compaction. From 13 on, old results that are long are cleared under pressure,
     /// the oldest first, where that spares a summary. From 14 on, results cannot hold what looks like the mark of a
     /// cut. From 15 on, a cut leaves no frame open, what later turns are shown is recorded, a turn that was given
-    /// up leaves what it recorded, and a mode that is set while a call is at the gate holds for that call.
+    /// up leaves what it recorded, and a mode that is set while a call is at the gate holds for that call. From 16 on,
+    /// tools are offered anew when rules change that deny them as a whole. From 17 on, hooks ask servers, a condition
+    /// says for which calls one runs, and of one that a repository has as well the other copy runs.
     #[serde(default, skip_serializing_if = "is_first")]
     pub revision: u32,
     /// The session; in a sub-agent the top session of its tree.

@@ -34,8 +34,30 @@ impl HttpHookLimits {
         if let Some(allowed) = &self.variables {
             http.variables.retain(|it| allowed.contains(it));
         }
-        self.urls.as_ref().is_none_or(|urls| urls.iter().any(|it| wildcard(it, &http.url)))
+        self.urls.as_ref().is_none_or(|urls| urls.iter().any(|it| covers(it, &http.url)))
     }
+}
+
+/// Whether a pattern of addresses covers this one. `*` in front of the path is part of a host or a port, and an address
+/// with a user or a backslash, which readers take for different hosts, is covered by `*` alone.
+fn covers(pattern: &str, url: &str) -> bool {
+    let Some((schemes, pattern)) = pattern.split_once("://") else { return pattern == "*" };
+    let Some((scheme, url)) = url.split_once("://") else { return false };
+    let apart = |it: &str| {
+        let (authority, path) = it.split_at(it.find(['/', '?', '#']).unwrap_or(it.len()));
+        (authority.to_ascii_lowercase(), path.to_owned())
+    };
+    let ((mut hosts, mut paths), (host, path)) = (apart(pattern), apart(url));
+    // `https://host*` is every path of that host.
+    let all_of = hosts.strip_suffix('*').filter(|it| paths.is_empty() && !it.is_empty());
+    if let Some(all_of) = all_of.filter(|it| !it.ends_with(['.', ':', '*'])).map(str::to_owned) {
+        (hosts, paths) = (all_of, "*".to_owned());
+    }
+    let is_all = |paths: &str| matches!(paths, "*" | "/*") && path.is_empty();
+    !host.contains(['@', '\\'])
+        && wildcard(schemes, scheme)
+        && wildcard(&hosts, &host)
+        && (wildcard(&paths, &path) || is_all(&paths))
 }
 
 /// Reads what the layers allow, those of the user and of the organisation together.
@@ -117,15 +139,39 @@ mod tests {
         let found = merged(&[(Scope::User, user.clone()), (Scope::Project, project)]);
         let [handler] = &found.settings.hooks[&HookEvent::Stop][..] else { panic!("{found:?}") };
         let HookAction::Http(http) = &handler.action else { panic!("{handler:?}") };
-        assert_eq!(http.shown(), "https://in.example/x");
+        assert_eq!(http.url, "https://in.example/x");
         assert_eq!(http.headers_with(&|name| Some(name.into()))[0].1, "B");
-        let never = "the Stop hook `https://out.example/` never runs";
+        let never = "the Stop hook `https://out.example/…` never runs";
         let starts = |start: &str| found.warnings.iter().filter(|it| it.starts_with(start)).count();
         assert_eq!((starts(never), starts("project: ")), (1, 2), "{:?}", found.warnings);
         // The organisation's list is added to the user's.
         let policy = json!({"allowedHttpHookUrls": ["https://out.example/*"]});
         let found = merged(&[(Scope::User, user), (Scope::Policy, policy)]);
         assert_eq!(found.settings.hooks[&HookEvent::Stop].len(), 2);
+    }
+
+    // REQ: HKS-1
+    #[test]
+    fn star_in_a_host_does_not_reach_into_the_path() {
+        for (pattern, url, expected) in [
+            ("*", "http://anything/", true),
+            ("https://*.example.com/*", "https://a.example.com/x?y", true),
+            ("https://*.example.com/*", "https://a.example.com", true),
+            ("https://*.example.com/*", "https://evil.org/?.example.com/", false),
+            ("https://*.example.com/*", "https://evil.org#.example.com/", false),
+            ("https://*.example.com/*", "https://evil.org\\.example.com/", false),
+            ("https://*.example.com/*", "https://u@a.example.com/", false),
+            ("https://*.example.com/*", "http://a.example.com/", false),
+            ("https://hooks.example.com*", "https://HOOKS.example.com/x", true),
+            ("https://hooks.example.com*", "https://hooks.example.com.evil.org/", false),
+            ("https://hooks.example.com*", "https://hooks.example.com@evil.org/", false),
+            ("http://localhost:*", "http://localhost:80", true),
+            ("http://localhost:*/in/*", "http://localhost:80/in/x", true),
+            ("http://localhost:*/in/*", "http://localhost:80/out", false),
+            ("hooks.example.com", "https://hooks.example.com", false),
+        ] {
+            assert_eq!(covers(pattern, url), expected, "{pattern} of {url}");
+        }
     }
 
     // REQ: HKS-1

@@ -12,7 +12,7 @@ use super::{
     path_resolution::lexical,
     path_rule::PathPattern,
     rule::Rule,
-    rule_book::{CallFields, Match, specifier},
+    rule_book::{CallFields, Match, host, specifier},
 };
 use crate::{
     hook::HookCondition,
@@ -47,11 +47,15 @@ impl CallOfHook {
         let tool = self.tool.as_str();
         let input = CallInput::new(Arc::clone(&self.input));
         let text = |field: &str| input.get(field).and_then(serde_json::Value::as_str);
+        let field = |name: &str| input.get(name);
+        let call = CallFields { tool, field: &field };
+        let of_input = |pattern: &str| specifier(pattern, RuleKind::Ask, &call);
         match (&self.access, &rule.spec) {
             (Access::ReadPath { field } | Access::WritePath { field }, Some(pattern)) => {
                 let reads = matches!(self.access, Access::ReadPath { .. });
                 let governs = if reads { rule.tool == "Read" } else { rule.tool == "Edit" };
                 (governs || rule.names(tool)) && self.lies_in(pattern, rule, text(field))
+                    || rule.names(tool) && of_input(pattern) == Match::Yes
             }
             (Access::ReadPath { .. }, None) => rule.names(tool) || rule.tool == "Read",
             (Access::WritePath { .. }, None) => rule.names(tool) || rule.tool == "Edit",
@@ -59,11 +63,12 @@ impl CallOfHook {
             (_, None) => true,
             (Access::Command { field }, Some(pattern)) => {
                 self.runs(pattern, text(field).unwrap_or_default())
+                    || of_input(pattern) == Match::Yes
             }
             (_, Some(pattern)) => {
-                let field = |name: &str| input.get(name);
-                let call = CallFields { tool, field: &field };
-                specifier(pattern, RuleKind::Ask, &call) != Match::No
+                let is_uncertain =
+                    tool == "WebFetch" && text("url").is_some_and(|it| host(it).is_none());
+                is_uncertain || of_input(pattern) != Match::No
             }
         }
     }
@@ -85,6 +90,7 @@ impl CallOfHook {
         let names_more =
             pattern.trim_end_matches(['*', ':', ' ']).split_whitespace().nth(1).is_some();
         read.fault().is_some()
+            || read.is_unseen()
             || read.parts().iter().any(|it| it.fault.is_some())
             || CommandPattern::read(pattern).is_about(&read)
             || names_more && is_expanded(command)
@@ -93,7 +99,7 @@ impl CallOfHook {
 
 /// Whether some text of a command is known when it runs only: `$NAME`, `$(…)`, backticks.
 fn is_expanded(command: &str) -> bool {
-    let starts = |c: u8| c.is_ascii_alphabetic() || matches!(c, b'_' | b'{' | b'(');
+    let starts = |c: u8| c.is_ascii_alphanumeric() || matches!(c, b'_' | b'{' | b'(' | b'@' | b'*');
     let bytes = command.as_bytes();
     bytes.contains(&b'`') || bytes.windows(2).any(|it| it[0] == b'$' && starts(it[1]))
 }
@@ -150,6 +156,12 @@ mod tests {
             ("Bash(git push *)", "echo $HOME", true),
             ("Bash(git push *)", "echo '5 $'", false),
             ("Bash(git push *)", "git pull", false),
+            ("Bash(git push *)", "set -- push; git \"$@\"", true),
+            ("Bash(git push *)", "echo push origin | xargs git", true),
+            ("Bash(rm *)", "cat f | sh", true),
+            ("Bash(rm *)", "bash x.sh", true),
+            ("Bash(git-lfs *)", "/usr/bin/git-lfs push", true),
+            ("Bash(git lfs *)", "/usr/bin/git-lfs push", true),
             ("Bash", "ls", true),
             ("Edit", "ls", false),
         ] {
@@ -185,6 +197,16 @@ mod tests {
         let url = json!({"url": "https://docs.example.com/x"});
         check("WebFetch(domain:*.example.com)", "WebFetch", Access::Ask, url.clone(), true);
         check("WebFetch(domain:other.org)", "WebFetch", Access::Ask, url, false);
+        let uncertain = json!({"url": "https://x@docs.example.com/"});
+        check("WebFetch(domain:*.example.com)", "WebFetch", Access::Ask, uncertain, true);
+        let leaves = json!({"command": "ls", "dangerouslyDisableSandbox": true});
+        let command = || Access::Command { field: "command".into() };
+        check("Bash(dangerouslyDisableSandbox:true)", "Bash", command(), leaves.clone(), true);
+        check("Bash(dangerouslyDisableSandbox:false)", "Bash", command(), leaves, false);
+        let search = json!({"pattern": "a secret", "path": "src"});
+        let path = || Access::ReadPath { field: "path".into() };
+        check("Grep(pattern:*secret*)", "Grep", path(), search.clone(), true);
+        check("Grep(pattern:other)", "Grep", path(), search, false);
         check("mcp__memory", "mcp__memory__create", Access::Ask, json!({}), true);
         check("mcp__memory", "mcp__other__create", Access::Ask, json!({}), false);
     }

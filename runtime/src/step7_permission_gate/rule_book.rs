@@ -7,7 +7,7 @@ mod specifiers;
 
 use std::sync::Arc;
 
-pub(super) use self::specifiers::{CallFields, Match, specifier};
+pub(super) use self::specifiers::{CallFields, Match, host, specifier};
 use self::specifiers::{parameter, yes};
 use super::{
     ResolvedPath, RuleRef,

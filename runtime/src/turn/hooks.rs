@@ -11,8 +11,8 @@ use super::{Effect, Turn, count};
 use crate::{
     event::Event,
     hook::{
-        self, Firing, HandlerEnd, HandlerOutput, HookAction, HookAnswer, HookEvent, HookHandler,
-        HookInput, HookVerdict,
+        self, Firing, HandlerEnd, HandlerOutput, HookAnswer, HookEvent, HookHandler, HookInput,
+        HookVerdict,
     },
     run::facts::{ASKS_SERVERS, FIRES_MORE},
     step2_state_initialization::{AwaitedFiring, FiringReason},
@@ -122,12 +122,9 @@ impl Turn {
         subject: Option<&str>,
     ) -> Vec<HookHandler> {
         let settings = self.settings();
-        let found = hook::matching(&settings.hooks, event, subject).into_iter();
-        let asks_servers = ASKS_SERVERS <= self.facts.revision;
-        found
-            .filter(|it| asks_servers || !matches!(it.action, HookAction::Http(_)))
-            .cloned()
-            .collect()
+        let is_new = ASKS_SERVERS <= self.facts.revision;
+        let matching = if is_new { hook::matching } else { hook::matching_commands };
+        matching(&settings.hooks, event, subject).into_iter().cloned().collect()
     }
 
     pub(super) fn hooks_answered(&mut self, firing: u32, outputs: Vec<HandlerOutput>) {

@@ -108,10 +108,12 @@ async fn server_without_a_usable_answer_decides_nothing_and_is_told() {
     }
     // Nobody listens there any more.
     let gone = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
-    let handler = json!({"type": "http", "url": format!("http://{gone}/")});
+    let handler =
+        json!({"type": "http", "url": format!("http://{gone}/in-the-path?key=in-the-query")});
     let came = under("PreToolUse", handler.clone()).await;
     assert_eq!(came.result, "probed");
-    assert!(alerts(&came.events_seen).join("\n").contains("cannot connect"));
+    let alerts = alerts(&came.events_seen).join("\n");
+    assert!(alerts.contains("cannot connect") && !alerts.contains("in-the-"), "{alerts}");
     let closed = json!({"type": "http", "url": handler["url"], "onFailure": "block"});
     let came = under("PreToolUse", closed).await;
     assert!(came.result.contains("its failing denies"), "{}", came.result);

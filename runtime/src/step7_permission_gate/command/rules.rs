@@ -117,6 +117,7 @@ pub(super) fn recognise(part: &mut CommandPart) {
         called.push(with);
     }
     called.extend(part.starts.iter().filter_map(|it| called_by_name(&part.words[*it..])));
+    called.extend(part.starts.iter().filter_map(|it| called_by_git(&part.words[*it..])));
     part.called = called;
     part.ends = match part.starts[..] {
         [] | [0] => vec![0],
@@ -145,14 +146,18 @@ fn words(text: &str) -> Option<Vec<Word>> {
     is_whole.then(|| simple.words.clone())
 }
 
+/// `/usr/lib/git-core/git-push x` as `git push x`: a program of git's own directory, called by its path.
+fn called_by_git(words: &[Word]) -> Option<String> {
+    let (name, args) = words.split_first()?;
+    let base = base(&name.text);
+    let command = base.strip_prefix("git-").filter(|_| base.len() < name.text.len())?;
+    Some(format!("git {command} {}", canonical(args)))
+}
+
 /// `/bin/rm x` as `rm x`, and `git -C d push` as `git push`; `None` where it is called so already.
 fn called_by_name(words: &[Word]) -> Option<String> {
     let (name, args) = words.split_first()?;
     let base = base(&name.text);
-    // The programs of git's own directory.
-    if let Some(command) = base.strip_prefix("git-").filter(|_| base.len() < name.text.len()) {
-        return Some(format!("git {command} {}", canonical(args)));
-    }
     let args = match base {
         "git" => {
             let call = call(args);

@@ -126,9 +126,12 @@ fn texts_of(
         "less" | "more" => of_programs::pager(args, found),
         "coreutils" => of_programs::coreutils(args, found),
         "tar" => of_programs::tar(args, found),
-        _ if escapes::runs_another(name, args) => found.is_unseen = true,
-        _ if escapes::holds(name, args) => of_programs::escape(name, args, found),
-        _ => {}
+        _ => {
+            found.is_unseen |= escapes::runs_another(name, args);
+            if escapes::holds(name, args) {
+                of_programs::escape(name, args, found);
+            }
+        }
     }
 }
 

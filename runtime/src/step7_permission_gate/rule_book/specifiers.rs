@@ -65,8 +65,8 @@ pub(super) fn parameter(text: &str, call: &CallFields<'_>) -> Match {
     yes(wildcard(value, &found))
 }
 
-/// The host of an http(s) URL, in lower case; `None` when it is not certain.
-fn host(url: &str) -> Option<String> {
+/// Returns the host of an http(s) URL, in lower case; `None` when it is not certain.
+pub(in super::super) fn host(url: &str) -> Option<String> {
     let (scheme, rest) = url.split_once("://")?;
     if !matches!(scheme.to_ascii_lowercase().as_str(), "http" | "https") {
         return None;
