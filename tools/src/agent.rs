@@ -79,6 +79,10 @@ impl BuiltIn for Agent {
     }
 
     async fn call(call: BuiltInCall<AgentInput>, context: ToolContext) -> ToolOutcome {
+        // It would have nothing to do, and never say that it has ended.
+        if call.input.prompt.trim().is_empty() {
+            return ToolOutcome::failed(ToolErrorKind::InvalidInput, "The prompt is empty.");
+        }
         let Some(agents) = context.agents.clone() else {
             let why = "Sub-agents cannot be started here: the limit of nesting is reached.";
             return ToolOutcome::failed(ToolErrorKind::LimitReached, why);
@@ -337,6 +341,14 @@ mod tests {
         let mut world = World::new();
         let outcome = block_on(world.run::<Agent>(json!({"description": "d", "prompt": "p"})));
         assert_eq!(outcome.error, Some(ToolErrorKind::LimitReached));
+    }
+
+    // REQ: AGT-4
+    #[test]
+    fn agent_without_a_prompt_is_not_started() {
+        let input = json!({"description": "d", "prompt": " \n", "run_in_background": true});
+        let outcome = block_on(World::new().run::<Agent>(input));
+        assert_eq!(outcome.error, Some(ToolErrorKind::InvalidInput));
     }
 
     // REQ: AGT-1
