@@ -162,7 +162,7 @@ pub struct HookHandler {
     pub matcher: Matcher,
     /// Of the calls that the matcher covers, those that it runs for (`if`); `None`: for all of them.
     pub condition: Option<HookCondition>,
-    /// What is done.
+    /// What is done for those that it runs for.
     pub action: HookAction,
     /// Milliseconds; 600,000 by default.
     pub timeout_ms: u64,

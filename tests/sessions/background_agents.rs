@@ -1,4 +1,4 @@
-//! Sub-agents in the background: they outlive their run, and their end is told once, whatever ends first.
+//! Sub-agents in the background: they outlive their run, and their end is reported once, whatever ends first.
 
 use std::{fs, path::Path, sync::Arc};
 

@@ -9,7 +9,7 @@ use crate::permission::Scope;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum HookAction {
-    /// A command runs.
+    /// A shell command or a program runs, as a process of its own.
     Command {
         /// The shell command, or the program when `args` is there.
         command: String,
@@ -21,7 +21,7 @@ pub enum HookAction {
         /// The name by which the options know it.
         name: String,
     },
-    /// A server is asked.
+    /// The input is posted to a server.
     Http(HttpHook),
 }
 

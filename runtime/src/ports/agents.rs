@@ -25,14 +25,14 @@ pub enum AgentPlacement {
     /// In the background, if its type says so.
     #[default]
     AsTyped,
-    /// In the background.
+    /// It outlives the turn of its call, which returns at once.
     Background,
 }
 
 /// A sub-agent in the background.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BackgroundAgent {
-    /// Its name.
+    /// The name of the sub-agent, no two of a session are the same.
     pub agent: AgentId,
     /// The call that started it.
     pub call: ToolUseId,
@@ -123,7 +123,7 @@ impl BackgroundAgent {
 /// A sub-agent in the background that has ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EndedAgent {
-    /// How it ended.
+    /// The agent, with the state in which it ended.
     pub agent: BackgroundAgent,
     /// What the model reads of that: how it ended, and the last that it said.
     pub report: Arc<str>,

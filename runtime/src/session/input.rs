@@ -230,7 +230,7 @@ pub struct AgentRequest {
     pub call: ToolUseId,
     /// The type that the model named; `None` means `general-purpose`.
     pub agent_type: Option<Arc<str>>,
-    /// Where it works.
+    /// Whether its call waits for it.
     pub placement: AgentPlacement,
     /// Its task in a few words.
     pub description: Arc<str>,

@@ -12,10 +12,10 @@ use crate::{
     step7_permission_gate::rule::{Rule, wildcard},
 };
 
-/// Patterns of addresses.
+/// The setting with patterns of the addresses that hooks may ask.
 const URLS: &str = "allowedHttpHookUrls";
 
-/// Names of variables.
+/// The setting with names of the variables that hooks may send.
 const VARIABLES: &str = "httpHookAllowedEnvVars";
 
 /// What the user's and the organisation's settings leave of handlers that ask servers.

@@ -127,7 +127,7 @@ fn every_documented_key_takes_its_type_and_has_an_effect() {
             assert!(warnings.is_empty(), "{value}: {warnings:?}");
             assert!(has_effect(scope, key(&row), value), "{} = {value} has no effect", key(&row));
         }
-        // A list of what is allowed that is none allows nothing.
+        // A value of the wrong type allows nothing, since these settings are there to restrict.
         let closes = ["allowedMcpServers", "allowedHttpHookUrls", "httpHookAllowedEnvVars"];
         for value in not.iter().filter(|_| !closes.contains(&key(&row))) {
             assert!(!has_effect(scope, key(&row), value), "{} = {value} is taken", key(&row));

@@ -170,7 +170,7 @@ mod tests {
 
     use super::*;
 
-    /// A file that takes only so many bytes at each of its first writes, or fails, and then all that it is given.
+    /// A file whose first writes are cut short or fail as the test says; later ones are whole.
     #[derive(Debug, Default)]
     struct Medium {
         kept: Vec<u8>,

@@ -59,7 +59,7 @@ pub struct SidechainHead {
 /// How a sub-agent in the background is.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BackgroundRecord {
-    /// Which.
+    /// The sub-agent.
     pub agent: AgentId,
     /// The call that started it.
     pub call: ToolUseId,

@@ -27,7 +27,7 @@ pub(super) struct Background {
     held: Option<Running>,
     /// How long it is waited for once nothing else is to be done; `None`: as long as it takes.
     ceiling: Option<Duration>,
-    /// Ends that wait.
+    /// Outcomes of runs of the session's own whose last event was not shown yet, oldest first.
     limit: Option<Pin<Box<Sleep>>>,
     /// Whether the program was not told yet that nothing is under way.
     is_idle_due: bool,

@@ -30,7 +30,7 @@ pub(super) fn is_harmless(args: &[Word]) -> bool {
     args.get(at).is_some_and(|it| it.is_known() && program_is_harmless(&it.text))
 }
 
-/// Words after which a pattern may follow, and no division: what is in front of it is no value.
+/// Words after which a `/` begins a pattern, as none of them has a value that could be divided.
 const NO_VALUES: [&str; 9] =
     ["print", "printf", "return", "in", "case", "else", "do", "exit", "default"];
 
