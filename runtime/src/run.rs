@@ -127,6 +127,9 @@ impl RunEnd {
     }
 }
 
+/// Where a run comes from that a session at rest begins by itself.
+pub(crate) const WOKEN_ORIGIN: &str = "task-notification";
+
 /// A run under way.
 #[derive(Clone, Debug)]
 pub struct Run {
@@ -138,6 +141,8 @@ pub struct Run {
     pub system: Option<Arc<str>>,
     /// It sums up the conversation and answers nothing: what to keep in mind.
     pub compacts: Option<Arc<str>>,
+    /// Whether the session began it by itself, since an agent in the background has ended.
+    pub is_woken: bool,
     /// Number of turns that have begun.
     pub turns: u32,
     /// Tokens of all turns and sub-agents of the run.
@@ -163,6 +168,7 @@ impl Run {
             prompt,
             system: None,
             compacts: None,
+            is_woken: false,
             turns: 0,
             usage: Usage::default(),
             warned: BTreeSet::new(),
@@ -179,6 +185,12 @@ impl Run {
     #[must_use]
     pub(crate) fn with_compaction(self, compacts: Option<Arc<str>>) -> Self {
         Self { compacts, ..self }
+    }
+
+    /// Sets where the run comes from.
+    #[must_use]
+    pub(crate) fn with_origin(self, origin: &str) -> Self {
+        Self { is_woken: origin == WOKEN_ORIGIN, ..self }
     }
 
     /// Notes how a turn ended and returns what comes next. The cap on turns is looked at only when the turn itself

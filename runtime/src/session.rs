@@ -213,8 +213,6 @@ impl Machine {
             SessionInput::ShellsEnded(ended) => self.ended.add_shells(ended),
             SessionInput::AgentKept(agent) => self.agent_kept(now, &agent),
             SessionInput::AgentsEnded(ended) => self.ended.add_agents(ended),
-            SessionInput::AgentEndKnown(agent) => self.ended.end_is_known(&agent),
-            SessionInput::StopBackgroundAgent(agent) => self.stop_background_agent(&agent),
             SessionInput::ServerAnswered { tools, notes } => {
                 self.server_answered(now, tools, notes)
             }

@@ -52,6 +52,7 @@ use crate::saturating::Saturating as _;
 use crate::{
     entropy::EntropyStream,
     event::Event,
+    ids::EntryId,
     message::Message,
     run::{RunEnd, conversation::TurnMemory, facts::SessionFacts, history::History},
     step::Step,
@@ -73,6 +74,8 @@ pub struct Turn {
     used: u64,
     /// Follows the session's system prompt.
     system: Option<Arc<str>>,
+    /// The prompt that hooks are asked about; `None` in a run that the session began by itself.
+    prompt: Option<EntryId>,
     /// The run sums up the conversation and answers nothing: what to keep in mind.
     compacts: Option<Arc<str>>,
     /// The conversation so far, this turn included.
@@ -140,8 +143,10 @@ impl Turn {
             facts,
             stream,
             run,
+            prompt,
             system,
             compacts,
+            is_woken,
             number,
             history,
             last_entry,
@@ -155,6 +160,7 @@ impl Turn {
             stream,
             number,
             used: budget.used,
+            prompt: (!is_woken).then_some(prompt),
             system,
             compacts,
             history,

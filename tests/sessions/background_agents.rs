@@ -18,6 +18,7 @@ use crate::support::{
     host::{interrupted, prompt},
     record,
     scripted::{Asked, Scripted, TestDirs, call, calls, finish, model, text},
+    settings::SettingsJson as _,
     until::until,
 };
 
@@ -282,4 +283,53 @@ fn copy(from: &Path, to: &Path) {
             fs::copy(entry.path(), to).unwrap();
         }
     }
+}
+
+// REQ: AGT-8, HKS-1
+#[tokio::test]
+async fn hooks_see_every_prompt_of_a_person_and_cannot_refuse_the_end_of_an_agent() {
+    let place = TestDirs::new();
+    let model = launches();
+    model.hold().close();
+    let seen = place.text("outside/prompts");
+    let hook =
+        json!({"type": "command", "command": format!("cat >> {seen}; echo >> {seen}; exit 2")});
+    let notes = json!({"type": "command", "command": format!("cat >> {seen}; echo >> {seen}")});
+    let options = |handler: &Value| {
+        place.session().setting("hooks", json!({"UserPromptSubmit": [{"hooks": [handler]}]}))
+    };
+    let prompts = || {
+        let lines: Vec<String> = place.read("outside/prompts").lines().map(str::to_owned).collect();
+        let of = |it: &String| serde_json::from_str::<Value>(it).unwrap()["prompt"].to_string();
+        lines.iter().map(of).collect::<Vec<_>>()
+    };
+    let ennead = place.start(&model).await;
+    let session = ennead.open(options(&notes)).await.unwrap();
+    session.prompt("go").await.unwrap();
+    model.hold().arrived().await;
+    session.close().await;
+    // The report of the agent that was ended comes behind this prompt, which a hook refuses.
+    let session = ennead.open(options(&hook)).await.unwrap();
+    let outcome = session.prompt("again").await.unwrap();
+    assert_eq!(outcome.end, RunEnd::HookStopped);
+    assert_eq!(prompts(), [r#""go""#, r#""again""#]);
+    session.close().await;
+    check(session.transcript(), 3);
+
+    let place = TestDirs::new();
+    model.hold().close();
+    let ennead = place.start(&model).await;
+    let refuses = "grep -q task-notification && exit 2; exit 0";
+    let refuses = json!({"type": "command", "command": refuses});
+    let table = json!({"UserPromptSubmit": [{"hooks": [refuses]}]});
+    let session = ennead.open(place.session().setting("hooks", table)).await.unwrap();
+    let mut log = EventLog::new(session.events());
+    session.prompt("go").await.unwrap();
+    end_of_run(&mut log).await;
+    model.hold().open();
+    end_of_run(&mut log).await;
+    let user = model.last_of_top().user();
+    assert!(user.contains("<task-notification>\nThe background agent "), "{user}");
+    finish(ennead, session.clone()).await;
+    check(session.transcript(), 3);
 }

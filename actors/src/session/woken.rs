@@ -37,14 +37,16 @@ impl SessionState {
 
     /// Answers those that wait, as far as it is known what to.
     pub(super) fn answer_woken(&mut self) {
+        // Who has left takes no outcome from the others.
+        self.woken.waiting.retain(|it| !it.is_closed());
         while !self.woken.waiting.is_empty() {
             let next = self.woken.ended.pop_front();
             if next.is_none() && !self.machine.is_at_rest() {
                 return;
             }
-            if let Some(reply) = self.woken.waiting.pop_front() {
-                // A caller that has left needs no answer.
-                let _gone = reply.send(next);
+            let Some(reply) = self.woken.waiting.pop_front() else { return };
+            if let Err(Some(next)) = reply.send(next) {
+                self.woken.ended.push_front(next);
             }
         }
     }

@@ -77,6 +77,10 @@ pub(crate) const HOLDS_AT_GATE: u32 = 15;
 /// The first revision in which the model is offered other tools when the rules that deny whole tools change.
 pub(crate) const OFFERS_ANEW: u32 = 16;
 
+/// The first revision in which hooks are asked about a prompt though something that ended in the background is
+/// reported behind it, and not about one of the session's own.
+pub(crate) const SEES_PAST_REPORTS: u32 = 17;
+
 /// The first revision in which hooks that ask servers run.
 pub(crate) const ASKS_SERVERS: u32 = 17;
 
@@ -109,7 +113,8 @@ pub struct SessionFacts {
     /// cut. From 15 on, a cut leaves no frame open, what later turns are shown is recorded, a turn that was given
     /// up leaves what it recorded, and a mode that is set while a call is at the gate holds for that call. From 16 on,
     /// tools are offered anew when rules change that deny them as a whole. From 17 on, hooks ask servers, a condition
-    /// says for which calls one runs, and of one that a repository has as well the other copy runs.
+    /// says for which calls one runs, and of one that a repository has as well the other copy runs. Hooks are asked about a prompt also where a report
+    /// of what ended in the background follows it, and not about a report that is itself the prompt.
     #[serde(default, skip_serializing_if = "is_first")]
     pub revision: u32,
     /// The session; in a sub-agent the top session of its tree.

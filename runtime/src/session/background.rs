@@ -7,7 +7,7 @@
 use std::{mem, sync::Arc};
 
 use super::{
-    ClosePhase, Machine, Now, Readiness, SessionEffect, WOKEN,
+    ClosePhase, Machine, Now, Readiness, WOKEN,
     queue::Queued,
     recorder::{PendingLines, WriteOrigin},
     run::record,
@@ -21,7 +21,7 @@ use crate::{
         shells::{EndedShell, ShellStatus, ended_message},
     },
     run::{
-        RunEnd, RunRequest,
+        RunEnd, RunRequest, WOKEN_ORIGIN,
         outcome::{RunError, RunOutcome},
     },
     transcript::{
@@ -30,9 +30,6 @@ use crate::{
     },
     turn::effect::HistoryUpdate,
 };
-
-/// Where the run comes from that a session at rest begins by itself.
-const ORIGIN: &str = "task-notification";
 
 /// What has ended in the background since a turn began.
 #[derive(Debug, Default)]
@@ -54,8 +51,8 @@ impl EndedTasks {
         self.agents.extend(ended);
     }
 
-    /// Notes that a result shows the model how an agent ended.
-    pub(super) fn end_is_known(&mut self, agent: &AgentId) {
+    /// Notes that the model is shown how an agent ended.
+    fn end_is_known(&mut self, agent: &AgentId) {
         let shown = self.agents.iter_mut().filter(|it| it.agent.agent == *agent);
         shown.for_each(|it| it.is_known = true);
     }
@@ -203,7 +200,7 @@ impl Machine {
         if unknown.is_empty() {
             return;
         }
-        let request = RunRequest::new(notification(&unknown)).origin(ORIGIN);
+        let request = RunRequest::new(notification(&unknown)).origin(WOKEN_ORIGIN);
         self.begin(now, Queued { prompt: WOKEN, request: Box::new(request), asked: now.at });
         if self.active.is_some() {
             // The prompt shows them. They are on record with it.
@@ -216,13 +213,6 @@ impl Machine {
         let is_over = self.active.is_none() && !self.agents.is_any_in_background();
         if self.closing == ClosePhase::Asked && is_over {
             self.close_transcript(now);
-        }
-    }
-
-    /// Ends an agent in the background.
-    pub(super) fn stop_background_agent(&mut self, agent: &AgentId) {
-        if self.agents.is_in_background(agent) {
-            self.effects.push(SessionEffect::CloseAgent(agent.clone()));
         }
     }
 }

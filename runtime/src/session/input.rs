@@ -110,10 +110,6 @@ pub enum SessionInput {
     /// Agents in the background have ended, in a walk of a recorded session: a living one learns of each with
     /// [`AgentEnded`](Self::AgentEnded). Comes before the input that a turn may follow.
     AgentsEnded(Vec<EndedAgent>),
-    /// A result shows the model how an agent in the background ended.
-    AgentEndKnown(AgentId),
-    /// An agent in the background is to end now.
-    StopBackgroundAgent(AgentId),
     /// An MCP server that was starting when the session was opened has answered, or cannot be had.
     ServerAnswered {
         /// Its tools, which join with the next turn.

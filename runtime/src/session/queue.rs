@@ -153,7 +153,7 @@ impl Machine {
         let notices = alerts.into_iter().chain(mem::take(&mut self.notices));
         self.effects.extend(notices.map(|what| SessionEffect::Publish(Event::Alert { what })));
         let run = Run::new(id, message.id.clone()).with_system(system.map(Into::into));
-        let run = run.with_compaction(compacts.map(Into::into));
+        let run = run.with_compaction(compacts.map(Into::into)).with_origin(request.origin);
         let mut active = ActiveRun::new(run, prompt, now.elapsed, self.n_runs);
         active.sender = request.sender;
         active.time_limit = request.time_limit;

@@ -29,6 +29,8 @@ pub struct TurnSetup {
     pub system: Option<Arc<str>>,
     /// The run sums up the conversation and answers nothing: what to keep in mind.
     pub compacts: Option<Arc<str>>,
+    /// Whether the session began the run by itself, since an agent in the background has ended.
+    pub is_woken: bool,
     /// Counted from 1 within the run.
     pub number: u32,
     /// The conversation so far.
@@ -54,6 +56,7 @@ impl Conversation {
             prompt: run.prompt.clone(),
             system: run.system.clone(),
             compacts: run.compacts.clone(),
+            is_woken: run.is_woken,
             number: run.turns,
             history: self.history.clone(),
             last_entry: self.last_entry.clone(),

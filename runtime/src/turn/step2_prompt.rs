@@ -8,7 +8,7 @@ use crate::{
     event::Event,
     hook::{Firing, HookEvent, HookVerdict},
     message::{Message, MessageKind},
-    run::RunEnd,
+    run::{RunEnd, facts::SEES_PAST_REPORTS},
     step::Step,
     step2_state_initialization::FiringReason,
     step3_context_assembly::of_hook,
@@ -18,8 +18,7 @@ use crate::{
 impl Turn {
     /// Fires what goes before the first turn of a run.
     pub(super) fn submit_prompt(&mut self) {
-        let is_prompt = |it: &Arc<Message>| it.kind == MessageKind::Prompt;
-        if self.number != 1 || !self.history.last().is_some_and(is_prompt) {
+        if self.number != 1 || !self.has_new_prompt() {
             return self.initialized();
         }
         let is_first = !std::mem::replace(&mut self.memory.has_run, true);
@@ -33,6 +32,17 @@ impl Turn {
         if !self.fire(firing, None, FiringReason::SessionStart) {
             self.fire_prompt();
         }
+    }
+
+    /// Whether the conversation ends in the prompt of this run, and in what the harness has reported since.
+    fn has_new_prompt(&self) -> bool {
+        let skips = |it: &&Arc<Message>| {
+            SEES_PAST_REPORTS <= self.facts.revision && it.kind == MessageKind::Meta
+        };
+        let last = self.history.iter().rev().find(|it| !skips(it));
+        let is_own = |it: &Arc<Message>| self.prompt.as_ref() == Some(&it.id);
+        let is_new = |it: &Arc<Message>| self.facts.revision < SEES_PAST_REPORTS || is_own(it);
+        last.is_some_and(|it| it.kind == MessageKind::Prompt && is_new(it))
     }
 
     pub(super) fn session_start_answered(&mut self, verdict: HookVerdict) {

@@ -210,18 +210,3 @@ fn interrupt_spares_agents_in_the_background_and_a_close_waits_for_them() {
     world.finish();
     world.check();
 }
-
-// REQ: AGT-6
-#[test]
-fn agent_whose_end_a_result_has_shown_is_not_reported_again() {
-    let (mut world, key) = turning();
-    let agent = in_background(&mut world, key);
-    world.input(SessionInput::StopBackgroundAgent(agent.clone()));
-    assert_eq!(last_of(&world, "CloseAgent"), 1);
-    world.input(ended(&agent));
-    world.input(SessionInput::AgentEndKnown(agent));
-    world.done(key, Some(RunEnd::NoPendingTools));
-    write_all(&mut world);
-    assert_eq!((world.turn, messages(&world).len()), (None, 1));
-    world.finish();
-}

@@ -61,8 +61,6 @@ pub(super) struct SessionWorld {
     running: BTreeSet<AgentId>,
     /// Those that were started in the background.
     pub(super) background: BTreeSet<AgentId>,
-    /// Those whose end a result has shown.
-    pub(super) known: BTreeSet<AgentId>,
     pub(super) reported: BTreeMap<AgentId, usize>,
     n_attempts: u32,
     pub(super) n_closed: usize,
@@ -90,7 +88,6 @@ impl SessionWorld {
             n_requests: 0,
             running: BTreeSet::new(),
             background: BTreeSet::new(),
-            known: BTreeSet::new(),
             reported: BTreeMap::new(),
             n_attempts: 0,
             n_closed: 0,
@@ -108,21 +105,8 @@ impl SessionWorld {
             3 => self.input(SessionInput::Interrupt),
             4 => self.input(SessionInput::Stop),
             5 if which % 8 == 0 => self.input(SessionInput::Close),
-            6 | 7 => self.look_at(which),
             _ => self.answer(which),
         }
-    }
-
-    /// A result shows how an agent ended, or ends one.
-    fn look_at(&mut self, which: u64) {
-        let Some(agent) = self.background.iter().nth(which as usize % 3).cloned() else { return };
-        if which.is_multiple_of(2) {
-            return self.input(SessionInput::StopBackgroundAgent(agent));
-        }
-        if self.reported.contains_key(&agent) {
-            self.known.insert(agent.clone());
-        }
-        self.input(SessionInput::AgentEndKnown(agent));
     }
 
     pub(super) fn prompt(&mut self, n_chars: usize) {

@@ -28,7 +28,7 @@ use crate::{
     ids::{AgentId, ToolUseId},
     lease::Lease,
     message::Message,
-    run::{Run, RunEnd, RunRequest, conversation::Conversation, facts::SessionFacts},
+    run::{Run, RunEnd, RunRequest, WOKEN_ORIGIN, conversation::Conversation, facts::SessionFacts},
     session::{Machine, OpenedTranscript, SessionInput, TreePlace},
     step1_settings_resolution::AgentLimits,
     time::Timestamp,
@@ -233,7 +233,8 @@ impl Session {
         self.feed(at, SessionInput::Flush);
         self.run = Run::new(id, begun.message.id.clone())
             .with_system(system)
-            .with_compaction(compacts_of(record));
+            .with_compaction(compacts_of(record))
+            .with_origin(origin_of(record));
         if let Some(decisions) = &mut self.decisions {
             decisions.agent_call = None;
         }
@@ -256,7 +257,8 @@ impl Session {
         if let Some(run) = &record.run {
             self.run = Run::new(run.clone(), message.id.clone())
                 .with_system(system)
-                .with_compaction(compacts_of(record));
+                .with_compaction(compacts_of(record))
+                .with_origin(origin_of(record));
         }
         self.machine.conversation_mut().begin_run(Arc::clone(message));
         Ok(())
@@ -282,6 +284,9 @@ impl Session {
             time_limit: time_limit_ms.map(Duration::from_millis),
             ..RunRequest::recorded(&message.blocks)
         };
+        // Of other runs it decides nothing where they come from.
+        let is_woken = origin_of(record) == WOKEN_ORIGIN;
+        let request = if is_woken { request.origin(WOKEN_ORIGIN) } else { request };
         let Some(decisions) = &mut self.decisions else { return };
         decisions.n_prompts += 1;
         let prompt = decisions.n_prompts;
@@ -303,6 +308,13 @@ fn compacts_of(record: &Record) -> Option<Arc<str>> {
     match &record.what {
         RecordKind::RunStart { compacts, .. } => compacts.as_deref().map(Into::into),
         _ => None,
+    }
+}
+
+fn origin_of(record: &Record) -> &str {
+    match &record.what {
+        RecordKind::RunStart { origin, .. } => origin,
+        _ => "",
     }
 }
 

@@ -13,10 +13,14 @@ pub(super) async fn run_to_rest(
     ceiling: Option<Duration>,
     is_over: &Notify,
 ) -> Result<RunOutcome, RunError> {
-    let mut last = session.run(request).await?;
+    let mut last = Ok(session.run(request).await?);
     let resting = async {
-        while let Ok(Some(next)) = session.next_woken_run().await {
-            last = next;
+        loop {
+            last = match session.next_woken_run().await {
+                Ok(Some(next)) => Ok(next),
+                Ok(None) | Err(RunError::Ended) => break,
+                Err(error) => Err(error),
+            };
         }
     };
     let resting = async {
@@ -30,5 +34,5 @@ pub(super) async fn run_to_rest(
         () = is_over.notified() => {}
         () = resting => {}
     }
-    Ok(last)
+    last
 }
