@@ -23,7 +23,7 @@ pub enum Scope {
 
 impl Scope {
     /// Returns whether it is a file of the repository that is worked in.
-    pub(crate) fn is_of_repository(self) -> bool {
+    pub fn is_of_repository(self) -> bool {
         matches!(self, Self::Project | Self::Local)
     }
 

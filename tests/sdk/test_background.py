@@ -106,3 +106,16 @@ async def test_end_of_input_waits_for_agents_no_longer_than_the_ceiling(place):
     ends = [it["status"] for it in written if it.get("subtype") == "task_notification"]
     assert (code, ends) == (0, ["stopped"])
     assert len([it for it in written if it["type"] == "result"]) == 1
+
+
+# REQ: AGT-6, SUR-3
+async def test_agent_at_work_ends_with_the_conversation_that_is_cleared(place):
+    async with ClaudeSDKClient(place.options(agents=agents(), allowed_tools=["Bash"])) as client:
+        await client.query(send(call("Bash", command="sleep 60")))
+        own = await collect(client.receive_response())
+        await client.query("/clear")
+        cleared = await collect(client.receive_response())
+        await client.query("say something else")
+        last = await collect(client.receive_response())
+    assert (kinds(own), kinds(cleared), kinds(last)) == (["started", "result"], ["stopped", "result"], ["result"])
+    assert "something else" in texts(last)

@@ -6,10 +6,7 @@ use ennead::{
     Ennead, Event, RunEnd, SessionHandle,
     tool::{Access, AgentType, CustomTool, Tool, ToolOutcome},
 };
-use ennead_runtime::transcript::{
-    entry::{BackgroundRecord, RecordKind},
-    replay::replay,
-};
+use ennead_runtime::transcript::entry::{BackgroundRecord, RecordKind};
 use serde_json::{Value, json};
 
 use crate::support::{
@@ -58,16 +55,6 @@ fn states(transcript: &Path) -> String {
     records.filter_map(|it| state(it.what)).collect::<Vec<_>>().join(", ")
 }
 
-/// The transcript is in order, and walked again it is the same.
-#[track_caller]
-fn check(transcript: &Path, n_turns: u64) {
-    record::verified(transcript);
-    let beside = transcript.with_extension("");
-    let stored = |digest| fs::read_to_string(beside.join(format!("stored/{digest}.txt"))).ok();
-    let replayed = replay(&fs::read(transcript).unwrap(), &stored).unwrap();
-    assert_eq!(replayed.turns, n_turns);
-}
-
 fn n_told(asked: &Asked) -> usize {
     asked.user().matches("The background agent ").count()
 }
@@ -106,7 +93,7 @@ async fn agent_outlives_its_run_and_has_a_session_at_rest_go_on_once() {
     assert_eq!(n_told(&model.last_of_top()), 1, "it is told once");
     assert_eq!(states(session.transcript()), "running, completed");
     finish(ennead, session.clone()).await;
-    check(session.transcript(), 4);
+    record::replayed(session.transcript(), 4);
     record::verified(&place.sidechains()[0]);
 }
 
@@ -146,7 +133,7 @@ async fn end_of_an_agent_is_told_with_the_next_turn_of_a_run_under_way() {
     assert_eq!(n_told(&model.last_of_top()), 1);
     assert_eq!(states(session.transcript()), "running, completed");
     finish(ennead, session.clone()).await;
-    check(session.transcript(), 2);
+    record::replayed(session.transcript(), 2);
 }
 
 // REQ: AGT-5, AGT-6
@@ -203,7 +190,7 @@ async fn interrupt_spares_an_agent_in_the_background() {
     end_of_run(&mut log).await;
     assert_eq!(n_told(&model.last_of_top()), 1);
     finish(ennead, session.clone()).await;
-    check(session.transcript(), 2);
+    record::replayed(session.transcript(), 2);
 }
 
 // REQ: AGT-3, AGT-6, AGT-8
@@ -237,7 +224,7 @@ async fn session_that_is_closed_ends_its_agents_and_the_next_one_says_what_becam
     assert_eq!(n_told(&model.last_of_top()), 1, "it is told once");
     assert_eq!(states(session.transcript()), "running, cancelled untold, cancelled");
     finish(ennead, session.clone()).await;
-    check(session.transcript(), 4);
+    record::replayed(session.transcript(), 4);
 }
 
 // REQ: AGT-6, AGT-8, SES-4
@@ -266,7 +253,7 @@ async fn agent_of_a_killed_process_is_told_as_lost_with_what_it_said() {
     assert!(user.contains("The last that it said:\nhalf of it"), "{user}");
     assert_eq!(states(resumed.transcript()), "running, lost");
     finish(next, resumed.clone()).await;
-    check(resumed.transcript(), 3);
+    record::replayed(resumed.transcript(), 3);
     record::verified(&left.sidechains()[0]);
     finish(ennead, session).await;
 }
@@ -314,7 +301,7 @@ async fn hooks_see_every_prompt_of_a_person_and_cannot_refuse_the_end_of_an_agen
     assert_eq!(outcome.end, RunEnd::HookStopped);
     assert_eq!(prompts(), [r#""go""#, r#""again""#]);
     session.close().await;
-    check(session.transcript(), 3);
+    record::replayed(session.transcript(), 3);
 
     let place = TestDirs::new();
     model.hold().close();
@@ -331,5 +318,5 @@ async fn hooks_see_every_prompt_of_a_person_and_cannot_refuse_the_end_of_an_agen
     let user = model.last_of_top().user();
     assert!(user.contains("<task-notification>\nThe background agent "), "{user}");
     finish(ennead, session.clone()).await;
-    check(session.transcript(), 3);
+    record::replayed(session.transcript(), 3);
 }

@@ -1,10 +1,10 @@
 //! Commands that go on in the background: through turns, to the end of their session, and in what the
 //! model is told.
 
-use std::{collections::BTreeMap, fs, path::Path};
+use std::{collections::BTreeMap, fs};
 
 use ennead::{Ennead, RunEnd, SessionHandle, SessionOptions, permission::PermissionMode};
-use ennead_runtime::{ports::shells::ShellState, transcript::replay::replay};
+use ennead_runtime::ports::shells::ShellState;
 use serde_json::{Value, json};
 
 use crate::support::{
@@ -39,16 +39,6 @@ fn by_prompt(asked: &Asked, script: &BTreeMap<&str, Vec<Reply>>) -> Reply {
     let key = texts(&user[last]).into_iter().find(|it| script.contains_key(it.as_str())).unwrap();
     let n_answers = user[last..].iter().filter(|it| it["role"] == "assistant").count();
     script[key.as_str()].get(n_answers).cloned().unwrap_or_else(|| text("done"))
-}
-
-/// The transcript is in order, and walked again it is the same.
-#[track_caller]
-fn check(transcript: &Path, n_turns: u64) {
-    record::verified(transcript);
-    let beside = transcript.with_extension("");
-    let stored = |digest| fs::read_to_string(beside.join(format!("stored/{digest}.txt"))).ok();
-    let replayed = replay(&fs::read(transcript).unwrap(), &stored).unwrap();
-    assert_eq!(replayed.turns, n_turns);
 }
 
 async fn open(ennead: &Ennead, place: &TestDirs) -> SessionHandle {
@@ -92,7 +82,7 @@ async fn background_command_survives_its_run_is_listed_and_its_end_is_told_once(
     let states = record::shells(session.transcript());
     assert_eq!(states, [("bash_1".into(), "running".into()), ("bash_1".into(), "exited".into())]);
     finish(ennead, session.clone()).await;
-    check(session.transcript(), 5);
+    record::replayed(session.transcript(), 5);
 }
 
 // REQ: TOL-6, TOL-8
@@ -120,7 +110,7 @@ async fn killed_command_is_not_told_again() {
     let states = record::shells(session.transcript());
     assert_eq!(states, [("bash_1".into(), "running".into()), ("bash_1".into(), "killed".into())]);
     finish(ennead, session.clone()).await;
-    check(session.transcript(), 4);
+    record::replayed(session.transcript(), 4);
 }
 
 // REQ: TOL-8, TRN-2
@@ -155,7 +145,7 @@ async fn interrupt_ends_the_commands_of_its_turn_and_no_other() {
     none_runs(&session).await;
     alive.await.unwrap();
     finish(ennead, session.clone()).await;
-    check(session.transcript(), 3);
+    record::replayed(session.transcript(), 3);
 }
 
 /// A command that says that it runs, and then holds the pipe `alive` open.
@@ -194,7 +184,7 @@ async fn session_that_is_closed_ends_its_commands_and_the_next_one_says_what_bec
     assert!(model.last().result("b").contains("no command bash_1"));
     assert!(model.last().result("c").contains("bash_3"), "names are not given twice");
     finish(ennead, session.clone()).await;
-    check(session.transcript(), 5);
+    record::replayed(session.transcript(), 5);
 }
 
 // REQ: TOL-8, AGT-3

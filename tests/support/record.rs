@@ -10,6 +10,7 @@ use ennead_runtime::{
         entry::{Record, RecordKind},
         load::{LoadAs, load, tail},
         read::{Entry, ReadLine, read_line},
+        replay::replay,
     },
 };
 
@@ -43,6 +44,16 @@ pub(crate) fn verified(transcript: &Path) -> Verified {
         let lines: Vec<&str> = text.lines().skip(near).take(6).collect();
         panic!("{violation:?}\n{}", lines.join("\n"));
     })
+}
+
+/// The transcript is in order, and walked again it is the same, in this many turns.
+#[track_caller]
+pub(crate) fn replayed(transcript: &Path, n_turns: u64) {
+    verified(transcript);
+    let beside = transcript.with_extension("");
+    let stored = |digest| fs::read_to_string(beside.join(format!("stored/{digest}.txt"))).ok();
+    let replayed = replay(&fs::read(transcript).unwrap(), &stored).unwrap();
+    assert_eq!(replayed.turns, n_turns);
 }
 
 /// Short texts are in the record that first needs them, and are named by digest from then on.

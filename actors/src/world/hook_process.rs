@@ -5,7 +5,6 @@ use std::{ffi::OsStr, pin::pin, process::Stdio, sync::Arc, time::Duration};
 use ennead_runtime::{
     digest::Digest,
     hook::{HandlerEnd, HandlerOutput, HookEvent, HookHandler},
-    permission::Scope,
     ports::{Clock, WorkGuard},
     sandbox::Sandbox,
     step1_settings_resolution::Certificates,
@@ -50,8 +49,7 @@ pub(crate) struct HandlerContext {
 impl HandlerContext {
     /// Returns what confines a handler of this scope: what a repository starts is confined like its commands.
     pub(super) fn sandbox_of(&self, handler: &HookHandler) -> Option<&Sandbox> {
-        let is_own = matches!(handler.scope, Scope::Project | Scope::Local);
-        self.sandbox.as_deref().filter(|_| is_own)
+        self.sandbox.as_deref().filter(|_| handler.scope.is_of_repository())
     }
 }
 

@@ -65,13 +65,14 @@ impl Policy {
             managed_only |= layer.scope == Scope::Policy
                 && settings.get("allowManagedMcpServersOnly") == Some(&Value::Bool(true));
         }
-        let of_repository = |scope| matches!(scope, Scope::Project | Scope::Local);
         if managed_only {
             lists.retain(|(scope, _)| *scope == Scope::Policy);
             policy.allowed = Some(Vec::new());
-        } else if trust != Trust::Trusted && lists.iter().any(|(scope, _)| !of_repository(*scope)) {
+        } else if trust != Trust::Trusted
+            && lists.iter().any(|(scope, _)| !scope.is_of_repository())
+        {
             // It may not add to what others allow; alone it makes things stricter.
-            lists.retain(|(scope, _)| !of_repository(*scope));
+            lists.retain(|(scope, _)| !scope.is_of_repository());
         }
         for (_, list) in lists {
             policy.allowed.get_or_insert_default().extend(list);

@@ -176,6 +176,19 @@ const OPENING: &str = "<system-reminder>\n";
 /// After a text of the harness.
 const CLOSING: &str = "\n</system-reminder>";
 
+/// Returns the first of these whose reports are together no longer than one may be: at least one.
+pub(crate) fn fitting(ended: &[EndedAgent]) -> &[EndedAgent] {
+    let mut room = MAX_WORDS;
+    let fits = |it: &&EndedAgent| {
+        let n_chars = it.report.chars().count();
+        let has_room = n_chars <= room;
+        room = room.saturating_sub(n_chars);
+        has_room
+    };
+    let n_fitting = ended.iter().take_while(fits).count();
+    &ended[..n_fitting.max(1).min(ended.len())]
+}
+
 /// Makes the prompt with which a session that is at rest goes on when agents have ended.
 pub(crate) fn notification(ended: &[EndedAgent]) -> String {
     let reports: Vec<&str> = ended.iter().map(|it| &*it.report).collect();
@@ -229,6 +242,17 @@ mod tests {
         assert_eq!(EndedAgent::reported(&"a".into(), &message), None);
         let other = Message::user("e".into(), MessageKind::Meta, vec![Block::text("other")]);
         assert_eq!(EndedAgent::reported(&"a1".into(), &other), None);
+    }
+
+    #[test]
+    fn reports_that_fit_into_one_prompt_are_taken_in_order_and_at_least_one() {
+        let of = |n_chars: usize| ended(AgentStatus::Completed, &"x".repeat(n_chars));
+        for (lengths, expected) in
+            [(vec![], 0), (vec![30_000, 1], 1), (vec![9_000, 9_000, 9_000], 2), (vec![1, 2], 2)]
+        {
+            let all: Vec<_> = lengths.into_iter().map(of).collect();
+            assert_eq!(fitting(&all).len(), expected);
+        }
     }
 
     #[test]

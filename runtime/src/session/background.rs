@@ -17,7 +17,7 @@ use crate::{
     message::Message,
     output::answer_in,
     ports::{
-        agents::{BackgroundAgent, BackgroundState, EndedAgent, notification},
+        agents::{BackgroundAgent, BackgroundState, EndedAgent, fitting, notification},
         shells::{EndedShell, ShellStatus, ended_message},
     },
     run::{
@@ -191,7 +191,9 @@ impl Machine {
         let is_at_rest = self.active.is_none()
             && self.queue.is_empty()
             && self.closing == ClosePhase::No
-            && self.readiness == Readiness::Ready;
+            && self.readiness == Readiness::Ready
+            // It would end at once. The next prompt learns of them.
+            && self.cost_limit().is_none();
         if !is_at_rest || !mem::take(&mut self.ended.wakes) {
             return;
         }
@@ -200,11 +202,13 @@ impl Machine {
         if unknown.is_empty() {
             return;
         }
-        let request = RunRequest::new(notification(&unknown)).origin(WOKEN_ORIGIN);
+        // What does not fit into the prompt is reported after it, where it is shaped as anything else.
+        let shown = fitting(&unknown);
+        let request = RunRequest::new(notification(shown)).origin(WOKEN_ORIGIN);
         self.begin(now, Queued { prompt: WOKEN, request: Box::new(request), asked: now.at });
         if self.active.is_some() {
             // The prompt shows them. They are on record with it.
-            unknown.iter().for_each(|it| self.ended.end_is_known(&it.agent.agent));
+            shown.iter().for_each(|it| self.ended.end_is_known(&it.agent.agent));
         }
     }
 

@@ -69,7 +69,7 @@ impl Machine {
 
     /// Why nothing more may be spent, in words; `None` while more may be. What is not known to cost
     /// something is not counted.
-    fn cost_limit(&self) -> Option<String> {
+    pub(super) fn cost_limit(&self) -> Option<String> {
         let resolved = self.conversation.memory.resolved.as_ref()?;
         let max = Money::of_micro_usd(resolved.settings.max_cost_micro_usd?);
         let of = |ledger: &CostLedger| ledger.tree().total().known_cost();

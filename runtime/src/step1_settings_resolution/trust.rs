@@ -90,7 +90,7 @@ impl SettingSources {
 /// Removes from a layer what it may not set. Layers of others than the repository are returned as they are, and so is a
 /// text that is not a JSON object: merging refuses it whole.
 pub fn restrict(layer: LayerText, trust: Trust) -> LayerText {
-    let own = matches!(layer.scope, Scope::Project | Scope::Local);
+    let own = layer.scope.is_of_repository();
     if !own || trust == Trust::Trusted {
         return layer;
     }

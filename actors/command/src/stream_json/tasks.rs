@@ -144,6 +144,13 @@ impl Tasks {
         Some(frame.system("task_notification", fields))
     }
 
+    /// Notes that all agents are ended with their session, and returns their lines.
+    pub(super) fn end_all(&mut self, frame: &mut Frame) -> Vec<Value> {
+        let open = self.0.iter().filter(|(_, it)| !it.is_ended);
+        let open: Vec<AgentId> = open.map(|it| it.0.clone()).collect();
+        open.iter().filter_map(|it| self.note_end(frame, it, "stopped")).collect()
+    }
+
     /// Notes that the call of an agent has ended, and so has the agent, whatever became of it.
     pub(super) fn call_ended(
         &mut self,

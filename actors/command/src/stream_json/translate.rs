@@ -72,9 +72,11 @@ impl Translator {
         self.tasks.stoppable(task)
     }
 
-    /// Continues with the frames of another session.
-    pub fn begin_session(&mut self, frame: Frame) {
+    /// Continues with the frames of another session. Returns the ends of agents that were at work in the one before.
+    pub fn begin_session(&mut self, frame: Frame) -> Vec<Value> {
+        let ends = self.tasks.end_all(&mut self.frame);
         *self = Self::new(frame, self.shown);
+        ends
     }
 
     /// Begins a run, for a prompt of this name in the program.

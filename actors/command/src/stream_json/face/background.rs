@@ -27,7 +27,7 @@ pub(super) struct Background {
     held: Option<Running>,
     /// How long it is waited for once nothing else is to be done; `None`: as long as it takes.
     ceiling: Option<Duration>,
-    /// Outcomes of runs of the session's own whose last event was not shown yet, oldest first.
+    /// Fires when it was waited for long enough.
     limit: Option<Pin<Box<Sleep>>>,
     /// Whether the program was not told yet that nothing is under way.
     is_idle_due: bool,
@@ -112,6 +112,7 @@ impl Face {
         let servers = self.servers();
         let init = self.facts.init(self.translator.frame(), &servers, &self.skills);
         self.output.write(init);
+        self.structured.iter().for_each(|it| it.begin());
         self.translator.begin_run(None);
         self.running = Some(Running {
             run: Box::pin(pending()),
@@ -133,6 +134,7 @@ impl Face {
     /// Goes on with the prompt that waited for a run of the session's own, if one did.
     pub(super) fn go_on(&mut self) {
         let Some(held) = self.background.held.take() else { return };
+        self.structured.iter().for_each(|it| it.begin());
         self.translator.begin_run(held.notes.prompt.clone());
         self.running = Some(held);
     }
@@ -162,8 +164,12 @@ impl Face {
 
 /// Waits for the end of the next run that a session begins by itself.
 async fn next_woken(session: SessionHandle, mirror: Option<Mirror>) -> NextWoken {
-    // A session that has ended begins none.
-    let outcome = session.next_woken_run().await.ok().flatten()?;
+    let outcome = match session.next_woken_run().await {
+        Ok(outcome) => outcome?,
+        // A session that has ended begins none.
+        Err(RunError::Ended) => return None,
+        Err(error) => return Some(Err(error)),
+    };
     if let Some(mirror) = mirror {
         mirror.show().await;
     }

@@ -44,11 +44,12 @@ impl Face {
             "uuid": self.translator.frame().uuid(),
             "session_id": self.translator.frame().session(),
         });
-        self.output.write(reset);
         let frame = self.translator.frame().of_session(SessionId::new(id));
         (options.id, options.goes_on_from) = (Some(frame.session().clone()), None);
         self.options = Some(options);
-        self.translator.begin_session(frame);
+        // What works in the background of the session before ends with that.
+        let ends = self.translator.begin_session(frame);
+        ends.into_iter().chain([reset]).for_each(|line| self.output.write(line));
         self.shown_calls.clear();
         (self.session, self.events) = (None, None);
         self.background = Background::new(self.face.wait_ceiling);
