@@ -32,7 +32,7 @@ use serde::{Deserialize, Serialize};
 pub use certificates::Certificates;
 pub use explain::{Explained, explain};
 pub use fallback_model::FallbackModel;
-pub use merge::{merge, merge_with};
+pub use merge::{merge, merge_values, merge_with};
 pub use merged::{MergeOrder, Merged};
 pub use redact::RedactSettings;
 pub use sandbox::{SandboxNetwork, SandboxSettings};

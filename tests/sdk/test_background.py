@@ -119,3 +119,16 @@ async def test_agent_at_work_ends_with_the_conversation_that_is_cleared(place):
         last = await collect(client.receive_response())
     assert (kinds(own), kinds(cleared), kinds(last)) == (["started", "result"], ["stopped", "result"], ["result"])
     assert "something else" in texts(last)
+
+
+# REQ: AGT-6, AGT-8
+async def test_agent_that_cannot_begin_is_reported_to_have_failed(place):
+    before = await collect(query(prompt="say one", options=place.options()))
+    session = of_kind(before, "ResultMessage")[0].session_id
+    [transcript] = place.config.rglob(f"{session}.jsonl")
+    beside = transcript.with_suffix("")
+    beside.mkdir(exist_ok=True)
+    (beside / "subagents").write_text("a file where its transcript would lie")
+    options = place.options(agents=agents(), allowed_tools=["Bash"], resume=session)
+    messages = await collect(query(prompt=send("look about"), options=options))
+    assert sorted(kinds(messages)) == ["failed", "result", "result", "started"]

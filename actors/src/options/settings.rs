@@ -5,7 +5,7 @@ use std::{num::NonZeroU32, time::Duration};
 use ennead_runtime::{
     hook::{HookEvent, OnFailure},
     permission::{PermissionMode, RuleKind, RuleText, Scope},
-    step1_settings_resolution::Durability,
+    step1_settings_resolution::{Durability, merge_values},
     step7_permission_gate::rule::Rule,
 };
 use serde_json::{Map, Value, json};
@@ -54,16 +54,11 @@ impl Settings {
         }
     }
 
-    /// Merges other settings over these, key by key: objects are merged, all else is replaced.
+    /// Merges other settings over these as the layers of settings files are merged: objects key by key, lists of rules
+    /// and hooks one after the other, all else is replaced. So nothing that was denied is allowed by what comes later.
     #[must_use]
-    pub fn over(mut self, other: Settings) -> Self {
-        for (key, value) in other.0 {
-            match (self.0.get_mut(&key), value) {
-                (Some(Value::Object(below)), Value::Object(above)) => below.extend(above),
-                (_, value) => drop(self.0.insert(key, value)),
-            }
-        }
-        self
+    pub fn over(self, other: Settings) -> Self {
+        Self(merge_values([&self.0, &other.0]))
     }
 
     /// Sets the model that is asked.
@@ -239,5 +234,33 @@ impl Settings {
         };
         change(&mut group);
         self.with(name, Value::Object(group))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // REQ: TRN-4, PRM-1
+    #[test]
+    fn what_comes_later_takes_away_no_rule_no_hook_and_no_limit() {
+        let hook = |command: &str| json!([{"hooks": [{"type": "command", "command": command}]}]);
+        let first = json!({
+            "model": "a", "fallbackModel": ["x"], "permissions": {"deny": ["Bash(rm *)"]},
+            "hooks": {"Stop": hook("guard")}, "ennead": {"agents": {"maxInTree": 5}},
+        });
+        let later = json!({
+            "model": "b", "fallbackModel": ["y"], "permissions": {"deny": ["Read(.env)"], "allow": ["Bash"]},
+            "hooks": {"Stop": hook("other")}, "ennead": {"agents": {"maxDepth": 1}},
+        });
+        let read = |it| Settings::from_json(it).unwrap();
+        let merged = Value::Object(read(first).over(read(later)).0);
+        let both = [hook("guard")[0].clone(), hook("other")[0].clone()];
+        let expected = json!({
+            "model": "b", "fallbackModel": ["y"],
+            "permissions": {"deny": ["Bash(rm *)", "Read(.env)"], "allow": ["Bash"]},
+            "hooks": {"Stop": both}, "ennead": {"agents": {"maxInTree": 5, "maxDepth": 1}},
+        });
+        assert_eq!(merged, expected);
     }
 }

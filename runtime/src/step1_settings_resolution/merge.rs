@@ -132,7 +132,7 @@ pub(super) fn strength(scope: Scope) -> u8 {
 
 /// Merges objects, weakest first: scalars of the strongest, lists one after the other without
 /// repetitions, objects key by key.
-pub(crate) fn merge_values<'a>(
+pub fn merge_values<'a>(
     layers: impl IntoIterator<Item = &'a Map<String, Value>>,
 ) -> Map<String, Value> {
     let mut merged = Map::new();

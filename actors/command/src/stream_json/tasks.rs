@@ -144,11 +144,12 @@ impl Tasks {
         Some(frame.system("task_notification", fields))
     }
 
-    /// Notes that all agents are ended with their session, and returns their lines.
-    pub(super) fn end_all(&mut self, frame: &mut Frame) -> Vec<Value> {
-        let open = self.0.iter().filter(|(_, it)| !it.is_ended);
+    /// Notes that all agents in the background have ended in this way, and returns the lines of those of which that was
+    /// not known.
+    pub(super) fn end_background(&mut self, frame: &mut Frame, status: &str) -> Vec<Value> {
+        let open = self.0.iter().filter(|(_, it)| !it.is_ended && it.origin.in_background);
         let open: Vec<AgentId> = open.map(|it| it.0.clone()).collect();
-        open.iter().filter_map(|it| self.note_end(frame, it, "stopped")).collect()
+        open.iter().filter_map(|it| self.note_end(frame, it, status)).collect()
     }
 
     /// Notes that the call of an agent has ended, and so has the agent, whatever became of it.

@@ -74,9 +74,14 @@ impl Translator {
 
     /// Continues with the frames of another session. Returns the ends of agents that were at work in the one before.
     pub fn begin_session(&mut self, frame: Frame) -> Vec<Value> {
-        let ends = self.tasks.end_all(&mut self.frame);
+        let ends = self.tasks.end_background(&mut self.frame, "stopped");
         *self = Self::new(frame, self.shown);
         ends
+    }
+
+    /// Returns the ends of agents in the background of which nothing is heard any more.
+    pub fn end_background(&mut self) -> Vec<Value> {
+        self.tasks.end_background(&mut self.frame, "failed")
     }
 
     /// Begins a run, for a prompt of this name in the program.

@@ -3,6 +3,7 @@
 use std::{collections::VecDeque, future::pending, pin::Pin, time::Duration};
 
 use ennead::{RunError, SessionHandle, tool::BoxFuture};
+use futures::FutureExt;
 use tokio::time::{Sleep, sleep};
 
 use super::{
@@ -141,11 +142,19 @@ impl Face {
 
     /// Reports, once, that nothing is under way, when that is so.
     pub(super) fn rest(&mut self) {
-        let has_nothing = self.queue.is_empty() && self.running.is_none();
-        if has_nothing && self.background.is_empty() && self.background.is_idle_due {
+        while self.is_idle_due() {
+            // What has happened is shown first.
+            if let Some(event) = self.next_event().now_or_never().flatten() {
+                self.event(Some(event));
+                continue;
+            }
             self.background.is_idle_due = false;
+            // One that could not begin has no event of its own to end it.
+            let ends = self.translator.end_background();
+            ends.into_iter().for_each(|line| self.output.write(line));
             self.send_state("idle");
         }
+        let has_nothing = self.has_nothing();
         let only_waits = has_nothing && self.is_at_end && !self.background.is_empty();
         match (only_waits, self.background.ceiling) {
             (true, Some(ceiling)) if self.background.limit.is_none() => {
@@ -154,6 +163,14 @@ impl Face {
             (true, _) => {}
             (false, _) => self.background.limit = None,
         }
+    }
+
+    fn has_nothing(&self) -> bool {
+        self.queue.is_empty() && self.running.is_none()
+    }
+
+    fn is_idle_due(&self) -> bool {
+        self.has_nothing() && self.background.is_empty() && self.background.is_idle_due
     }
 
     /// Notes that the program is to be told when nothing is under way.
