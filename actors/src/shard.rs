@@ -264,16 +264,18 @@ impl ShardHandle {
     /// A shard on the runtime of the caller.
     #[expect(clippy::disallowed_methods, reason = "a shard is the root of its tree")]
     async fn here(options: Options, directory: Directory) -> Result<Self, StartError> {
-        let own = own_transport(&options.environment);
-        let hook_servers = HookServers::new(own.as_ref().ok().cloned(), &options.environment);
+        let (transport, own) = match &options.transport {
+            Some(transport) => (Arc::clone(transport), None),
+            None => {
+                let own = own_transport(&options.environment)?;
+                (Arc::clone(&own), Some(own))
+            }
+        };
         let world = World {
             clock: Arc::clone(&options.clock),
             timer: Arc::clone(&options.timer),
-            transport: match &options.transport {
-                Some(transport) => Arc::clone(transport),
-                None => own?,
-            },
-            hook_servers,
+            transport,
+            hook_servers: HookServers::new(own, &options.environment),
             http: options.http,
             files: Arc::clone(&options.lookup),
             transcripts: Arc::clone(&options.transcript_store),

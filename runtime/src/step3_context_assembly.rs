@@ -31,7 +31,7 @@ pub use counted::CountedMessages;
 pub use look::{FileContent, SourceMarks, SourcesLook, SourcesOrder, SourcesSeen};
 pub use made_sources::{KeepSources, MadeSources};
 pub use source1_system_prompt::{PromptFacts, SystemPromptParts};
-pub(crate) use source8_tool_results::reminder;
+pub(crate) use source8_tool_results::{in_reminder, reminder};
 
 use crate::{hook::HookEvent, permission::Scope, run::facts::NAMES_HOOKS};
 

@@ -223,7 +223,6 @@ pub(crate) async fn run_handler(
         HookAction::Http(http) => {
             world.hook_servers.ask(handler, http, context, Arc::clone(input), clock).await
         }
-        _ => HandlerOutput::refused("this process knows no such handler"),
     }
 }
 

@@ -3,7 +3,11 @@
 //! Servers of hooks are no model servers: they are reached by HTTP of our own, whatever transport the embedder gave for
 //! models.
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{
+    fmt,
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
 
 use bytes::Bytes;
 use ennead_runtime::{
@@ -20,6 +24,7 @@ use super::{
     environment::Environment,
     hook_process::{HandlerContext, MAX_OUTPUT, PROJECT},
     http_limits::CONNECT,
+    own_transport,
 };
 
 /// Bytes of an answer that is read where other sessions wait: well under a millisecond.
@@ -28,15 +33,17 @@ const SHORT_ANSWER: usize = 32 * 1024;
 /// Reaches the servers of hooks. Clones share it.
 #[derive(Clone)]
 pub(crate) struct HookServers {
-    /// `None`: this build has no HTTP.
-    transport: Option<Arc<dyn Transport>>,
+    /// Made when first needed, where no model is asked by it. `None`: this build has no HTTP.
+    transport: Arc<OnceLock<Option<Arc<dyn Transport>>>>,
     environment: Arc<Environment>,
 }
 
 impl HookServers {
-    /// Makes what reaches servers. Values of headers are taken from this environment.
-    pub(crate) fn new(transport: Option<Arc<dyn Transport>>, environment: &Environment) -> Self {
-        Self { transport, environment: Arc::new(environment.clone()) }
+    /// Makes what reaches servers, by HTTP of our own, which may be there already. Values of headers are taken from this
+    /// environment.
+    pub(crate) fn new(own: Option<Arc<dyn Transport>>, environment: &Environment) -> Self {
+        let transport = own.map_or_else(OnceLock::new, |own| OnceLock::from(Some(own)));
+        Self { transport: Arc::new(transport), environment: Arc::new(environment.clone()) }
     }
 
     /// Posts the input to the server of a handler, for as long as that may take. Redirections are not followed.
@@ -77,7 +84,8 @@ impl HookServers {
         if network.is_some_and(|it| it != SandboxNetwork::Open) {
             return Err("the sandbox lets hooks of a repository reach no server".into());
         }
-        let transport = self.transport.as_ref().ok_or("this build has no HTTP")?;
+        let own = || own_transport(&self.environment).ok();
+        let transport = self.transport.get_or_init(own).as_ref().ok_or("there is no HTTP here")?;
         let request = WireRequest {
             url: http.url.replace(PROJECT, &context.project).into(),
             headers: self.headers(http, context).into(),

@@ -7,7 +7,6 @@ use crate::permission::Scope;
 
 /// What a handler does when it runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
 pub enum HookAction {
     /// A shell command or a program runs, as a process of its own.
     Command {

@@ -10,7 +10,7 @@ use crate::{
     block::Block,
     ids::{AgentId, EntryId, ToolUseId},
     message::{Message, MessageKind},
-    step3_context_assembly::reminder,
+    step3_context_assembly::{in_reminder, reminder},
     transcript::entry::{BackgroundRecord, RecordKind},
 };
 
@@ -161,7 +161,7 @@ impl EndedAgent {
     /// Reads the report out of the message about this agent; `None` where it is about something else.
     pub(crate) fn reported(agent: &AgentId, message: &Message) -> Option<Arc<str>> {
         let text = message.text();
-        let report = text.strip_prefix(OPENING)?.strip_suffix(CLOSING)?;
+        let report = in_reminder(&text)?;
         let rest = report.strip_prefix(PREFIX)?.strip_prefix(agent.as_str())?;
         rest.starts_with(" (").then(|| report.into())
     }
@@ -169,12 +169,6 @@ impl EndedAgent {
 
 /// Before the name of the agent.
 const PREFIX: &str = "The background agent ";
-
-/// Before a text of the harness.
-const OPENING: &str = "<system-reminder>\n";
-
-/// After a text of the harness.
-const CLOSING: &str = "\n</system-reminder>";
 
 /// Returns the first of these whose reports are together no longer than one may be: at least one.
 pub(crate) fn fitting(ended: &[EndedAgent]) -> &[EndedAgent] {

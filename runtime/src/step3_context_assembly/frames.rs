@@ -3,7 +3,8 @@
 //! Frames are read as they are written in `source8_tool_results`: no text inside one can end it or begin
 //! another, so what looks like a tag here is one.
 
-const REMINDER: (&str, &str) = ("<system-reminder>\n", "\n</system-reminder>");
+use super::source8_tool_results::REMINDER;
+
 const ENVELOPE: (&str, &str) = ("<untrusted origin=\"", "\n</untrusted>");
 
 /// What ends the name of an origin.

@@ -41,6 +41,9 @@ pub fn envelope(origin: &str, text: &str) -> String {
     format!("<untrusted origin=\"{origin}\">\n{}\n</untrusted>", escape_harness_tags(text))
 }
 
+/// What is before and after a text of the harness.
+pub(crate) const REMINDER: (&str, &str) = ("<system-reminder>\n", "\n</system-reminder>");
+
 /// Frames a text of the harness inside a message of the user, between marks that it cannot close.
 pub(crate) fn reminder(text: &str) -> String {
     reminder_quoting(&[Paragraph::plain(text)])
@@ -80,7 +83,13 @@ impl Paragraph {
 /// function writes these marks.
 pub(crate) fn reminder_quoting(paragraphs: &[Paragraph]) -> String {
     let shown: Vec<String> = paragraphs.iter().map(Paragraph::escaped).collect();
-    format!("<system-reminder>\n{}\n</system-reminder>", shown.join("\n\n"))
+    let (opening, closing) = REMINDER;
+    format!("{opening}{}{closing}", shown.join("\n\n"))
+}
+
+/// Returns what is in a text of the harness; `None` where it is none.
+pub(crate) fn in_reminder(text: &str) -> Option<&str> {
+    text.strip_prefix(REMINDER.0)?.strip_suffix(REMINDER.1)
 }
 
 /// Replaces the `<` of every tag of the harness in a text, opening or closing, by `&lt;`, however

@@ -12,6 +12,7 @@ use crate::{
         shells::{EndedShell, ShellState, ShellStatus},
     },
     session::SessionInput,
+    step3_context_assembly::in_reminder,
     transcript::entry::{BackgroundRecord, RecordKind},
 };
 
@@ -131,7 +132,7 @@ fn reported<'a>(line: &'a SealedLine<'_>) -> Option<&'a Message> {
 /// The files that a message names, one for each command; empty where it names none.
 fn outputs(message: &Message) -> Vec<String> {
     let text = message.text();
-    if !text.starts_with("<system-reminder>\nThe background command ") {
+    if !in_reminder(&text).is_some_and(|it| it.starts_with("The background command ")) {
         return Vec::new();
     }
     let of_command = |line: &str| {
