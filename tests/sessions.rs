@@ -3,7 +3,7 @@
 mod appended;
 mod approvals;
 mod background_agents;
-mod context;
+pub(crate) mod context;
 mod determinism;
 mod fallback;
 mod gate;

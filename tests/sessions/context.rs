@@ -20,7 +20,7 @@ use crate::support::scripted::{
 use crate::support::settings::SettingsJson as _;
 
 /// A tool that says much.
-fn talker(n_chars: usize) -> Arc<CustomTool> {
+pub(crate) fn talker(n_chars: usize) -> Arc<CustomTool> {
     let tool = CustomTool::raw("talk", "", r#"{"type":"object"}"#, move |_, _| async move {
         ToolOutcome::ok(format!("BEGIN{}END", "word ".repeat(n_chars / 5)))
     });

@@ -8,9 +8,12 @@ use ennead::{
 };
 use serde_json::json;
 
-use crate::support::{
-    memory_store::MemoryStore,
-    scripted::{SESSION, Scripted, TestDirs, call, model, text},
+use crate::{
+    sessions::context::talker,
+    support::{
+        memory_store::MemoryStore,
+        scripted::{SESSION, Scripted, TestDirs, call, model, text},
+    },
 };
 
 /// Asks an agent to read a file, then says a text that is kept beside the lines.
@@ -80,6 +83,29 @@ async fn store_in_memory_holds_byte_for_byte_what_the_files_hold_and_no_file_is_
     for (name, bytes) in &kept {
         let (kept, on_disk) = (String::from_utf8_lossy(bytes), &on_disk[name]);
         assert_eq!(kept, String::from_utf8_lossy(on_disk), "{}", name.display());
+    }
+}
+
+// REQ: SES-1
+#[tokio::test]
+async fn store_in_memory_makes_no_directory_in_the_workspace_until_a_long_result_needs_it() {
+    for is_long in [false, true] {
+        let place = TestDirs::new();
+        let model = model(|asked| match asked.n_answers() {
+            0 => call("t", "talk", json!({})),
+            _ => text("heard"),
+        });
+        let store: Arc<dyn TranscriptStore> = Arc::new(MemoryStore::default());
+        let ennead = start(&place, store, &model).await;
+        let mut options = place.session();
+        options.transcripts = None;
+        let talker = talker(if is_long { 200_000 } else { 200 });
+        let session = ennead.open(options.tool(talker)).await.unwrap();
+        session.prompt("listen").await.unwrap();
+        ennead.shutdown().await;
+        assert_eq!(place.has("workspace/.transcripts"), is_long);
+        let kept_out = place.has("workspace/.transcripts/.gitignore");
+        assert_eq!(kept_out, is_long, "git is kept out of what is made");
     }
 }
 

@@ -303,7 +303,7 @@ fn refusal(error: &ModelError) -> WireResponse {
     let body = Box::pin(stream::iter([Ok(body)]));
     let mut response = response(error.status, "application/json", body);
     if let Some(after) = error.retry_after {
-        let seconds = after.as_secs() + u64::from(0 < after.subsec_nanos());
+        let seconds = after.as_secs().saturating_add(u64::from(0 < after.subsec_nanos()));
         response.headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
     }
     response

@@ -81,6 +81,16 @@ async fn check_walked(session: &SessionHandle) {
     assert!(1 <= walked.turns, "{walked:?}");
 }
 
+// REQ: TOL-11
+#[tokio::test]
+async fn session_that_waits_without_end_is_opened_with_all_tools() {
+    let (host, mut go) = start(Some(Duration::MAX)).await;
+    go.write_all(b"\n").unwrap();
+    let opening = host.ennead.open(host.options().mcp_server(slow("slow")));
+    let session = timeout(LIMIT, opening).await.unwrap().unwrap();
+    assert_eq!(states(&session), state("slow", ServerState::Connected));
+}
+
 // REQ: TOL-11, SES-4
 #[tokio::test]
 async fn tools_of_a_slow_server_join_with_the_turn_after_it_has_answered() {

@@ -2,7 +2,7 @@
 //!
 //! Built under `#[cfg(test)]` only.
 
-use std::sync::Mutex;
+use std::{sync::Mutex, time::Duration};
 
 use ennead_runtime::run::{RunEnd, outcome::RunOutcome};
 use serde_json::json;
@@ -86,6 +86,16 @@ async fn refusal_of_a_model_of_the_process_ends_the_run_with_its_words() {
         assert!(outcome.error.unwrap().contains("no such thing"));
         assert_eq!(asked.lock().unwrap().len(), 1, "it is not asked again");
     }
+}
+
+// REQ: MDL-6, MDL-10
+#[tokio::test(start_paused = true)]
+async fn rate_limit_without_end_ends_the_run_with_its_words() {
+    let limited = || vec![Err(ModelError::rate_limited("never again", Some(Duration::MAX)))];
+    let (_, model) = scripted((0..20).map(|_| limited()).collect());
+    let outcome = run(model, true).await;
+    assert_eq!(outcome.end, RunEnd::Error);
+    assert!(outcome.error.unwrap().contains("never again"));
 }
 
 // REQ: MDL-1

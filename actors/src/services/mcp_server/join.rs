@@ -147,7 +147,8 @@ async fn join_servers(
             AskedServer::new(servers.of(launch, start, &home), is_own, calls)
         })
         .collect();
-    let deadline = Instant::now() + wait;
+    // A wait without an end is none that a clock can say.
+    let deadline = Instant::now().checked_add(wait);
     let asked = stream::iter(asked.into_iter().map(|it| it.until(deadline)));
     let asked: Vec<Result<Answered, AskedServer>> = asked.buffered(AT_ONCE).collect().await;
     let (mut answers, mut starting) = (Vec::new(), Vec::new());

@@ -67,8 +67,9 @@ impl AskedServer {
         self.server.name().into()
     }
 
-    /// Waits for its answer; returns itself when there is none by the deadline.
-    pub(super) async fn until(mut self, deadline: Instant) -> Result<Answered, Self> {
+    /// Waits for its answer; returns itself when there is none by the deadline, if there is one.
+    pub(super) async fn until(mut self, deadline: Option<Instant>) -> Result<Answered, Self> {
+        let Some(deadline) = deadline else { return Ok(self.answered().await) };
         // One whose turn comes later is not asked: its start would not be bounded.
         if deadline <= Instant::now() {
             return Err(self);

@@ -7,6 +7,7 @@ mod end;
 use std::{
     collections::{HashSet, VecDeque},
     fs::File,
+    io,
     sync::Arc,
 };
 
@@ -23,7 +24,7 @@ use ennead_runtime::{
 use crate::{
     groundwork::files,
     ports::transcript_store::{
-        StoreError, SyncWork, TranscriptLog, TranscriptStore, layout::TranscriptPaths,
+        StoreError, SyncWork, TranscriptLog, TranscriptStore, guard, layout::TranscriptPaths,
     },
     storage::{
         checkpoint::{self, Acknowledged, Checkpoint},
@@ -299,9 +300,12 @@ impl TranscriptFile {
             TextFolder::Records => self.log.attach(&path, text.text.as_bytes()),
             // Tools read it by its path, so it is a file whatever the store is.
             TextFolder::ToolResults if path.exists() => Ok(()),
-            TextFolder::ToolResults => files::write_whole(&path, text.text.as_bytes())
-                .map(|file| self.unsynced.push(file))
-                .map_err(Into::into),
+            TextFolder::ToolResults => match self.paths.in_workspace().map(guard::prepare) {
+                Some(Err(error)) => Err(io::Error::other(error).into()),
+                _ => files::write_whole(&path, text.text.as_bytes())
+                    .map(|file| self.unsynced.push(file))
+                    .map_err(Into::into),
+            },
         };
         kept.map_err(|error| {
             self.stored.remove(&(text.place, text.digest));
