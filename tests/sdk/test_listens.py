@@ -50,6 +50,26 @@ async def test_denial_of_the_program_is_an_answer_with_its_reason(place):
     assert len(of_kind(messages, "ResultMessage")[0].permission_denials) == 1
 
 
+# REQ: TOL-6, PRM-9
+async def test_program_answers_the_questions_of_the_model(place):
+    option = [{"label": label, "description": "as it is"} for label in ("Stone", "Wood")]
+    asked = [{"question": "Which bridge?", "header": "Bridge", "options": option, "multiSelect": False}]
+
+    async def may(name, given, context):
+        assert (name, given) == ("AskUserQuestion", {"questions": asked})
+        return PermissionResultAllow(updated_input={**given, "answers": {"Which bridge?": "Wood"}})
+
+    for mode in ("default", "bypassPermissions"):
+        prompt = call("AskUserQuestion", questions=asked)
+        messages = await converse(place, prompt, can_use_tool=may, permission_mode=mode)
+        text, is_error = results(messages)[0]
+        assert "Which bridge?\nWood" in text and not is_error
+        assert messages[-1].permission_denials in (None, [])
+    messages = await converse(place, prompt)
+    assert results(messages)[0][1], "nobody is there to be asked"
+    assert messages[-1].subtype == "success", "and the run goes on"
+
+
 # REQ: PRM-9
 async def test_program_may_change_the_input_of_a_call(place):
     async def may(name, given, context):

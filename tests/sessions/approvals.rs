@@ -3,6 +3,7 @@
 mod auto;
 mod kills;
 mod plans;
+mod questions;
 
 use std::{
     sync::{Arc, Mutex},

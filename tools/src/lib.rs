@@ -46,6 +46,7 @@ mod output;
 mod patch;
 mod paths;
 mod plan;
+mod question;
 mod replace;
 #[cfg(feature = "search")]
 mod walk;

@@ -13,6 +13,7 @@ use crate::{
     built_in::Declared,
     edit::Edit,
     plan::{EnterPlanMode, ExitPlanMode},
+    question::AskUserQuestion,
     read::Read,
     todo::TodoWrite,
     write::Write,
@@ -21,7 +22,7 @@ use crate::{
 use crate::{glob::Glob, grep::Grep};
 
 /// Returns all tools of this crate: Read, Write, Edit, Glob, Grep, Bash, BashOutput, KillShell, TodoWrite, Agent,
-/// EnterPlanMode, ExitPlanMode, in this order. Glob and Grep need the feature `search`.
+/// EnterPlanMode, ExitPlanMode, AskUserQuestion, in this order. Glob and Grep need the feature `search`.
 ///
 /// Tools hold no state, so all sessions of a process share them: their schemas are compiled once.
 pub fn builtin_tools() -> Vec<Arc<dyn Tool>> {
@@ -45,6 +46,7 @@ fn compiled() -> Vec<Arc<dyn Tool>> {
         Arc::new(Declared::<Agent>::new()),
         Arc::new(Declared::<EnterPlanMode>::new()),
         Arc::new(Declared::<ExitPlanMode>::new()),
+        Arc::new(Declared::<AskUserQuestion>::new()),
     ]
 }
 
@@ -74,6 +76,7 @@ mod tests {
             "Agent",
             "EnterPlanMode",
             "ExitPlanMode",
+            "AskUserQuestion",
         ];
         assert_eq!(names, order);
         for (a, b) in first.iter().zip(&second) {

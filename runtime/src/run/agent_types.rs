@@ -13,7 +13,7 @@ use crate::{
 
 /// Tools that only the session itself has, whatever a definition lists: they change its mode, which is the user's to
 /// see.
-const OF_THE_SESSION: [&str; 2] = ["EnterPlanMode", "ExitPlanMode"];
+const OF_THE_SESSION: [&str; 3] = ["AskUserQuestion", "EnterPlanMode", "ExitPlanMode"];
 
 /// Bytes of a name.
 const MAX_NAME_BYTES: usize = 128;
@@ -233,7 +233,8 @@ impl AgentType {
         })
     }
 
-    /// Returns whether it is given this tool. It is given none that changes the mode of its session.
+    /// Returns whether it is given this tool. It is given none that changes the mode of its session or
+    /// asks a person.
     pub fn may_use(&self, tool: &ToolSpec) -> bool {
         // A tool of an embedder that has such a name is another one.
         if tool.access == Access::Person && OF_THE_SESSION.contains(&tool.name.as_str()) {
@@ -346,14 +347,16 @@ mod tests {
 
     // REQ: AGT-4, PRM-4
     #[test]
-    fn no_agent_changes_the_mode_of_its_session() {
+    fn no_agent_changes_the_mode_of_its_session_or_asks_a_person() {
         let poll = tools().iter().find(|it| it.name.as_str() == "Poll").cloned().unwrap();
-        let spec =
-            |access| ToolSpec { name: "ExitPlanMode".into(), access, ..ToolSpec::clone(&poll) };
-        let definition = json!({"description": "d", "prompt": "p", "tools": ["ExitPlanMode"]});
-        for kind in [AgentType::new("a", "d", "p"), AgentType::read("a", &definition).unwrap()] {
-            assert!(!kind.may_use(&spec(Access::Person)));
-            assert!(kind.may_use(&spec(Access::Ask)), "an embedder's own tool of this name");
+        for name in OF_THE_SESSION {
+            let spec = |access| ToolSpec { name: name.into(), access, ..ToolSpec::clone(&poll) };
+            let definition = json!({"description": "d", "prompt": "p", "tools": [name]});
+            for kind in [AgentType::new("a", "d", "p"), AgentType::read("a", &definition).unwrap()]
+            {
+                assert!(!kind.may_use(&spec(Access::Person)));
+                assert!(kind.may_use(&spec(Access::Ask)), "an embedder's own tool of this name");
+            }
         }
     }
 

@@ -20,7 +20,7 @@ use crate::{
 };
 
 /// The revision of the rules by which turns decide; see [`SessionFacts::revision`].
-pub const REVISION: u32 = 17;
+pub const REVISION: u32 = 18;
 
 /// The first revision in which what becomes due in a session is appended to the conversation.
 pub(crate) const APPENDS: u32 = 5;
@@ -83,6 +83,9 @@ pub(crate) const SEES_PAST_REPORTS: u32 = 17;
 
 /// The first revision in which hooks that ask servers run.
 pub(crate) const ASKS_SERVERS: u32 = 17;
+
+/// The first revision in which a hook that allows a call and gives its input decides what else only a person does.
+pub(crate) const HOOKS_ANSWER: u32 = 18;
 
 /// What is fixed when a session is opened.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

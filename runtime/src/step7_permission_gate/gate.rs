@@ -124,8 +124,9 @@ impl Gate {
         &self.call
     }
 
-    /// Takes the merged answer of the hooks. Afterwards [`Gate::call`] holds the input that counts.
-    pub(crate) fn hooks_answered(&mut self, verdict: &HookVerdict) -> GateStep {
+    /// Takes the merged answer of the hooks. Afterwards [`Gate::call`] holds the input that counts. `may_answer`: a
+    /// hook that allows the call and gives its input decides what else only a person does.
+    pub(crate) fn hooks_answered(&mut self, verdict: &HookVerdict, may_answer: bool) -> GateStep {
         if !matches!(self.waiting, GateWait::Hooks) {
             return self.out_of_order();
         }
@@ -133,6 +134,9 @@ impl Gate {
             Err(reason) => self.deny(GateStage::PreToolUseHooks, None, reason),
             Ok((remembered, input)) => {
                 self.hooks = remembered;
+                if let stage2::Remembered::Allow { gave_input } = &mut self.hooks {
+                    *gave_input &= may_answer;
+                }
                 if let Some(input) = input {
                     self.call.input = input.into();
                 }

@@ -15,7 +15,10 @@ pub(super) enum Remembered {
     #[default]
     Nothing,
     /// A hook allowed the call, and none objected.
-    Allow,
+    Allow {
+        /// Whether the input is one that a hook gave, which may answer what a person is asked.
+        gave_input: bool,
+    },
     /// A hook wants a person to be asked, for this reason.
     Ask(String),
 }
@@ -37,7 +40,9 @@ pub(super) fn read(verdict: &HookVerdict) -> Result<(Remembered, Option<String>)
             return Err(format!("the call was put off: {reason}"));
         }
         Some(HookDecision::Ask { reason }) => Remembered::Ask(reason.clone()),
-        Some(HookDecision::Allow { .. }) => Remembered::Allow,
+        Some(HookDecision::Allow { .. }) => {
+            Remembered::Allow { gave_input: verdict.updated_input.is_some() }
+        }
         None => Remembered::Nothing,
     };
     if let Some(input) = &verdict.updated_input

@@ -142,7 +142,11 @@ fn evaluate_alone(
         return ruled(RuleVerdict::Ask, "asked because this specifier is not understood:", rule);
     }
     if *facts.access == Access::Person {
-        return plain(RuleVerdict::Ask, PERSONAL);
+        return if is_answered(facts, setup) {
+            plain(RuleVerdict::Allow, "a PreToolUse hook allowed it and gave its input")
+        } else {
+            plain(RuleVerdict::Ask, PERSONAL)
+        };
     }
     if let Remembered::Ask(reason) = facts.hooks {
         return plain(RuleVerdict::Ask, &format!("a PreToolUse hook wants it asked: {reason}"));
@@ -166,7 +170,7 @@ fn evaluate_alone(
     if let Some(rule) = book.first(RuleKind::Allow, &subject) {
         return ruled(RuleVerdict::Allow, "allowed", rule);
     }
-    if *facts.hooks == Remembered::Allow {
+    if matches!(facts.hooks, Remembered::Allow { .. }) {
         return plain(RuleVerdict::Allow, "a PreToolUse hook allowed it");
     }
     match (otherwise, facts.path) {
@@ -175,6 +179,12 @@ fn evaluate_alone(
         (false, Some(_)) if !in_workspace => unruled("the path is outside the workspace"),
         (false, _) => unruled("no rule allows it"),
     }
+}
+
+/// Whether a hook answers what a person would be asked. There is a plan to be approved in the mode `plan` alone.
+fn is_answered(facts: &CallFacts<'_>, setup: &GateSetup) -> bool {
+    *facts.hooks == Remembered::Allow { gave_input: true }
+        && (facts.tool != "ExitPlanMode" || setup.mode() == PermissionMode::Plan)
 }
 
 /// The path that a tool writes to.

@@ -7,7 +7,7 @@ use crate::{
     event::Event,
     hook::{Firing, HookDecision, HookEvent, HookVerdict},
     ids::ToolUseId,
-    run::RunEnd,
+    run::{RunEnd, facts::HOOKS_ANSWER},
     step::Step,
     step2_state_initialization::{CallStage, FiringReason},
     step7_permission_gate::{Decision, Gate, GateStep, Judged, Permit, ResolvedPath, offered},
@@ -106,8 +106,9 @@ impl Turn {
         if let Some(reason) = &verdict.stop {
             self.end_with(RunEnd::HookStopped, Some(reason.clone()));
         }
+        let may_answer = HOOKS_ANSWER <= self.facts.revision;
         let Some((_, gate)) = &mut self.state.gate else { return };
-        let step = gate.hooks_answered(&verdict);
+        let step = gate.hooks_answered(&verdict, may_answer);
         self.gate_step(step);
     }
 

@@ -164,7 +164,13 @@ pub(super) const TOOLS: &[Floor] = &[
     ("confinement and files", &["sandbox", "source_file", "walk"]),
     ("processes, and answers within a size", &["capped", "declared", "process_tree", "rule_file"]),
     ("frames of tools", &["built_in", "replace", "custom", "mcp"]),
-    ("tools", &["agent", "bash", "edit", "glob", "grep", "plan", "read", "skill", "todo", "write"]),
+    (
+        "tools",
+        &[
+            "agent", "bash", "edit", "glob", "grep", "plan", "question", "read", "skill", "todo",
+            "write",
+        ],
+    ),
     ("the list of tools", &["registry"]),
     ("the crate", &[""]),
 ];

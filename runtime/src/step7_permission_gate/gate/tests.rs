@@ -18,6 +18,7 @@ use crate::{
 
 mod allow_rules;
 mod attacks;
+mod by_hooks;
 mod by_way_of;
 mod changed_below;
 mod class_flow;
@@ -88,10 +89,15 @@ fn rules(texts: &[&str]) -> Vec<RuleText> {
 }
 
 fn setup(mode: Mode, handler: Handler, texts: &[&str]) -> GateSetup {
+    hooked_setup("Hooked", mode, handler, texts)
+}
+
+/// The same with a hook for the calls of one tool.
+fn hooked_setup(tool: &str, mode: Mode, handler: Handler, texts: &[&str]) -> GateSetup {
     let mut settings = Settings::default();
     settings.permissions.rules = rules(texts);
     let handlers = vec![HookHandler {
-        matcher: Matcher::Names(vec!["Hooked".into()]),
+        matcher: Matcher::Names(vec![tool.into()]),
         condition: None,
         action: HookAction::Command { command: "check".into(), args: None },
         timeout_ms: 1,
@@ -138,7 +144,7 @@ fn outcome_in(look: Look, spec: &ToolSpec, setup: &GateSetup, input: &str) -> St
                 assert_eq!(order.judge_again(judged.links().clone()), judged, "{input}");
                 gate.command_judged(judged)
             }
-            GateStep::RunHooks { .. } => gate.hooks_answered(&HookVerdict::default()),
+            GateStep::RunHooks { .. } => gate.hooks_answered(&HookVerdict::default(), true),
             GateStep::Ask { reason, .. } => return format!("ask {reason}"),
             GateStep::Decided { decision, permit } => {
                 assert_eq!(decision.allowed, permit.is_some());
@@ -294,7 +300,7 @@ fn hooked(texts: &[&str], verdict: &HookVerdict) -> (Gate, GateStep) {
     let setup = setup(Mode::Default, Handler::Approver, texts);
     let (mut gate, step) = Gate::open(call(&spec, &run("first")), &spec, &setup);
     assert!(matches!(step, GateStep::RunHooks { .. }));
-    let step = gate.hooks_answered(verdict);
+    let step = gate.hooks_answered(verdict, true);
     let step = judged(&mut gate, step);
     (gate, step)
 }
@@ -312,37 +318,6 @@ fn stage(step: &GateStep) -> Option<(bool, GateStage)> {
         GateStep::Decided { decision, .. } => Some((decision.allowed, decision.stage)),
         _ => None,
     }
-}
-
-// REQ: PRM-2
-#[test]
-fn hook_allow_does_not_override_deny_or_ask_rules() {
-    let rules = GateStage::RuleEvaluation;
-    assert_eq!(stage(&hooked(&[], &allowing(None)).1), Some((true, rules)));
-    assert_eq!(stage(&hooked(&["ask user Hooked"], &allowing(None)).1), None);
-    assert_eq!(
-        stage(&hooked(&["deny user Hooked(first)"], &allowing(None)).1),
-        Some((false, rules))
-    );
-    // What the hook made of the input is what rules see and what runs.
-    let (gate, step) = hooked(&["deny user Hooked(ls *)"], &allowing(Some("ls")));
-    assert_eq!(stage(&step), Some((false, rules)));
-    assert_eq!(&*gate.call().input, run("ls"));
-}
-
-// REQ: PRM-1
-#[test]
-fn hook_can_deny_ask_and_stop() {
-    let deny = |verdict| stage(&hooked(&["allow user Hooked"], &verdict).1);
-    let decision = Some(HookDecision::Deny { reason: "no".into() });
-    let denied = Some((false, GateStage::PreToolUseHooks));
-    assert_eq!(deny(HookVerdict { decision, ..HookVerdict::default() }), denied);
-    let stop = HookVerdict { stop: Some("s".into()), ..allowing(None) };
-    assert_eq!(deny(stop), denied);
-    let decision = Some(HookDecision::Ask { reason: "sure?".into() });
-    assert_eq!(deny(HookVerdict { decision, ..HookVerdict::default() }), None);
-    let broken = HookVerdict { updated_input: Some("[]".into()), ..HookVerdict::default() };
-    assert_eq!(deny(broken), denied);
 }
 
 // REQ: PRM-6

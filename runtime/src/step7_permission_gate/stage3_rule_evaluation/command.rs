@@ -90,7 +90,7 @@ pub(super) fn evaluate(
     };
     match setup.mode() {
         PermissionMode::Plan => plain(RuleVerdict::Ask, PLANNED),
-        _ if *facts.hooks == Remembered::Allow => {
+        _ if matches!(facts.hooks, Remembered::Allow { .. }) => {
             plain(RuleVerdict::Allow, "a PreToolUse hook allowed it")
         }
         _ if is_confined(facts, command, setup) => {
