@@ -4,24 +4,25 @@
 //! the Messages API and read as a server's answer is, so that limits, usage, stop reasons, retries,
 //! fallbacks and the record are those of every other model.
 
+mod asked;
 mod written;
 
 use std::{fmt, pin::Pin, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use ennead_runtime::{
-    block::Block,
-    ids::EntryId,
-    message::{Message, MessageKind, Messages, Role},
+    message::Messages,
     ports::{BoxFuture, ResponseBody, TransportError, WireRequest, WireResponse},
     tokens::Usage,
 };
 use futures::{Stream, StreamExt, stream};
 use http::{HeaderMap, HeaderValue, header};
 use serde::Deserialize;
-use serde_json::value::RawValue;
 
-use self::written::Written;
+use self::{
+    asked::{RequestBody, asked},
+    written::Written,
+};
 
 /// A model that answers in this process, for an [`Endpoint::in_process`](crate::Endpoint::in_process).
 ///
@@ -185,33 +186,6 @@ impl fmt::Debug for ModelHandle {
     }
 }
 
-/// A request as it is written for servers.
-#[derive(Deserialize)]
-struct RequestBody<'a> {
-    model: String,
-    max_tokens: u64,
-    #[serde(default)]
-    stream: bool,
-    #[serde(default)]
-    system: Vec<Segment>,
-    #[serde(default, borrow)]
-    messages: Vec<WireMessage<'a>>,
-    #[serde(default)]
-    tools: Vec<OfferedTool>,
-}
-
-#[derive(Deserialize)]
-struct Segment {
-    text: String,
-}
-
-#[derive(Deserialize)]
-struct WireMessage<'a> {
-    role: Role,
-    #[serde(borrow)]
-    content: Vec<&'a RawValue>,
-}
-
 /// Asks the model, in place of a transport.
 pub(crate) fn send(
     model: &ModelHandle,
@@ -237,32 +211,6 @@ pub(crate) fn send(
         } else {
             whole(written, events).await
         })
-    })
-}
-
-fn asked(read: RequestBody<'_>) -> Result<ModelRequest, String> {
-    let mut messages = Messages::new();
-    for (number, wire_message) in read.messages.into_iter().enumerate() {
-        let blocks = wire_message.content.iter().map(|it| Block::from_wire(it.get()));
-        let blocks: Vec<Block> = blocks.collect::<Result<_, _>>().map_err(|it| it.to_string())?;
-        let is_results = blocks.iter().any(|it| it.as_tool_result().is_some());
-        let kind = match wire_message.role {
-            Role::Assistant => MessageKind::Answer,
-            _ if is_results => MessageKind::ToolResults,
-            _ => MessageKind::Prompt,
-        };
-        let id = EntryId::from(number.to_string());
-        let mut message = Message::user(id, kind, blocks);
-        message.role = wire_message.role;
-        messages.push(Arc::new(message));
-    }
-    let system: Vec<String> = read.system.into_iter().map(|it| it.text).collect();
-    Ok(ModelRequest {
-        model: read.model,
-        system: system.join("\n\n"),
-        messages,
-        tools: read.tools,
-        max_tokens: read.max_tokens,
     })
 }
 

@@ -4,11 +4,11 @@
 //! Beside the transcript lies `file-history/`: an index, one line for each prompt and each file, and the bytes that
 //! files had. So a later process can go back as well. What commands change is not kept.
 
+mod history;
+
 use std::{
-    collections::{BTreeMap, BTreeSet},
-    fs::{self, OpenOptions},
-    io::{self, Write},
-    os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt},
+    collections::BTreeSet,
+    io,
     path::{Path, PathBuf},
     sync::{Arc, Mutex, MutexGuard},
 };
@@ -17,18 +17,14 @@ use ennead::{
     permission::Permit,
     tool::{BoxFuture, Tool, ToolContext, ToolOutcome, ToolSpec},
 };
-use ennead_runtime::{digest::Digest, tool::ToolErrorKind};
-use ennead_tools::source_file::{ReadError, open_chosen};
-use serde::{Deserialize, Serialize};
+use ennead_runtime::tool::ToolErrorKind;
+use ennead_tools::locked::Locked as _;
 use tokio::task::spawn_blocking;
 
-use ennead_tools::locked::Locked as _;
+use self::history::{Entry, History, MAX_BYTES, restore};
 
 /// Tools whose changes are kept.
 const CHANGING: [&str; 2] = ["Edit", "Write"];
-
-/// Bytes of a file that are kept at most.
-const MAX_BYTES: u64 = 64 << 20;
 
 /// Why files are not put back.
 #[derive(Debug, thiserror::Error)]
@@ -53,28 +49,6 @@ pub enum RewindError {
     },
 }
 
-/// A line of the index.
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-enum Entry {
-    /// The files after this one were changed in answer to this prompt.
-    Prompt { id: String },
-    /// A file is about to be changed for the first time since.
-    File { path: PathBuf, was: CheckpointState },
-}
-
-/// What a file was.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-enum CheckpointState {
-    /// Nothing lay at the path.
-    Missing,
-    /// Bytes of this digest, with these permissions.
-    Kept { digest: Digest, mode: u32 },
-    /// It was too large.
-    TooLarge,
-}
-
 /// Returns where files of a session are kept, by its transcript.
 pub fn directory_of(transcript: &Path) -> PathBuf {
     transcript.with_extension("").join("file-history")
@@ -83,13 +57,6 @@ pub fn directory_of(transcript: &Path) -> PathBuf {
 /// Keeps files of a session. Clones are one.
 #[derive(Clone, Debug)]
 pub struct Checkpoints(Arc<Mutex<History>>);
-
-#[derive(Debug)]
-struct History {
-    directory: PathBuf,
-    /// Files that were kept since the last prompt; `None` before the first.
-    since: Option<BTreeSet<PathBuf>>,
-}
 
 impl Checkpoints {
     /// Keeps files in this directory, which is made when it is needed.
@@ -158,122 +125,6 @@ impl Checkpoints {
     fn lock(&self) -> MutexGuard<'_, History> {
         self.0.locked()
     }
-}
-
-impl History {
-    fn index(&self) -> PathBuf {
-        self.directory.join("index.jsonl")
-    }
-
-    fn note(&self, entry: &Entry) -> io::Result<()> {
-        fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.directory)?;
-        let mut options = OpenOptions::new();
-        let mut index = options.create(true).append(true).mode(0o600).open(self.index())?;
-        index.write_all(format!("{}\n", serde_json::to_string(entry)?).as_bytes())
-    }
-
-    fn keep(&mut self, path: &Path) -> io::Result<()> {
-        if self.since.as_ref().is_none_or(|it| it.contains(path)) {
-            return Ok(());
-        }
-        let was = match open_chosen(path) {
-            Err(ReadError::Missing) => CheckpointState::Missing,
-            // No tool changes what is no regular file.
-            Err(ReadError::NotRegular | ReadError::MadeUp) => return Ok(()),
-            Err(error) => return Err(error.into()),
-            Ok(opened) => match opened.read(MAX_BYTES) {
-                Err(ReadError::TooLarge { .. }) => CheckpointState::TooLarge,
-                Err(error) => return Err(error.into()),
-                Ok(bytes) => {
-                    let digest = Digest::of(&bytes);
-                    let copy = self.directory.join(digest.to_string());
-                    if !copy.exists() {
-                        replace_file(&copy, &bytes, 0o600)?;
-                    }
-                    CheckpointState::Kept {
-                        digest,
-                        mode: fs::metadata(path)?.permissions().mode() & 0o7777,
-                    }
-                }
-            },
-        };
-        self.note(&Entry::File { path: path.to_owned(), was })?;
-        self.since.iter_mut().for_each(|it| _ = it.insert(path.to_owned()));
-        Ok(())
-    }
-
-    /// The first state of each file that was changed since a prompt.
-    fn since_prompt(
-        &self,
-        prompt: &str,
-    ) -> Result<BTreeMap<PathBuf, CheckpointState>, RewindError> {
-        let text = fs::read_to_string(self.index()).unwrap_or_default();
-        let entries = text.lines().filter_map(|it| serde_json::from_str(it).ok());
-        let is_it = |it: &Entry| matches!(it, Entry::Prompt { id } if id == prompt);
-        let mut since = entries.skip_while(|it| !is_it(it)).peekable();
-        if since.peek().is_none() {
-            return Err(RewindError::UnknownPrompt(prompt.into()));
-        }
-        let mut states = BTreeMap::new();
-        for entry in since {
-            if let Entry::File { path, was } = entry {
-                states.entry(path).or_insert(was);
-            }
-        }
-        Ok(states)
-    }
-
-    /// What a file is to hold; `None`: there is to be none.
-    fn content(
-        &self,
-        path: &Path,
-        state: &CheckpointState,
-    ) -> Result<Option<(Vec<u8>, u32)>, RewindError> {
-        // A link that was put there since would lead elsewhere.
-        let parent = path.parent().unwrap_or(path);
-        if parent.canonicalize().is_ok_and(|it| it != parent) {
-            return Err(RewindError::Moved(path.to_owned()));
-        }
-        match state {
-            CheckpointState::Missing => Ok(None),
-            CheckpointState::TooLarge => Err(RewindError::NotKept(path.to_owned())),
-            CheckpointState::Kept { digest, mode } => {
-                let copy = self.directory.join(digest.to_string());
-                let bytes = fs::read(&copy)
-                    .map_err(|error| RewindError::Io { path: copy.clone(), error })?;
-                if Digest::of(&bytes) == *digest {
-                    Ok(Some((bytes, *mode)))
-                } else {
-                    Err(RewindError::NotKept(path.to_owned()))
-                }
-            }
-        }
-    }
-}
-
-fn restore(path: &Path, content: Option<&(Vec<u8>, u32)>) -> io::Result<()> {
-    match content {
-        Some((bytes, mode)) => {
-            if let Some(parent) = path.parent() {
-                fs::create_dir_all(parent)?;
-            }
-            replace_file(path, bytes, *mode)
-        }
-        None => match fs::remove_file(path) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-            _ => Ok(()),
-        },
-    }
-}
-
-/// Puts a file in the place of another one, whole or not at all.
-fn replace_file(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
-    let directory = path.parent().unwrap_or(Path::new("."));
-    let mut file = tempfile::NamedTempFile::new_in(directory)?;
-    file.write_all(bytes)?;
-    file.as_file().set_permissions(fs::Permissions::from_mode(mode))?;
-    file.persist(path).map_err(|it| it.error)?;
-    Ok(())
 }
 
 /// A tool that keeps a file before it changes it.

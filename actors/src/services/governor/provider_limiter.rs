@@ -5,6 +5,8 @@
 //! and woken by the call that makes room, or by the governor's timer. It is not part of the actor,
 //! because all threads use it and only one owns the actor.
 
+mod permit;
+
 use std::{
     collections::BTreeMap,
     fmt,
@@ -14,8 +16,8 @@ use std::{
 use ennead_runtime::{
     entropy::EntropyStream,
     governor::{
-        Ask, CallOutcome, Governor, GovernorInput, GovernorOutput, ParkReason, Refusal, Tenant,
-        Ticket, headers::RateLimitReport, limits::GovernorLimits,
+        Ask, Governor, GovernorInput, GovernorOutput, ParkReason, Refusal, Tenant, Ticket,
+        limits::GovernorLimits,
     },
 };
 use ractor::ActorRef;
@@ -24,6 +26,7 @@ use tokio::{
     time::Instant,
 };
 
+pub(crate) use self::permit::CallPermit;
 use super::GovernorMsg;
 use ennead_runtime::saturating::Saturating as _;
 use ennead_tools::locked::Locked as _;
@@ -254,41 +257,6 @@ impl LimiterState {
         {
             self.armed = Some(at);
         }
-    }
-}
-
-/// A call that was let through, or waits to be. Dropped without an end it counts as given up: its
-/// slot is free again, and so is what it had not used.
-#[derive(Debug)]
-#[must_use = "dropping it gives the call up"]
-pub(crate) struct CallPermit {
-    limiter: ProviderLimiter,
-    ticket: Ticket,
-    is_over: bool,
-}
-
-impl CallPermit {
-    /// Passes on what the head of the answer reports of the provider's limits.
-    pub(crate) fn on_report(&self, report: RateLimitReport) {
-        self.limiter.send(GovernorInput::LimitsReported { ticket: self.ticket, report });
-    }
-
-    /// Settles the call, which has ended. `used` is what it cost: input and output, in tokens.
-    pub(crate) fn settle(mut self, outcome: CallOutcome, used: Option<(u64, u64)>) {
-        self.is_over = true;
-        self.limiter.send(GovernorInput::Ended { ticket: self.ticket, outcome, used });
-    }
-}
-
-impl Drop for CallPermit {
-    fn drop(&mut self) {
-        if self.is_over {
-            return;
-        }
-        let now = self.limiter.now();
-        let mut state = lock(&self.limiter.0.state);
-        state.waiting.remove(&self.ticket);
-        state.handle(now, GovernorInput::Abandoned(self.ticket), None);
     }
 }
 

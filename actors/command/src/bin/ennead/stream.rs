@@ -2,6 +2,7 @@
 
 mod chosen;
 mod files;
+mod flags;
 
 use std::{
     hash::{BuildHasher, RandomState},
@@ -27,14 +28,17 @@ use ennead_command::{
 };
 use ennead_runtime::{
     entropy::EntropyStream, mcp::names::prefix, permission::PermissionMode,
-    run::agent_types::built_in, skill::SkillContext,
-    step1_settings_resolution::Settings as RuntimeSettings,
+    run::agent_types::built_in, step1_settings_resolution::Settings as RuntimeSettings,
 };
 use ennead_tools::withdrawn_keys;
-use serde_json::{Value, json};
+use serde_json::Value;
 use tokio::sync::mpsc;
 
-use self::files::{Plugins, skills_of, with_agents};
+pub(crate) use self::flags::{with_headers, without_lines};
+use self::{
+    files::{Plugins, skills_of, with_agents},
+    flags::with_protocol,
+};
 use crate::{
     args::{InputFormat, OutputFormat, Print, Protocol},
     endpoint,
@@ -240,98 +244,6 @@ pub(crate) fn wait_ceiling() -> Option<Duration> {
         0 => None,
         ms => Some(Duration::from_millis(ms)),
     }
-}
-
-/// Adds the headers that flags and the program's name give.
-pub(crate) fn with_headers(mut endpoint: Endpoint, protocol: &Protocol) -> Endpoint {
-    if let Some(betas) = &protocol.betas {
-        endpoint = endpoint.header("anthropic-beta", betas);
-    }
-    let own = concat!("ennead/", env!("CARGO_PKG_VERSION"));
-    match std::env::var("CLAUDE_AGENT_SDK_CLIENT_APP") {
-        Ok(app) if !app.is_empty() && app.bytes().all(|it| it.is_ascii_graphic() || it == b' ') => {
-            endpoint.header("user-agent", &format!("{own} (client-app/{app})"))
-        }
-        _ => endpoint,
-    }
-}
-
-/// Applies the flags of the protocol to a session of which no lines are printed. Those that have no effect then are
-/// announced on standard error, and those that would choose another session are refused.
-pub(crate) fn without_lines(
-    options: SessionOptions,
-    protocol: &Protocol,
-) -> Result<SessionOptions, Failure> {
-    if let Some(flag) = protocol.that_need_lines().first() {
-        let what = format!("{flag} needs --output-format stream-json");
-        return Err(Failure::new(Exit::BadInput, what));
-    }
-    let (plugins, mut problems) = Plugins::read(&protocol.plugin_dir);
-    let (mut options, unusable) =
-        with_agents(with_protocol(options, protocol)?, protocol, &plugins)?;
-    problems.extend(unusable);
-    let (skills, unusable) = skills_of(&options, protocol, &plugins);
-    let project = options.workspace.to_string_lossy().into_owned();
-    let session = options.id.as_ref().map_or("", |it| it.as_str()).to_owned();
-    let place = SkillContext { session: &session, project: &project };
-    problems.extend(unusable.into_iter().chain(skills.preload(&mut options.agent_types, place)));
-    let without_effect = protocol.without_lines();
-    let without_effect = without_effect.iter().map(|it| format!("{it} has no effect here"));
-    without_effect.chain(problems).for_each(|it| show::problem(&it));
-    Ok(options)
-}
-
-/// What the flags of the protocol say of the session.
-fn with_protocol(
-    mut options: SessionOptions,
-    protocol: &Protocol,
-) -> Result<SessionOptions, Failure> {
-    let bad = |what: String| Failure::new(Exit::BadInput, what);
-    if let Some(file) = &protocol.system_prompt_file {
-        let text = std::fs::read_to_string(file).map_err(|error| {
-            bad(format!("cannot read the system prompt {}: {error}", file.display()))
-        })?;
-        options.system_prompt = Some(text);
-    }
-    match protocol.tools.as_deref() {
-        None | Some("default") => {}
-        Some(list) => {
-            let names: Vec<&str> = list.split(',').map(str::trim).collect();
-            options.tools.retain(|it| {
-                let name = it.spec().name.as_str();
-                names.contains(&name) || (name == "Agent" && names.contains(&"Task"))
-            });
-        }
-    }
-    let mut settings = json!({});
-    if let Some(max) = protocol.max_budget_usd {
-        if !(0.0..1e9).contains(&max) {
-            return Err(bad(format!("--max-budget-usd: {max} is no amount of money")));
-        }
-        settings["ennead"]["maxCostMicroUsd"] = ((max * 1e6) as u64).into();
-    }
-    if let Some(tokens) = protocol.task_budget {
-        settings["ennead"]["taskBudget"] = tokens.get().into();
-    }
-    if let Some(effort) = &protocol.effort {
-        settings["effortLevel"] = effort.as_str().into();
-    }
-    let thinking = match (protocol.thinking.as_deref(), protocol.max_thinking_tokens) {
-        (Some("disabled"), _) | (_, Some(0)) => Some(json!({"type": "disabled"})),
-        (Some("adaptive"), _) => Some(json!({"type": "adaptive"})),
-        (Some(other), _) => {
-            return Err(bad(format!("--thinking: `{other}` is neither adaptive nor disabled")));
-        }
-        (None, Some(n)) => Some(json!({"type": "enabled", "budgetTokens": n})),
-        (None, None) => None,
-    };
-    if let Some(mut thinking) = thinking {
-        if let Some(display) = &protocol.thinking_display {
-            thinking["display"] = display.as_str().into();
-        }
-        settings["ennead"]["thinking"] = thinking;
-    }
-    options.settings_json(settings).map_err(|error| bad(error.to_string()))
 }
 
 /// The user's configuration directory.

@@ -15,11 +15,15 @@ fn the_command_line_is_well_formed() {
 fn commands() -> Vec<(String, Command)> {
     let mut root = Args::command();
     root.build();
-    let below: Vec<_> = root
-        .get_subcommands()
-        .map(|it| (format!("ennead {}", it.get_name()), it.clone()))
-        .collect();
-    [("ennead".to_owned(), root)].into_iter().chain(below).collect()
+    let mut found = Vec::new();
+    let mut open = vec![("ennead".to_owned(), root)];
+    while let Some((name, command)) = open.pop() {
+        let below = command.get_subcommands().filter(|it| it.get_name() != "help");
+        open.extend(below.map(|it| (format!("{name} {}", it.get_name()), it.clone())));
+        found.push((name, command));
+    }
+    assert!(found.iter().any(|(name, _)| name == "ennead serve token add"), "{found:?}");
+    found
 }
 
 /// `-p, --print [PROMPT]`: the names of a flag, and what follows it.
@@ -60,8 +64,12 @@ fn effect(arg: &Arg) -> String {
 /// The table of one command, as the page holds it.
 fn table(name: &str, command: &Command) -> String {
     let about = command.get_about().map(ToString::to_string).unwrap_or_default();
-    let mut out = format!("### `{name}`\n\n{about}.\n\n| Flag | Effect |\n|---|---|\n");
-    for arg in command.get_arguments().filter(|it| it.get_id() != "help") {
+    let mut out = format!("### `{name}`\n\n{about}.\n");
+    let mut arguments = command.get_arguments().filter(|it| it.get_id() != "help").peekable();
+    if arguments.peek().is_some() {
+        out.push_str("\n| Flag | Effect |\n|---|---|\n");
+    }
+    for arg in arguments {
         let (usage, effect) = (usage(arg).replace('|', "\\|"), effect(arg));
         out.push_str(&format!("| `{usage}` | {effect} |\n"));
     }
