@@ -9,6 +9,8 @@ use tokio::{
     task::JoinHandle,
 };
 
+use crate::support::until::within;
+
 /// Who keeps the slot of a piece of work.
 enum Keep {
     /// It is dropped when the work is done: a window.
@@ -77,6 +79,11 @@ struct WorkerRig {
     ended: JoinHandle<()>,
 }
 
+/// The next piece of work that is done.
+async fn next(done: &mut mpsc::UnboundedReceiver<u32>) -> Option<u32> {
+    within("a piece of work", done.recv()).await
+}
+
 /// A worker after a mailbox of `capacity`, which may do `open` pieces of work at once.
 async fn rig(capacity: u32, open: usize, keep: Keep) -> WorkerRig {
     let gate = Arc::new(Semaphore::new(open));
@@ -117,14 +124,14 @@ async fn everything_that_waits_for_a_place_is_done_once_and_in_its_senders_order
             }
         });
     }
-    let mut next = [0; 4];
+    let mut expected = [0; 4];
     for _ in 0..4 * 500 {
-        let work = rig.done.recv().await.unwrap();
+        let work = next(&mut rig.done).await.unwrap();
         let sender = usize::try_from(work / 500).unwrap();
-        assert_eq!(work % 500, next[sender]);
-        next[sender] += 1;
+        assert_eq!(work % 500, expected[sender]);
+        expected[sender] += 1;
     }
-    assert_eq!((next, rig.mailbox.free()), ([500; 4], 8));
+    assert_eq!((expected, rig.mailbox.free()), ([500; 4], 8));
 }
 
 #[tokio::test]
@@ -134,7 +141,7 @@ async fn window_refuses_one_past_its_capacity_until_a_piece_is_done() {
     rig.mailbox.try_send(2).unwrap();
     assert_eq!(rig.mailbox.try_send(3), Err(Refused::Full(3)));
     rig.gate.add_permits(1);
-    assert_eq!(rig.done.recv().await, Some(1));
+    assert_eq!(next(&mut rig.done).await, Some(1));
     rig.mailbox.try_send(3).unwrap();
 }
 
@@ -144,7 +151,7 @@ async fn quota_of_25_refuses_the_26th_though_all_are_done() {
     let mut rig = rig(25, 100, Keep::UntilTheEnd).await;
     for n in 1..=25 {
         rig.mailbox.try_send(n).unwrap();
-        assert_eq!(rig.done.recv().await, Some(n));
+        assert_eq!(next(&mut rig.done).await, Some(n));
     }
     assert_eq!(rig.mailbox.try_send(26), Err(Refused::Full(26)));
 }
@@ -153,11 +160,11 @@ async fn quota_of_25_refuses_the_26th_though_all_are_done() {
 async fn steering_gets_through_a_full_mailbox() {
     let mut rig = rig(1, 1, Keep::UntilTheEnd).await;
     rig.mailbox.try_send(1).unwrap();
-    assert_eq!(rig.done.recv().await, Some(1));
+    assert_eq!(next(&mut rig.done).await, Some(1));
     assert_eq!(rig.mailbox.try_send(2), Err(Refused::Full(2)));
     let (ask, answer) = oneshot::channel();
     rig.mailbox.actor().cast(WorkerMsg::Status(ask)).unwrap();
-    assert_eq!(answer.await, Ok(1));
+    assert_eq!(within("the count", answer).await, Ok(1));
 }
 
 #[tokio::test]
@@ -170,8 +177,8 @@ async fn senders_that_wait_get_places_in_the_order_they_came() {
     assert!(futures::poll!(&mut third).is_pending());
     rig.gate.add_permits(3);
     assert_eq!(futures::join!(third, second), (Ok(()), Ok(())));
-    assert_eq!((rig.done.recv().await, rig.done.recv().await), (Some(1), Some(2)));
-    assert_eq!(rig.done.recv().await, Some(3));
+    assert_eq!((next(&mut rig.done).await, next(&mut rig.done).await), (Some(1), Some(2)));
+    assert_eq!(next(&mut rig.done).await, Some(3));
 }
 
 #[tokio::test]
@@ -183,7 +190,7 @@ async fn sender_that_gives_up_waiting_takes_no_place() {
         assert!(futures::poll!(&mut waiting).is_pending());
     }
     rig.gate.add_permits(2);
-    assert_eq!(rig.done.recv().await, Some(1));
+    assert_eq!(next(&mut rig.done).await, Some(1));
     assert_eq!(rig.mailbox.free(), 1);
 }
 
@@ -195,7 +202,7 @@ async fn killed_actor_frees_the_places_of_what_was_queued_and_what_was_being_don
         rig.mailbox.try_send(n).unwrap();
     }
     rig.mailbox.actor().kill();
-    rig.ended.await.unwrap();
+    within("the end of the worker", rig.ended).await.unwrap();
     assert_eq!(rig.mailbox.free(), 3);
 }
 
@@ -204,10 +211,10 @@ async fn killed_actor_frees_the_places_of_what_was_queued_and_what_was_being_don
 async fn panicking_actor_frees_its_places() {
     let mut rig = rig(2, 1, Keep::UntilTheEnd).await;
     rig.mailbox.try_send(1).unwrap();
-    assert_eq!(rig.done.recv().await, Some(1));
+    assert_eq!(next(&mut rig.done).await, Some(1));
     rig.mailbox.actor().cast(WorkerMsg::Crash).unwrap();
     rig.mailbox.try_send(2).unwrap();
-    rig.ended.await.unwrap();
+    within("the end of the worker", rig.ended).await.unwrap();
     assert_eq!(rig.mailbox.free(), 2);
 }
 
@@ -215,7 +222,7 @@ async fn panicking_actor_frees_its_places() {
 async fn stopped_actor_hands_the_work_back() {
     let rig = rig(1, 0, Keep::UntilDone).await;
     rig.mailbox.actor().stop(None);
-    rig.ended.await.unwrap();
+    within("the end of the worker", rig.ended).await.unwrap();
     assert_eq!(rig.mailbox.try_send(1), Err(Refused::Stopped(Some(1))));
     assert_eq!(rig.mailbox.send(2).await, Err(Refused::Stopped(Some(2))));
     assert_eq!(Refused::Stopped(Some(3)).into_work(), Some(3));
@@ -226,8 +233,8 @@ async fn waiting_sender_is_told_when_the_actor_dies_though_the_slot_lives_on() {
     let (to, mut elsewhere) = mpsc::unbounded_channel();
     let mut rig = rig(1, 1, Keep::Elsewhere(to)).await;
     rig.mailbox.try_send(1).unwrap();
-    assert_eq!(rig.done.recv().await, Some(1));
-    let slot = elsewhere.recv().await.unwrap();
+    assert_eq!(next(&mut rig.done).await, Some(1));
+    let slot = within("the slot", elsewhere.recv()).await.unwrap();
     let mut waiting = pin!(rig.mailbox.send(2));
     assert!(futures::poll!(&mut waiting).is_pending());
     rig.mailbox.actor().kill();
@@ -269,11 +276,11 @@ async fn slots_in_a_stopped_actors_state_are_free_when_its_supervisor_drops_the_
     let (actor, ended) = Actor::spawn_linked(None, worker, (), keeper.get_cell()).await.unwrap();
     let mailbox = Mailbox::new(actor.clone(), NonZeroU32::MIN, WorkerMsg::Work);
     mailbox.try_send(1).unwrap();
-    assert_eq!(done.recv().await, Some(1));
+    assert_eq!(next(&mut done).await, Some(1));
     actor.stop(None);
-    ended.await.unwrap();
+    within("the end of the worker", ended).await.unwrap();
     let event = loop {
-        match events.recv().await.unwrap() {
+        match within("the end of the worker", events.recv()).await.unwrap() {
             SupervisionEvent::ActorStarted(_) => {}
             event => break event,
         }

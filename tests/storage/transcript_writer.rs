@@ -22,6 +22,8 @@ use ennead_runtime::transcript::{
     seal::SealLink,
 };
 
+use crate::support::until::within;
+
 /// The facts below hold for every store.
 macro_rules! on_every_store {
     ($($test:ident,)*) => {
@@ -194,7 +196,10 @@ async fn writer_that_keeps_crashing_is_given_up(kept: StoreKind) {
     }
     world.crash_next(0);
     session.send(1, &["a"], false, Vec::new());
-    assert!(matches!(session.opened.recv().await, Some(OpenOutcome::Failed(OpenError::Crashed))));
+    assert!(matches!(
+        within("the opening", session.opened.recv()).await,
+        Some(OpenOutcome::Failed(OpenError::Crashed))
+    ));
 }
 
 // REQ: SES-2, SES-3
@@ -286,11 +291,15 @@ async fn second_writer_is_told_who_writes(kept: StoreKind) {
     let world = ArchiveRig::new(kept, Durability::Process).await;
     let _session = world.open().await;
     let mut second = world.request_open();
-    assert!(matches!(second.recv().await, Some(OpenOutcome::Failed(OpenError::AlreadyOpen))));
+    assert!(matches!(
+        within("the refusal", second.recv()).await,
+        Some(OpenOutcome::Failed(OpenError::AlreadyOpen))
+    ));
     let other = archive(Arc::new(world.store.clone())).await;
     let elsewhere = ArchiveRig { archive: other, ..world };
     let mut second = elsewhere.request_open();
-    let Some(OpenOutcome::Failed(OpenError::Locked { holder: Some(holder) })) = second.recv().await
+    let Some(OpenOutcome::Failed(OpenError::Locked { holder: Some(holder) })) =
+        within("the refusal", second.recv()).await
     else {
         panic!("the lock is held")
     };
@@ -302,7 +311,8 @@ async fn free_lock_with_text_is_taken_over_with_the_next_epoch(kept: StoreKind) 
     let world = ArchiveRig::new(kept, Durability::Process).await;
     for expected in 1..=3 {
         let mut opened = world.request_open();
-        let Some(OpenOutcome::Ready { epoch, .. }) = opened.recv().await else {
+        let Some(OpenOutcome::Ready { epoch, .. }) = within("the opening", opened.recv()).await
+        else {
             panic!("it opens")
         };
         assert_eq!(epoch, expected);

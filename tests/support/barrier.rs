@@ -7,6 +7,8 @@ use std::sync::Arc;
 
 use tokio::sync::{Semaphore, watch};
 
+use super::until::within_real_time;
+
 /// Open at first. Clones are the same barrier.
 #[derive(Clone, Debug)]
 pub(crate) struct Barrier {
@@ -54,6 +56,6 @@ impl Barrier {
 
     /// Waits until one more has come to wait here.
     pub(crate) async fn arrived(&self) {
-        self.arrived.acquire().await.unwrap().forget();
+        within_real_time("an arrival", self.arrived.acquire()).await.unwrap().forget();
     }
 }

@@ -9,6 +9,8 @@ use std::{
 use ennead::{SessionId, data::Step, internal::GoOn, testing::Breakpoints};
 use tokio::sync::Semaphore;
 
+use super::until::within_real_time;
+
 /// Breakpoints of a test. Clones are the same.
 #[derive(Clone, Default)]
 pub(crate) struct Breaks(Arc<Inner>);
@@ -40,7 +42,8 @@ impl Breaks {
 
     /// Waits until one more turn waits.
     pub(crate) async fn reached(&self) {
-        self.0.reached.acquire().await.unwrap().forget();
+        let reached = self.0.reached.acquire();
+        within_real_time("a turn at a step", reached).await.unwrap().forget();
     }
 
     /// Lets all go on that wait, and holds no more.

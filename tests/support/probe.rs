@@ -11,6 +11,8 @@ use tokio::{
     task::JoinHandle,
 };
 
+use super::until::within;
+
 /// What the probe hears.
 pub(crate) enum Msg {
     /// Put this into the log.
@@ -72,7 +74,7 @@ impl Log {
 
     /// Waits for the next entry.
     pub(crate) async fn next(&mut self) -> &'static str {
-        self.read.recv().await.unwrap()
+        within("what a probe says", self.read.recv()).await.unwrap()
     }
 
     /// Waits until `last` is said and gives everything up to it.

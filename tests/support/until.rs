@@ -3,8 +3,12 @@
 use std::{
     future::{Future, pending},
     pin::pin,
+    sync::mpsc::{RecvTimeoutError, channel},
+    thread,
     time::{Duration, Instant},
 };
+
+use tokio::sync::oneshot;
 
 /// How long such a wait may be. Each takes microseconds; on a machine that does ten other things at
 /// once, seconds.
@@ -43,6 +47,36 @@ pub(crate) async fn within<T>(what: &str, wait: impl Future<Output = T>) -> T {
         }
     }
     panic!("{what}: not within a day of paused time");
+}
+
+/// Awaits what other tasks do, without a timer: where time is paused it is as if nothing waited.
+///
+/// # Panics
+///
+/// With `what` is waited for, after a minute of real time.
+pub(crate) async fn within_real_time<T>(what: &str, wait: impl Future<Output = T>) -> T {
+    within_real(LIMIT, what, wait).await
+}
+
+async fn within_real<T>(limit: Duration, what: &str, wait: impl Future<Output = T>) -> T {
+    let (tell, late) = oneshot::channel();
+    let (_over, is_over) = channel::<()>();
+    thread::spawn(move || {
+        if is_over.recv_timeout(limit) == Err(RecvTimeoutError::Timeout) {
+            let _gone = tell.send(());
+        }
+    });
+    tokio::select! {
+        biased;
+        found = wait => found,
+        _ = late => panic!("{what}: not within {limit:?}"),
+    }
+}
+
+#[tokio::test(start_paused = true)]
+#[should_panic(expected = "what never comes: not within")]
+async fn wait_in_real_time_for_what_never_comes_ends() {
+    within_real(Duration::from_millis(10), "what never comes", pending::<()>()).await;
 }
 
 #[tokio::test(start_paused = true)]

@@ -14,6 +14,7 @@ use ennead::{
 use tokio::time::{Instant, sleep};
 
 use super::world::{ArchiveRig, SESSION, StoreKind};
+use crate::support::until::within;
 
 /// For how long a lock is tried for.
 const PATIENCE: Duration = Duration::from_millis(200);
@@ -67,7 +68,9 @@ async fn lock_of_a_process_that_is_being_killed_is_waited_for() {
         holder.kill();
     };
     killed.await;
-    let Some(OpenOutcome::Ready { epoch, .. }) = opened.recv().await else { panic!("it opens") };
+    let Some(OpenOutcome::Ready { epoch, .. }) = within("the opening", opened.recv()).await else {
+        panic!("it opens")
+    };
     assert_eq!(epoch, 2);
     let took = begun.elapsed();
     assert!(PATIENCE * 3 / 4 <= took && took <= PATIENCE, "{took:?}");
@@ -79,7 +82,9 @@ async fn lock_that_stays_held_is_refused_with_its_holder_and_nothing_is_written(
     let world = closed().await;
     let (before, mut holder) = (world.bytes(), Holder::start(&world));
     let (mut opened, begun) = (world.request_open(), Instant::now());
-    let Some(OpenOutcome::Failed(error)) = opened.recv().await else { panic!("the lock is held") };
+    let Some(OpenOutcome::Failed(error)) = within("the opening", opened.recv()).await else {
+        panic!("the lock is held")
+    };
     let message = error.to_string();
     assert!(message.starts_with("the session is written by process "), "{message}");
     let took = begun.elapsed();
@@ -88,7 +93,7 @@ async fn lock_that_stays_held_is_refused_with_its_holder_and_nothing_is_written(
     holder.kill();
     let mut opened = world.request_open();
     assert!(
-        matches!(opened.recv().await, Some(OpenOutcome::Ready { .. })),
+        matches!(within("the opening", opened.recv()).await, Some(OpenOutcome::Ready { .. })),
         "it opens once it is free"
     );
 }

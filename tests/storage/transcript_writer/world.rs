@@ -22,7 +22,7 @@ use ractor::{Actor, ActorRef};
 use tempfile::TempDir;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
-use crate::support::memory_store::MemoryStore;
+use crate::support::{memory_store::MemoryStore, until::within};
 
 /// Where the transcripts of a test are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -111,7 +111,8 @@ impl ArchiveRig {
 
     pub(super) async fn open(&self) -> Session {
         let mut opened = self.request_open();
-        let Some(OpenOutcome::Ready { handle, .. }) = opened.recv().await else {
+        let Some(OpenOutcome::Ready { handle, .. }) = within("the opening", opened.recv()).await
+        else {
             panic!("the transcript opens")
         };
         let (answer, answers) = unbounded_channel();
@@ -123,7 +124,7 @@ impl ArchiveRig {
         let file = Layout::new(self.root()).session(&SESSION.into()).unwrap().file;
         let done: Arc<dyn Fn() + Send + Sync> = Arc::new(move || tell.send(()).unwrap());
         self.archive.cast(ArchiveMsg::Close { file, done: Some(done) }).unwrap();
-        closed.recv().await.unwrap();
+        within("the closing", closed.recv()).await.unwrap();
     }
 }
 
@@ -160,12 +161,14 @@ impl Session {
     }
 
     pub(super) async fn answer(&mut self) -> (u64, Result<u64, WriteError>) {
-        let Recorded { ticket, result } = self.answers.recv().await.unwrap();
+        let Recorded { ticket, result } = within("an answer", self.answers.recv()).await.unwrap();
         (ticket, result.map(|head| head.seq))
     }
 
     pub(super) async fn restarted(&mut self) {
-        let Some(OpenOutcome::Restarted { handle }) = self.opened.recv().await else {
+        let Some(OpenOutcome::Restarted { handle }) =
+            within("a new writer", self.opened.recv()).await
+        else {
             panic!("the writer is started again")
         };
         self.handle = handle;

@@ -9,7 +9,7 @@ use std::{
     thread,
 };
 
-use super::{CommandDirs, Simulation};
+use super::{CommandDirs, Simulation, processes::LIMIT};
 
 /// Takes requests, tells their first line, and refuses them.
 fn proxy() -> (String, Receiver<String>) {
@@ -54,7 +54,7 @@ fn proxy_of_the_environment_is_asked_for_what_is_not_near_and_not_excepted() {
     let mut command = asks(&place, &far);
     let ended = command.env("http_proxy", &proxy).output().unwrap();
     assert!(!ended.status.success(), "{ended:?}");
-    assert_eq!(received.recv().unwrap(), format!("POST {far}/v1/messages HTTP/1.1"));
+    assert_eq!(received.recv_timeout(LIMIT).unwrap(), format!("POST {far}/v1/messages HTTP/1.1"));
 
     // Excepted by name, and near.
     for (base, no_proxy) in [(&far, "0.0.0.0,example.com"), (&server.address, "")] {
@@ -100,7 +100,7 @@ fn secure_connections_are_made_through_the_proxy() {
     let (place, (proxy, received)) = (CommandDirs::new(), proxy());
     let mut command = asks(&place, "https://model.invalid");
     let mut child = command.env("https_proxy", &proxy).spawn().unwrap();
-    assert_eq!(received.recv().unwrap(), "CONNECT model.invalid:443 HTTP/1.1");
+    assert_eq!(received.recv_timeout(LIMIT).unwrap(), "CONNECT model.invalid:443 HTTP/1.1");
     // It would try for minutes.
     child.kill().unwrap();
     child.wait().unwrap();
