@@ -16,8 +16,10 @@ mod public_names;
 mod purity;
 mod references;
 mod requirements;
+mod structure;
 mod trust_page;
 mod type_names;
+mod waits;
 
 use std::{
     fs,

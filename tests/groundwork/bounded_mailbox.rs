@@ -225,7 +225,6 @@ async fn stopped_actor_hands_the_work_back() {
     within("the end of the worker", rig.ended).await.unwrap();
     assert_eq!(rig.mailbox.try_send(1), Err(Refused::Stopped(Some(1))));
     assert_eq!(rig.mailbox.send(2).await, Err(Refused::Stopped(Some(2))));
-    assert_eq!(Refused::Stopped(Some(3)).into_work(), Some(3));
 }
 
 #[tokio::test]

@@ -220,14 +220,14 @@ fn is_semicolon(token: &TokenTree) -> bool {
 }
 
 /// `[cfg(test)]` or narrower, and nothing wider: code under `any(test, …)` also runs outside tests.
-fn is_cfg_test(attribute: &Group) -> bool {
+pub(super) fn is_cfg_test(attribute: &Group) -> bool {
     let text = attribute.to_string().replace(' ', "");
     attribute.delimiter() == Delimiter::Bracket
         && (text == "[cfg(test)]" || text.starts_with("[cfg(all(test,"))
 }
 
 /// The tokens up to the end of the item that begins here: its semicolon or its braces.
-fn item_length(tokens: &[TokenTree]) -> usize {
+pub(super) fn item_length(tokens: &[TokenTree]) -> usize {
     let end = tokens.iter().position(|token| {
         is_semicolon(token)
             || matches!(token, TokenTree::Group(it) if it.delimiter() == Delimiter::Brace)

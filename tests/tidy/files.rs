@@ -23,7 +23,7 @@ fn every_source_file_is_short_enough_to_read_at_once() {
 
 /// Returns each function of a formatted text by its first line, with its length from there to its closing brace, which
 /// is as far indented.
-fn function_lengths(text: &str) -> Vec<(&str, usize)> {
+pub(super) fn function_lengths(text: &str) -> Vec<(&str, usize)> {
     let lines: Vec<&str> = text.lines().collect();
     let mut found = Vec::new();
     for (at, line) in lines.iter().enumerate() {

@@ -108,12 +108,16 @@ fn figures_have_the_crates_of_each_feature() {
         |it: &Value| it.as_array().unwrap().iter().map(|it| it.as_str().unwrap().into()).collect();
     let default: Vec<String> = names(&manifest["features"]["default"]);
     let page = read("docs/figures.md");
-    for feature in &default {
+    let all = manifest["features"].as_table().unwrap().keys().filter(|it| *it != "default");
+    for feature in all {
         let row = format!("| with `{feature}` | {} |", crates(feature).len());
         assert!(page.contains(&row), "{row}");
     }
     let (none, all) = (crates("").len(), crates(&default.join(",")).len());
-    let row = format!("| `ennead` as it is by default | {all} |");
+    let with_serve = crates(&format!("{},serve", default.join(","))).len();
+    let row = format!(
+        "| `ennead` as it is by default | {all} |\n| the same with `serve` | {with_serve} |\n"
+    );
     assert!(page.contains(&row), "{row}");
     let told = format!("By default an embedder compiles {all} crates.");
     assert!(read("docs/embedding.md").contains(&told), "{told}");

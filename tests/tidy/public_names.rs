@@ -78,6 +78,17 @@ pub(super) fn at_the_front_door() -> impl Iterator<Item = (&'static str, &'stati
     items.filter(|(path, _)| !is_internal(path) && !is_data(path))
 }
 
+/// What embedders can name and is promised to them.
+pub(super) fn for_embedders() -> impl Iterator<Item = (&'static str, &'static PublicItem)> {
+    let items = items().iter().map(|(path, it)| (path.as_str(), it));
+    items.filter(|(path, _)| !is_internal(path))
+}
+
+/// How many names are at the front door, and how many types of fields and results are with them.
+pub(super) fn n_names() -> [usize; 2] {
+    [at_the_front_door().count(), items().keys().filter(|it| is_data(it)).count()]
+}
+
 /// The words that name public items, and the methods of those at the front door.
 pub(super) fn words() -> BTreeSet<String> {
     let paths = items().keys().flat_map(|it| it.split("::"));
@@ -121,9 +132,8 @@ fn what_an_embedder_can_name_is_listed() {
 
 #[test]
 fn names_at_the_front_door_can_be_looked_through() {
-    let n_names = at_the_front_door().count();
+    let [n_names, n_data] = n_names();
     assert!(n_names <= MAX_NAMES, "{n_names} names at the front door");
-    let n_data = items().keys().filter(|it| is_data(it)).count();
     assert!(n_data <= MAX_DATA, "{n_data} types of fields and results");
     let n_internal = items().keys().filter(|it| is_internal(it)).count();
     assert!(n_internal <= MAX_INTERNAL, "{n_internal} hidden names");

@@ -63,7 +63,7 @@ pub fn join_input(prompt: Option<&str>, input: &[u8]) -> Result<String, InputErr
 }
 
 /// The name of a model where the run ended before its first turn did.
-pub const UNKNOWN_MODEL: &str = "unknown";
+pub(crate) const UNKNOWN_MODEL: &str = "unknown";
 
 /// Returns the text of the result of a run, for people and programs alike: its answer as a channel
 /// delivers it, without reasoning and heartbeats, or why there is none. Empty when nothing is left

@@ -25,7 +25,7 @@
 //! * [`face`]: the loop that ties them together.
 
 pub mod agents;
-pub mod callbacks;
+pub(crate) mod callbacks;
 pub mod checkpoints;
 pub mod context;
 pub mod face;

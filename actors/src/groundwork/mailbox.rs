@@ -60,16 +60,6 @@ pub enum Refused<M> {
     Stopped(Option<M>),
 }
 
-impl<M> Refused<M> {
-    /// Returns the work; `None` if it was not kept.
-    pub fn into_work(self) -> Option<M> {
-        match self {
-            Self::Full(work) => Some(work),
-            Self::Stopped(work) => work,
-        }
-    }
-}
-
 /// The sending end of a bounded mailbox in front of an actor with messages `A`.
 ///
 /// Clones share the slots. `Ok` from a send means queued, not done: an actor that is killed takes
@@ -125,7 +115,7 @@ impl<M, A: Message> Mailbox<M, A> {
     /// # Errors
     ///
     /// [`Refused::Stopped`] when the actor is gone.
-    pub fn send_with(&self, slot: Slot, work: M) -> Result<(), Refused<M>> {
+    pub(crate) fn send_with(&self, slot: Slot, work: M) -> Result<(), Refused<M>> {
         self.deliver(work, slot)
     }
 

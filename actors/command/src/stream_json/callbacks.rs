@@ -29,7 +29,7 @@ const CHANGED_INPUT: &str = "/hookSpecificOutput/updatedInput";
 
 /// The calls that the program has been shown. A question about a call is asked after the line that shows it.
 #[derive(Clone, Debug)]
-pub struct ShownCalls(Arc<watch::Sender<BTreeSet<String>>>);
+pub(crate) struct ShownCalls(Arc<watch::Sender<BTreeSet<String>>>);
 
 impl Default for ShownCalls {
     fn default() -> Self {
@@ -39,12 +39,12 @@ impl Default for ShownCalls {
 
 impl ShownCalls {
     /// Adds a call that was shown.
-    pub fn add(&self, call: &str) {
+    pub(crate) fn add(&self, call: &str) {
         self.0.send_modify(|calls| _ = calls.insert(call.to_owned()));
     }
 
     /// Forgets all calls, since no call of the run is asked about any more.
-    pub fn clear(&self) {
+    pub(crate) fn clear(&self) {
         self.0.send_modify(BTreeSet::clear);
     }
 
@@ -57,7 +57,7 @@ impl ShownCalls {
 
 /// Asks the program whether a call may run (`can_use_tool`).
 #[derive(Clone, Debug)]
-pub struct HostApprover {
+pub(crate) struct HostApprover {
     host: Host,
     shown: ShownCalls,
     modes: mpsc::UnboundedSender<PermissionMode>,
@@ -65,7 +65,7 @@ pub struct HostApprover {
 
 impl HostApprover {
     /// Asks this program, after the calls were shown to it. Modes that its answers change to are sent.
-    pub fn new(
+    pub(crate) fn new(
         host: Host,
         shown: ShownCalls,
         modes: mpsc::UnboundedSender<PermissionMode>,
@@ -231,7 +231,7 @@ pub(super) fn mode_of(answer: &Value) -> Option<PermissionMode> {
 
 /// A hook of the program (`hook_callback`).
 #[derive(Clone, Debug)]
-pub struct HostHook {
+pub(crate) struct HostHook {
     host: Host,
     shown: ShownCalls,
     callback: String,
@@ -239,7 +239,7 @@ pub struct HostHook {
 
 impl HostHook {
     /// Makes the hook of the callback of this name.
-    pub fn new(host: Host, shown: ShownCalls, callback: &str) -> Self {
+    pub(crate) fn new(host: Host, shown: ShownCalls, callback: &str) -> Self {
         Self { host, shown, callback: callback.into() }
     }
 }

@@ -28,7 +28,7 @@ const CHANGING: [&str; 2] = ["Edit", "Write"];
 
 /// Why files are not put back.
 #[derive(Debug, thiserror::Error)]
-pub enum RewindError {
+pub(crate) enum RewindError {
     /// Nothing was kept for the prompt.
     #[error("no file checkpoint is kept for message {0}")]
     UnknownPrompt(String),
@@ -163,7 +163,10 @@ impl Tool for CheckpointedTool {
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::symlink;
+    use std::{
+        fs,
+        os::unix::fs::{PermissionsExt, symlink},
+    };
 
     use super::*;
 

@@ -16,7 +16,7 @@ const CATEGORIES: [(&str, &str, &[usize]); 4] = [
 
 /// What is known of the last request.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct ContextSize {
+pub(crate) struct ContextSize {
     /// By what the provider counted, else by the estimate.
     total: u64,
     /// Estimates for the nine sources.
@@ -25,18 +25,18 @@ pub struct ContextSize {
 
 impl ContextSize {
     /// Notes that a request was assembled.
-    pub fn assembled(&mut self, total: Tokens, sources: [Tokens; 9]) {
+    pub(crate) fn assembled(&mut self, total: Tokens, sources: [Tokens; 9]) {
         (self.total, self.sources) = (total.0, sources.map(|it| it.0));
     }
 
     /// Notes that a request was answered, and counted by the provider.
-    pub fn answered(&mut self, total: Tokens) {
+    pub(crate) fn answered(&mut self, total: Tokens) {
         self.total = total.0;
     }
 
     /// Answers `get_context_usage`. The parts add up to the total, which they are scaled to where the provider counted
     /// less than the estimate.
-    pub fn usage(&self, facts: &SessionFacts) -> Value {
+    pub(crate) fn usage(&self, facts: &SessionFacts) -> Value {
         let known = Catalogue::built_in();
         let window = known.find(&facts.model).map_or(0, |it| it.window);
         let percentage = self.total.saturating_mul(100).checked_div(window).unwrap_or(0);

@@ -19,12 +19,12 @@ const MAX_ENTRIES: usize = 200;
 const MAX_QUESTION: usize = MAX_LINE - 1_000;
 
 /// Makes the line of a value, with its texts cut where it would be too long. Cost: linear in the value.
-pub fn line_of(mut value: Value) -> String {
+pub(crate) fn line_of(mut value: Value) -> String {
     fit(&mut value, MAX_LINE).0
 }
 
 /// Returns a question to the program as its line will have it, and whether something was cut.
-pub fn question_of(mut question: Value) -> (Value, bool) {
+pub(crate) fn question_of(mut question: Value) -> (Value, bool) {
     let is_cut = fit(&mut question, MAX_QUESTION).1;
     (question, is_cut)
 }

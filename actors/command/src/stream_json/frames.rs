@@ -51,7 +51,7 @@ impl Frame {
     }
 
     /// Makes the line of a block of an answer. `is_last` is whether the answer ends with it.
-    pub fn assistant(
+    pub(crate) fn assistant(
         &self,
         message: &RecordedMessage,
         block: &Block,
@@ -80,7 +80,7 @@ impl Frame {
     }
 
     /// Makes the line of an answer that no model gave: the failure of a model call, for people.
-    pub fn synthetic(&mut self, text: &str, error: &str) -> Value {
+    pub(crate) fn synthetic(&mut self, text: &str, error: &str) -> Value {
         json!({
             "type": "assistant",
             "message": {
@@ -117,7 +117,7 @@ impl Frame {
     }
 
     /// Makes the line of an event of an answer as it came.
-    pub fn stream_event(&mut self, event: Value) -> Value {
+    pub(crate) fn stream_event(&mut self, event: Value) -> Value {
         json!({
             "type": "stream_event",
             "event": event,

@@ -15,7 +15,7 @@ use super::{
 
 /// Asks a tool whether a call may run. Whatever goes wrong is a denial.
 #[derive(Clone, Debug)]
-pub struct ToolApprover {
+pub(crate) struct ToolApprover {
     server: HostServer,
     tool: String,
     shown: ShownCalls,
@@ -25,7 +25,7 @@ pub struct ToolApprover {
 impl ToolApprover {
     /// Asks this tool of the server, by its name there, after the calls were shown to the program. Modes that
     /// its answers change to are sent.
-    pub fn new(
+    pub(crate) fn new(
         server: HostServer,
         tool: &str,
         shown: ShownCalls,

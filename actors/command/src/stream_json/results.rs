@@ -33,12 +33,12 @@ pub struct RunNotes {
 
 impl RunNotes {
     /// Makes the notes of a prompt. `prompt` is its name in the program; `is_human` is whether a person wrote it.
-    pub fn of_prompt(prompt: Option<String>, is_human: bool) -> Self {
+    pub(crate) fn of_prompt(prompt: Option<String>, is_human: bool) -> Self {
         Self { prompt, is_human, ..Self::default() }
     }
 
     /// Makes the notes of a run that the session began by itself.
-    pub fn woken() -> Self {
+    pub(crate) fn woken() -> Self {
         Self { is_woken: true, ..Self::default() }
     }
 
@@ -72,7 +72,7 @@ impl RunNotes {
 }
 
 /// Makes the lines that end a run: for a failure of the model first a message that names it.
-pub fn of_outcome(
+pub(crate) fn of_outcome(
     frame: &mut Frame,
     session: &SessionHandle,
     outcome: &RunOutcome,
@@ -220,7 +220,7 @@ impl SessionFacts {
     }
 
     /// Returns the types of sub-agents, each with what it is for.
-    pub fn described_agents(&self) -> Vec<Value> {
+    pub(crate) fn described_agents(&self) -> Vec<Value> {
         let described = |(name, description): &(String, String)| json!({"name": name, "description": description});
         self.agents.iter().map(described).collect()
     }
@@ -233,7 +233,7 @@ impl SessionFacts {
     }
 
     /// Returns the first line of a run, with the states of all MCP servers.
-    pub fn init(&self, frame: &mut Frame, servers: &[Value], skills: &Skills) -> Value {
+    pub(crate) fn init(&self, frame: &mut Frame, servers: &[Value], skills: &Skills) -> Value {
         let mut fields = json!({
             "cwd": self.cwd,
             "tools": self.offered_tools(),

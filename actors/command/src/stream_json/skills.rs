@@ -81,7 +81,7 @@ impl Skills {
     }
 
     /// Returns the names of what people can call, those of the program itself first.
-    pub fn commands(&self) -> Vec<&str> {
+    pub(crate) fn commands(&self) -> Vec<&str> {
         let own = BUILT_IN.iter().map(|it| it.0);
         own.chain(self.for_people().map(|it| &*it.name)).collect()
     }

@@ -39,7 +39,7 @@ pub struct EventFilter {
 
 /// Turns events into lines.
 #[derive(Debug)]
-pub struct Translator {
+pub(crate) struct Translator {
     frame: Frame,
     shown: EventFilter,
     tasks: Tasks,
@@ -53,13 +53,13 @@ pub struct Translator {
 
 impl Translator {
     /// Makes a translator that has shown nothing yet.
-    pub fn new(frame: Frame, shown: EventFilter) -> Self {
+    pub(crate) fn new(frame: Frame, shown: EventFilter) -> Self {
         let (tasks, seen, hooks) = (Tasks::default(), BTreeSet::new(), BTreeMap::new());
         Self { frame, shown, tasks, seen, prompt: None, hooks }
     }
 
     /// Returns the frame, for lines that no event causes.
-    pub fn frame(&mut self) -> &mut Frame {
+    pub(crate) fn frame(&mut self) -> &mut Frame {
         &mut self.frame
     }
 
@@ -68,41 +68,41 @@ impl Translator {
     /// # Errors
     ///
     /// Why none can, in words.
-    pub fn stoppable(&self, task: &str) -> Result<ToolUseId, String> {
+    pub(crate) fn stoppable(&self, task: &str) -> Result<ToolUseId, String> {
         self.tasks.stoppable(task)
     }
 
     /// Continues with the frames of another session. Returns the ends of agents that were at work in the one before.
-    pub fn begin_session(&mut self, frame: Frame) -> Vec<Value> {
+    pub(crate) fn begin_session(&mut self, frame: Frame) -> Vec<Value> {
         let ends = self.tasks.end_background(&mut self.frame, "stopped");
         *self = Self::new(frame, self.shown);
         ends
     }
 
     /// Returns the ends of agents in the background of which nothing is heard any more.
-    pub fn end_background(&mut self) -> Vec<Value> {
+    pub(crate) fn end_background(&mut self) -> Vec<Value> {
         self.tasks.end_background(&mut self.frame, "failed")
     }
 
     /// Begins a run, for a prompt of this name in the program.
-    pub fn begin_run(&mut self, prompt: Option<String>) {
+    pub(crate) fn begin_run(&mut self, prompt: Option<String>) {
         self.prompt = prompt;
     }
 
     /// Shows other things from now on.
-    pub fn show(&mut self, shown: EventFilter) {
+    pub(crate) fn show(&mut self, shown: EventFilter) {
         self.shown = shown;
     }
 
     /// Forgets what only the run under way needs.
-    pub fn end_of_run(&mut self) {
+    pub(crate) fn end_of_run(&mut self) {
         self.tasks.forget_ended();
         self.seen.clear();
         self.hooks.clear();
     }
 
     /// Returns the lines that an event causes.
-    pub fn event(&mut self, event: &Event) -> Vec<Value> {
+    pub(crate) fn event(&mut self, event: &Event) -> Vec<Value> {
         match event {
             Event::ModelStreamed { json, .. } => self.streamed(json).into_iter().collect(),
             Event::MessageRecorded { message } => self.recorded(message, None),

@@ -8,6 +8,8 @@ use ennead_runtime::run::{RunEnd, outcome::RunOutcome};
 use serde_json::json;
 use tempfile::TempDir;
 
+use ennead_runtime::message::MessageKind;
+
 use super::*;
 use crate::{Endpoint, Ennead, Options, Placement, SessionOptions};
 

@@ -86,7 +86,7 @@ impl Layout {
 
 impl TranscriptPaths {
     /// Returns the path of what is known about a sub-agent: `agent-<id>.meta.json`.
-    pub fn meta(&self) -> PathBuf {
+    pub(crate) fn meta(&self) -> PathBuf {
         self.file.with_extension("meta.json")
     }
 
@@ -101,7 +101,7 @@ impl TranscriptPaths {
     }
 
     /// Returns the path of the checkpoint, which holds the end of the transcript as of the last orderly close.
-    pub fn checkpoint(&self) -> PathBuf {
+    pub(crate) fn checkpoint(&self) -> PathBuf {
         self.file.with_extension("checkpoint")
     }
 }
