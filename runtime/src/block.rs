@@ -35,6 +35,7 @@ struct BlockParts {
 
 /// What a block is. Texts are as the model or the user wrote them.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum BlockKind {
     /// Text that a person or the model wrote.
     Text(Box<str>),

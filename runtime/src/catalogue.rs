@@ -45,6 +45,7 @@ pub struct Catalogue {
 /// What is known about one model.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
 pub struct ModelFacts {
     /// Its name on the first-party API, without date; see `canonical`.
     pub id: Arc<str>,
@@ -84,6 +85,7 @@ pub struct ModelFacts {
 /// them, in addition to those that its rules make.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
 pub struct PlatformIds {
     /// Name of the model on `bedrock-runtime`.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -18,6 +18,7 @@ use crate::{
 
 /// What some model calls used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Account {
     /// Number of calls that were made.
     pub calls: u64,
@@ -44,6 +45,7 @@ pub enum CallKind {
 
 /// The calls of one model, by what came of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Accounts {
     /// Calls for answers: [`CallKind::Answer`].
     pub answers: Account,

@@ -42,6 +42,7 @@ impl Scope {
 
 /// One rule as written.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct RuleText {
     /// What the rule does with a call that it matches.
     pub kind: RuleKind,
@@ -49,6 +50,13 @@ pub struct RuleText {
     pub scope: Scope,
     /// The rule as it is written, for example `Bash(git status)`.
     pub text: String,
+}
+
+impl RuleText {
+    /// Makes a rule of its text, `Tool` or `Tool(specifier)`, which need not be one that can be read.
+    pub fn new(kind: RuleKind, scope: Scope, text: impl Into<String>) -> Self {
+        Self { kind, scope, text: text.into() }
+    }
 }
 
 /// What a rule does.

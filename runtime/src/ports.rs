@@ -1,6 +1,7 @@
 //! The world as traits. The rules name what they need; `tools` and `actors` bring it.
 
 pub mod agents;
+mod made;
 pub mod shells;
 
 use std::{fmt, future::Future, pin::Pin, sync::Arc, time::Duration};
@@ -103,6 +104,7 @@ pub trait ReportProgress: Send + Sync + fmt::Debug {
 
 /// How far a call is, as its tool says.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Progress {
     /// The share that is done, 0 to 100; `None` where the whole is not known.
     pub percent: Option<u8>,
@@ -188,6 +190,7 @@ pub trait HostProcess: Send + Sync + fmt::Debug {
 
 /// What a sub-agent is to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct AgentOrder {
     /// The tool use that asks.
     pub tool_use: ToolUseId,
@@ -207,6 +210,7 @@ pub struct AgentOrder {
 
 /// A worktree for a sub-agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct AgentPlace {
     /// The directory below the workspace that it works in.
     pub directory: String,
@@ -216,6 +220,7 @@ pub struct AgentPlace {
 
 /// How a sub-agent ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct AgentReport {
     /// Derived from its transcript.
     pub status: AgentStatus,
@@ -234,6 +239,7 @@ pub struct AgentReport {
 /// How a sub-agent ended. The codes are stable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum AgentStatus {
     /// The sub-agent ended with an answer.
     Completed,
@@ -264,6 +270,7 @@ pub trait Transport: Send + Sync + fmt::Debug {
 
 /// One HTTP request to a model server.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct WireRequest {
     /// Absolute address that the request goes to.
     pub url: Arc<str>,
@@ -278,6 +285,7 @@ pub struct WireRequest {
 }
 
 /// The head of an answer, and its body to be read.
+#[non_exhaustive]
 pub struct WireResponse {
     /// Status of the HTTP response.
     pub status: u16,

@@ -246,6 +246,7 @@ impl Default for AgentLimits {
 /// What holds for shell commands that go on after their call (TOL-8).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
+#[non_exhaustive]
 pub struct ShellSettings {
     /// Whether a command that reaches its time limit goes on in the background; true. Otherwise it is
     /// killed.
@@ -365,6 +366,7 @@ impl Default for Settings {
 
 /// What one layer says, as text.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct LayerText {
     /// Whose layer it is.
     pub scope: Scope,

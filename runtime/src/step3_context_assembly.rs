@@ -37,6 +37,7 @@ use crate::{hook::HookEvent, permission::Scope, run::facts::NAMES_HOOKS};
 
 /// What was read from the world for the nine sources. Equal texts give equal contexts.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct SourceTexts {
     /// Replaces the built-in base segment of the system prompt.
     pub system_prompt: Option<String>,
@@ -67,6 +68,7 @@ pub struct SourceTexts {
 
 /// One instruction file that was read.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct InstructionFile {
     /// Scope that the file belongs to.
     pub scope: Scope,
@@ -76,8 +78,16 @@ pub struct InstructionFile {
     pub text: String,
 }
 
+impl InstructionFile {
+    /// Makes a file of this text, imports put in and block comments taken out.
+    pub fn new(scope: Scope, path: impl Into<String>, text: impl Into<String>) -> Self {
+        Self { scope, path: path.into(), text: text.into() }
+    }
+}
+
 /// A rule that is shown once a file that it is for has been read.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct PathRule {
     /// Absolute path of the rule's file.
     pub path: String,
@@ -87,6 +97,18 @@ pub struct PathRule {
     pub paths: Vec<String>,
     /// Text of the rule.
     pub text: String,
+}
+
+impl PathRule {
+    /// Makes a rule of a file for the paths that these globs match, seen from the directory `base`.
+    pub fn new(
+        path: impl Into<String>,
+        base: impl Into<String>,
+        paths: Vec<String>,
+        text: impl Into<String>,
+    ) -> Self {
+        Self { path: path.into(), base: base.into(), paths, text: text.into() }
+    }
 }
 
 /// Frames what hooks at an event add for the model: a text of the harness that names its origin. Sessions of revisions

@@ -91,6 +91,7 @@ pub enum GateStage {
 /// A path of a call, as written and as the kernel would reach it. Found out by who can look at the
 /// file system; the rules only compare.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct ResolvedPath {
     /// As the model wrote it.
     pub given: String,
@@ -102,6 +103,14 @@ pub struct ResolvedPath {
     pub passed: Vec<String>,
     /// The kind of thing that `real` names.
     pub kind: PathKind,
+}
+
+impl ResolvedPath {
+    /// Makes a path that could not be followed: wherever it leads is as it was written.
+    pub fn unresolved(given: String, kind: PathKind) -> Self {
+        let (lexical, real, passed) = (given.clone(), given.clone(), vec![given.clone()]);
+        Self { given, lexical, real, passed, kind }
+    }
 }
 
 /// What lies at a path.

@@ -1,5 +1,7 @@
 //! What a tool says of itself, what it is asked, and what it answers.
 
+mod made;
+
 use std::{borrow::Cow, collections::BTreeMap, sync::Arc};
 
 use serde::{Deserialize, Serialize};
@@ -99,6 +101,7 @@ pub enum Access {
 
 /// One call, as it will be run.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ToolCall {
     /// The tool use that asked for it.
     pub id: ToolUseId,
@@ -230,6 +233,7 @@ pub enum ToolErrorKind {
 
 /// Output that was left out of what the model sees.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Truncation {
     /// Characters of the result before it was cut.
     pub original_chars: u64,
@@ -242,6 +246,7 @@ pub struct Truncation {
 /// Something a call changed in what the session knows. Folded in the order of the calls.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum ToolNote {
     /// The content of a file is known to the model.
     FileSeen {
@@ -268,6 +273,7 @@ pub enum ToolNote {
 
 /// The state of a file when the model saw it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct FileSeen {
     /// Modification time in nanoseconds since 1970.
     pub mtime_ns: u64,
@@ -281,6 +287,7 @@ pub struct FileSeen {
 
 /// One task of the list that TodoWrite keeps.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Todo {
     /// What is to be done.
     pub content: String,
@@ -307,6 +314,7 @@ pub enum TodoStatus {
 /// snapshot. On resume only the list of tasks is restored, so a file must be read again before it is
 /// changed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ToolMemory {
     /// Files whose content the model knows, by absolute path.
     pub files: BTreeMap<String, FileSeen>,

@@ -49,7 +49,7 @@ fn thought(signature: &str, text: &str) -> Reply {
 }
 
 fn used(provider: &str, model: &str) -> Option<FallbackUsed> {
-    Some(FallbackUsed { provider: provider.into(), model: model.into() })
+    Some(FallbackUsed::new(provider, model))
 }
 
 // REQ: MDL-10, MDL-13

@@ -112,7 +112,7 @@ async fn run(shows_model: bool) -> Left {
     let probe = CustomTool::raw("probe", "", r#"{"type":"object"}"#, |_, context| {
         let text = planted();
         if let Some(progress) = &context.progress {
-            progress.report(Progress { percent: None, text: text.replace('\n', " ").into() });
+            progress.report(Progress::new(None, text.replace('\n', " ")));
         }
         async move {
             ToolOutcome::ok(format!("{}{text}", "long ".repeat(9000)))

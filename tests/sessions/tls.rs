@@ -118,13 +118,11 @@ fn wire_request(server: &TlsServer) -> WireRequest {
     let messages = json!([{ "role": "user", "content": "go" }]);
     let body = json!({ "model": "m", "max_tokens": 9, "stream": true, "messages": messages });
     let file = |path: &Path| Some(path.to_str().unwrap().into());
-    WireRequest {
-        url: format!("{}/v1/messages", server.base()).into(),
-        headers: [("content-type".to_owned(), "application/json".to_owned())].into(),
-        body: body.to_string().into(),
-        connect_timeout: Duration::from_secs(10),
-        certificates: Certificates { extra: file(&server.authority()), file: file(Path::new("")) },
-    }
+    let url = format!("{}/v1/messages", server.base());
+    let headers = [("content-type".to_owned(), "application/json".to_owned())];
+    let mut request = WireRequest::new(url, headers, body.to_string(), Duration::from_secs(10));
+    request.certificates = Certificates::new(file(&server.authority()), file(Path::new("")));
+    request
 }
 
 async fn whole(mut response: WireResponse) -> Vec<u8> {

@@ -286,7 +286,7 @@ impl SourceFiles for HeldFiles {
             }
             let layer = this.layer.lock().unwrap().clone();
             let source = "settings.json".to_owned();
-            let layers = layer.map(|text| LayerText { scope: Scope::User, source, text });
+            let layers = layer.map(|text| LayerText::new(Scope::User, source, text));
             Ok(layers.into_iter().collect())
         })
     }

@@ -12,7 +12,6 @@ use ennead::{
     model::{GovernorLimits, Transport},
     tool::BoxFuture,
 };
-use ennead_runtime::governor::limits::{BreakerLimits, RetryLimits};
 use futures::{StreamExt, TryStreamExt, stream};
 use tokio::{
     io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader},
@@ -81,8 +80,9 @@ impl ModelServer {
 /// failures, hundreds of which would open its breaker. It has tests of its own.
 pub(crate) fn letting_through() -> GovernorLimits {
     let mut limits = GovernorLimits::default();
-    limits.breaker = BreakerLimits { failure_percent: 101, ..BreakerLimits::default() };
-    limits.retries = RetryLimits { percent: 100, per_second: u32::MAX, most: u32::MAX };
+    limits.breaker.failure_percent = 101;
+    (limits.retries.percent, limits.retries.per_second, limits.retries.most) =
+        (100, u32::MAX, u32::MAX);
     limits
 }
 

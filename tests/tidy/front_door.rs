@@ -11,6 +11,18 @@ use super::{
 
 /// Types whose fields or variants are known to be all, so that a new one is a breaking change, and why.
 const CLOSED: &[(&str, &str)] = &[
+    ("data::Digest", "a new type around its bytes"),
+    ("data::Head", "the end of a chain is a number and a hash, by the format of transcripts"),
+    ("data::Money", "a new type around a number"),
+    ("data::PathKind", "who judges a path must decide for each kind"),
+    ("data::Role", "the roles of messages, by the formats of models"),
+    ("data::RuleDestination", "our packages must know the file of each"),
+    ("data::Scope", "our packages must decide what the files of each rank may do"),
+    ("data::Step", "a turn has nine steps"),
+    ("data::Timestamp", "a new type around a number"),
+    ("data::TodoStatus", "the states that the schema of TodoWrite gives a model"),
+    ("data::Tokens", "a new type around a number"),
+    ("data::UnknownSource", "a new type around the name"),
     ("model::Usage", "a model in process gives every count, and our packages add up each"),
     (
         "permission::SettingSources",
@@ -25,12 +37,12 @@ const CLOSED: &[(&str, &str)] = &[
     ),
 ];
 
-/// The structs and enums at the front door whose fields or variants embedders see.
+/// The structs and enums whose fields or variants embedders see, at the front door and in what it gives them.
 fn open_types() -> BTreeMap<&'static str, &'static PublicItem> {
-    let found: BTreeMap<_, _> = public_names::at_the_front_door()
+    let found: BTreeMap<_, _> = public_names::for_embedders()
         .filter(|(_, it)| it.kind == "enum" || !it.fields.is_empty())
         .collect();
-    assert!(20 < found.len(), "found {}", found.len());
+    assert!(120 < found.len(), "found {}", found.len());
     found
 }
 

@@ -106,20 +106,13 @@ impl BuiltIn for Agent {
                 }
             }
         };
-        let order = AgentOrder {
-            tool_use: id,
-            description: description.clone(),
-            prompt: prompt.clone(),
-            agent_type: subagent_type.clone(),
-            model,
-            worktree: held
-                .as_ref()
-                .map(|it| AgentPlace { directory: it.workspace(), guard: it.hold() }),
-            in_background: match number(&context, NO_BACKGROUND) {
-                Some(_) => Some(false),
-                // What the type says holds, whatever the call says.
-                None => run_in_background.filter(|it| *it),
-            },
+        let mut order = AgentOrder::new(id, description.clone(), prompt.clone());
+        (order.agent_type, order.model) = (subagent_type.clone(), model);
+        order.worktree = held.as_ref().map(|it| AgentPlace::new(it.workspace(), it.hold()));
+        order.in_background = match number(&context, NO_BACKGROUND) {
+            Some(_) => Some(false),
+            // What the type says holds, whatever the call says.
+            None => run_in_background.filter(|it| *it),
         };
         let report = agents.spawn(order).await;
         if report.status == AgentStatus::Running {
@@ -185,9 +178,7 @@ fn is_over(report: &AgentReport) -> bool {
     match report.status {
         AgentStatus::Completed | AgentStatus::Refused => true,
         AgentStatus::Failed => report.head.is_some(),
-        AgentStatus::Cut | AgentStatus::Stalled | AgentStatus::Cancelled | AgentStatus::Running => {
-            false
-        }
+        _ => false,
     }
 }
 
@@ -213,13 +204,11 @@ fn answer(report: &AgentReport) -> ToolOutcome {
             ToolOutcome::ok("(the agent ended without an answer)")
         }
         AgentStatus::Completed | AgentStatus::Running => ToolOutcome::ok(final_text),
-        AgentStatus::Failed => {
-            failed(ToolErrorKind::Failed, "Agent terminated early due to an error")
-        }
         AgentStatus::Cut => cut_off(ToolErrorKind::LimitReached, "reached a limit"),
         AgentStatus::Stalled => cut_off(ToolErrorKind::Failed, "made no progress"),
         AgentStatus::Cancelled => failed(ToolErrorKind::Interrupted, "The agent was stopped"),
         AgentStatus::Refused => failed(ToolErrorKind::LimitReached, "The agent was not started"),
+        _ => failed(ToolErrorKind::Failed, "Agent terminated early due to an error"),
     }
 }
 
@@ -231,7 +220,6 @@ mod tests {
         digest::Digest,
         ports::{BoxFuture, SpawnAgent},
         step1_settings_resolution::WorktreeBase,
-        tokens::Usage,
     };
 
     use super::*;
@@ -256,14 +244,10 @@ mod tests {
     }
 
     fn call(status: AgentStatus, text: &str) -> (ToolOutcome, AgentOrder) {
-        let report = AgentReport {
-            status,
-            agent: (status != AgentStatus::Refused).then(|| "a1".into()),
-            text: text.into(),
-            n_tool_uses: 3,
-            usage: Usage { output_tokens: 7, ..Usage::default() },
-            head: Some(Digest::of(b"head")),
-        };
+        let agent = (status != AgentStatus::Refused).then(|| "a1".into());
+        let mut report = AgentReport::new(status, agent, text);
+        (report.n_tool_uses, report.usage.output_tokens) = (3, 7);
+        report.head = Some(Digest::of(b"head"));
         let agents = Arc::new(FixedReport { report, orders: Mutex::default() });
         let mut world = World::new();
         world.context.agents = Some(agents.clone());
@@ -277,15 +261,8 @@ mod tests {
     #[test]
     fn the_answer_comes_back_with_its_figures() {
         let (outcome, order) = call(AgentStatus::Completed, "done");
-        let expected = AgentOrder {
-            tool_use: "toolu_1".into(),
-            description: "d".into(),
-            prompt: "p".into(),
-            agent_type: Some("t".into()),
-            model: Some("m".into()),
-            worktree: None,
-            in_background: None,
-        };
+        let mut expected = AgentOrder::new("toolu_1".into(), "d", "p");
+        (expected.agent_type, expected.model) = (Some("t".into()), Some("m".into()));
         assert_eq!(order, expected);
         assert_eq!((outcome.error, outcome.text.as_str()), (None, "done"));
         let result = structured(&outcome);
@@ -367,14 +344,8 @@ mod tests {
             (S::Cancelled, head, false),
         ];
         for (status, head, expected) in cases {
-            let report = AgentReport {
-                status,
-                agent: None,
-                text: String::new(),
-                n_tool_uses: 0,
-                usage: Usage::default(),
-                head,
-            };
+            let mut report = AgentReport::new(status, None, "");
+            report.head = head;
             assert_eq!(is_over(&report), expected, "{status:?}");
         }
     }

@@ -79,7 +79,7 @@ fn cut(
     );
     let count = |n: usize| u64::saturating(n);
     let (original_chars, kept_chars) = (count(n_chars), count(n_shown));
-    (text, Some(Truncation { original_chars, kept_chars, stored_at }))
+    (text, Some(Truncation::new(original_chars, kept_chars, stored_at)))
 }
 
 fn keep(path: &Path, text: &[u8]) -> io::Result<()> {

@@ -315,7 +315,7 @@ mod tests {
         };
         let mode = PermissionMode::Default;
         let setup = GateSetup::new(Arc::default(), mode, places, Handler::None);
-        let call = ToolCall { id: "t1".into(), name: "say".into(), input: "{}".into() };
+        let call = ToolCall::new("t1".into(), "say".into(), "{}");
         let (_, step) = Gate::open(call, tool.spec(), &setup);
         let GateStep::Decided { permit: Some(permit), .. } = step else { panic!("{step:?}") };
         let outcome = block_on(tool.run(permit, world.context.clone()));

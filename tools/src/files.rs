@@ -9,7 +9,7 @@ use std::{
     os::unix::fs::MetadataExt,
 };
 
-use ennead_runtime::{digest::Digest, tool::FileSeen};
+use ennead_runtime::tool::FileSeen;
 
 /// Bytes of a file that a tool takes into memory at most.
 pub(crate) const MAX_FILE_BYTES: u64 = 64 << 20;
@@ -60,12 +60,7 @@ impl Loaded {
 
     /// Returns what the session remembers of it.
     pub(crate) fn as_seen(&self, partial: bool) -> FileSeen {
-        FileSeen {
-            mtime_ns: self.mtime_ns,
-            size: self.bytes.len() as u64,
-            digest: Digest::of(&self.bytes),
-            partial,
-        }
+        FileSeen::new(&self.bytes, self.mtime_ns, partial)
     }
 
     /// Returns whether the file is not text.
@@ -76,12 +71,7 @@ impl Loaded {
 
 /// Returns what the session remembers of a file that was just written.
 pub(crate) fn seen_after_writing(file: &File, bytes: &[u8], partial: bool) -> io::Result<FileSeen> {
-    Ok(FileSeen {
-        mtime_ns: mtime_ns(file)?,
-        size: bytes.len() as u64,
-        digest: Digest::of(bytes),
-        partial,
-    })
+    Ok(FileSeen::new(bytes, mtime_ns(file)?, partial))
 }
 
 fn mtime_ns(file: &File) -> io::Result<u64> {

@@ -178,11 +178,11 @@ fn outcome(input: &ReadInput, loaded: &Loaded, text: String, page: LinePage<'_>)
     let mut outcome = ToolOutcome::ok(text);
     outcome.structured = Some(structured(input, &page));
     if page.cut == Some(Cut::Page) {
-        outcome.truncation = Some(Truncation {
-            original_chars: String::from_utf8_lossy(&loaded.bytes).chars().count() as u64,
-            kept_chars: outcome.text.chars().count() as u64,
-            stored_at: Some(input.file_path.clone()),
-        });
+        outcome.truncation = Some(Truncation::new(
+            String::from_utf8_lossy(&loaded.bytes).chars().count() as u64,
+            outcome.text.chars().count() as u64,
+            Some(input.file_path.clone()),
+        ));
     } else {
         // The path is filled in by the caller, who knows where the file really is.
         let seen = loaded.as_seen(page.cut.is_some());

@@ -193,8 +193,7 @@ impl World {
             }
             _ => None,
         };
-        let call =
-            ToolCall { id: "toolu_1".into(), name: tool.spec().name.clone(), input: text.into() };
+        let call = ToolCall::new("toolu_1".into(), tool.spec().name.clone(), text);
         let hidden = self.hidden.clone().into();
         let context =
             ToolContext { committed: CommittedOutcome::default(), ..self.context.clone() };

@@ -50,7 +50,7 @@ impl From<Item> for Todo {
             Status::InProgress => TodoStatus::InProgress,
             Status::Completed => TodoStatus::Completed,
         };
-        Self { content: item.content, status, active_form: item.active_form }
+        Self::new(item.content, status, item.active_form)
     }
 }
 

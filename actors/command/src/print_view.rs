@@ -98,7 +98,8 @@ impl PrintView {
         if let Some(piece) = OutputEvent::of(event) {
             if self.normalizer.is_between_messages() {
                 // Nothing is gathered: a person reads as it comes.
-                let settings = OutputSettings { coalesce_ms: 0, ..OutputSettings::clone(output) };
+                let mut settings = OutputSettings::clone(output);
+                settings.coalesce_ms = 0;
                 self.normalizer.set_settings(settings.into());
             }
             let mut payloads = Vec::new();

@@ -24,6 +24,7 @@ pub(crate) use watch::{TreeChange, TreeWatch};
 /// The kinds of actors, as in the supervision tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum ActorKind {
     /// Root of one scheduler thread.
     Shard,
@@ -101,6 +102,7 @@ impl ActorKind {
 
 /// An actor that lives.
 #[derive(Clone)]
+#[non_exhaustive]
 pub struct Live {
     /// The kind of the actor.
     pub kind: ActorKind,
@@ -139,6 +141,7 @@ struct Entries {
 
 /// A call of the model that is not sent yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct ParkedCall {
     /// Why the call waits.
     pub reason: ParkReason,

@@ -30,7 +30,7 @@ mod tests {
         let layer = |n: usize| {
             let text =
                 format!(r#"{{"permissions":{{"deny":["x"{}]}}}}"#, r#","Read(a/*/b)""#.repeat(n));
-            vec![LayerText { scope: Scope::User, source: "user.json".into(), text }]
+            vec![LayerText::new(Scope::User, "user.json", text)]
         };
         let order = |layers| MergeOrder::new(&catalogue).with(layers);
         assert!(merged(order(layer(1))).now_or_never().is_some());

@@ -41,11 +41,10 @@ impl McpLimits {
         Self {
             start: time("MCP_TIMEOUT", START_LIMIT),
             wait: time("ENNEAD_MCP_WAIT", WAIT),
-            calls: CallLimits {
-                timeout_ms: number("MCP_TOOL_TIMEOUT").map(u64::from),
-                result_chars: tokens
-                    .map_or(calls.result_chars, |it| it.saturating_mul(CHARS_PER_TOKEN)),
-            },
+            calls: CallLimits::new(
+                number("MCP_TOOL_TIMEOUT").map(u64::from),
+                tokens.map_or(calls.result_chars, |it| it.saturating_mul(CHARS_PER_TOKEN)),
+            ),
         }
     }
 }
@@ -73,6 +72,6 @@ mod tests {
             (limits.start, limits.wait),
             (Duration::from_millis(500), Duration::from_millis(500))
         );
-        assert_eq!(limits.calls, CallLimits { timeout_ms: Some(500), result_chars: 2000 });
+        assert_eq!(limits.calls, CallLimits::new(Some(500), 2000));
     }
 }

@@ -222,7 +222,7 @@ impl Settings {
     }
 
     fn rule(self, kind: RuleKind, key: &str, text: &str) -> Result<Self, OptionError> {
-        Rule::parse(&RuleText { kind, scope: Scope::CliArg, text: text.to_owned() })?;
+        Rule::parse(&RuleText::new(kind, Scope::CliArg, text))?;
         Ok(self.push("permissions", key, text.into()))
     }
 

@@ -260,7 +260,7 @@ fn refusal(error: &ModelError) -> WireResponse {
 fn response(status: u16, kind: &'static str, body: ResponseBody) -> WireResponse {
     let mut headers = HeaderMap::new();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
-    WireResponse { status, headers, body }
+    WireResponse::new(status, headers, body)
 }
 
 #[cfg(test)]

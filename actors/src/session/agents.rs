@@ -293,7 +293,7 @@ impl SessionState {
         if let Some(settings) = own_settings(&kind, order, layers) {
             let (text, source) = (settings.to_string(), "Agent".to_owned());
             // The last one of a scope holds.
-            facts.layers.push(LayerText { scope: Scope::CliArg, source, text });
+            facts.layers.push(LayerText::new(Scope::CliArg, source, text));
         }
         let facts = Arc::new(facts);
         let session_context = parent.of_agent(AgentContext {

@@ -79,10 +79,9 @@ impl ChosenSettings {
                 self.disabled_servers.iter().map(|it| rule_for_all(it)).collect();
             settings.insert("permissions".into(), serde_json::json!({ "deny": rules }));
         }
-        self.layer = (!settings.is_empty()).then(|| LayerText {
-            scope: Scope::CliArg,
-            source: "session".into(),
-            text: serde_json::Value::Object(settings).to_string(),
+        self.layer = (!settings.is_empty()).then(|| {
+            let text = serde_json::Value::Object(settings).to_string();
+            LayerText::new(Scope::CliArg, "session", text)
         });
         self.is_new = true;
     }

@@ -113,11 +113,5 @@ fn plan_of(file: &str) -> Option<String> {
 
 /// Makes the input in place of a path that could not be looked at.
 pub(crate) fn unknown(given: String, kind: PathKind) -> ResolvedPath {
-    ResolvedPath {
-        lexical: given.clone(),
-        real: given.clone(),
-        passed: vec![given.clone()],
-        given,
-        kind,
-    }
+    ResolvedPath::unresolved(given, kind)
 }

@@ -234,14 +234,11 @@ impl CallAttempt<'_> {
             None => limits,
         };
         let url: Arc<str> = order.format.url(&endpoint.base, &order.model, streamed).into();
-        let request = WireRequest {
-            url: Arc::clone(&url),
-            headers: with_headers(&endpoint.headers, &order.request.headers),
-            // It may be large, and is of no use once it was sent.
-            body: std::mem::take(&mut order.request.body),
-            connect_timeout: limits.connect,
-            certificates: order.certificates.clone(),
-        };
+        // It may be large, and is of no use once it was sent.
+        let body = std::mem::take(&mut order.request.body);
+        let headers = with_headers(&endpoint.headers, &order.request.headers);
+        let mut request = WireRequest::new(Arc::clone(&url), headers, body, limits.connect);
+        request.certificates = order.certificates.clone();
         let patience = order.patience_ms.map(Duration::from_millis);
         let mut watchdog = Watchdog::new(limits, streamed, patience);
         self.sent.iter().for_each(SentMark::set);
@@ -251,7 +248,7 @@ impl CallAttempt<'_> {
         };
         let sent = watchdog.head(sending).await;
         let response = sent.map_err(|error| located(&url, failure::before_head(&error)))?;
-        let WireResponse { status, headers, mut body } = response;
+        let WireResponse { status, headers, mut body, .. } = response;
         if let Some(report) =
             RateLimitReport::read(&headers, self.session_context.world.clock.now())
         {

@@ -86,13 +86,10 @@ impl HookServers {
         }
         let own = || own_transport(&self.environment).ok();
         let transport = self.transport.get_or_init(own).as_ref().ok_or("there is no HTTP here")?;
-        let request = WireRequest {
-            url: http.url.replace(PROJECT, &context.project).into(),
-            headers: self.headers(http, context).into(),
-            body: Bytes::from_owner(SharedInput(input)),
-            connect_timeout: CONNECT,
-            certificates: context.certificates.clone(),
-        };
+        let url = http.url.replace(PROJECT, &context.project);
+        let body = Bytes::from_owner(SharedInput(input));
+        let mut request = WireRequest::new(url, self.headers(http, context), body, CONNECT);
+        request.certificates = context.certificates.clone();
         let response = transport.send(request).await.map_err(in_words)?;
         if !(200..300).contains(&response.status) {
             return Err(format!("status {}", response.status));

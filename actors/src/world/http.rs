@@ -84,15 +84,10 @@ impl Transport for Http {
             let mut response = sent.map_err(|it| failed(&request.url, it))?;
             exchange.is_shared = response.version() == reqwest::Version::HTTP_2;
             let headers = std::mem::take(response.headers_mut());
-            Ok(WireResponse {
-                status: response.status().as_u16(),
-                headers,
-                body: Box::pin(BodyStream {
-                    chunks: Box::pin(response.bytes_stream()),
-                    exchange,
-                    url: request.url,
-                }),
-            })
+            let status = response.status().as_u16();
+            let chunks = Box::pin(response.bytes_stream());
+            let body = Box::pin(BodyStream { chunks, exchange, url: request.url });
+            Ok(WireResponse::new(status, headers, body))
         })
     }
 }

@@ -86,14 +86,10 @@ impl SourceLookup for LocalFiles {
                 of_files,
                 git::state(dirs.worktree.as_ref().unwrap_or(&dirs.workspace), dirs.trust),
             );
-            SourceTexts {
-                git,
-                tree,
-                instructions: seen.instructions,
-                path_rules: seen.path_rules,
-                auto_memory: memory,
-                ..sources::without_files(&dirs)
-            }
+            let mut texts = sources::without_files(&dirs);
+            (texts.git, texts.tree, texts.auto_memory) = (git, tree, memory);
+            (texts.instructions, texts.path_rules) = (seen.instructions, seen.path_rules);
+            texts
         })
     }
 

@@ -186,11 +186,8 @@ impl Transport for SimulatedTransport {
                 };
                 return Err(error);
             }
-            Ok(WireResponse {
-                status: script.status,
-                headers: headers(&script.headers),
-                body: body(script.pieces, script.end),
-            })
+            let body = body(script.pieces, script.end);
+            Ok(WireResponse::new(script.status, headers(&script.headers), body))
         })
     }
 }

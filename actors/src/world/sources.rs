@@ -138,16 +138,15 @@ pub(super) fn tree_of(dirs: &SessionDirs, patterns: &CompiledPatterns) -> String
 pub(super) fn without_files(dirs: &SessionDirs) -> SourceTexts {
     let directory = dirs.worktree.as_ref().unwrap_or(&dirs.workspace);
     let is_repository = directory.ancestors().any(|it| below(it, ".git").exists());
-    SourceTexts {
-        environment: vec![
-            ("Working directory".into(), directory.display().to_string()),
-            ("Platform".into(), std::env::consts::OS.into()),
-            ("Shell of commands".into(), "bash".into()),
-            ("Home directory".into(), dirs.home.display().to_string()),
-            ("Git repository".into(), if is_repository { "yes" } else { "no" }.into()),
-        ],
-        ..SourceTexts::default()
-    }
+    let mut texts = SourceTexts::default();
+    texts.environment = vec![
+        ("Working directory".into(), directory.display().to_string()),
+        ("Platform".into(), std::env::consts::OS.into()),
+        ("Shell of commands".into(), "bash".into()),
+        ("Home directory".into(), dirs.home.display().to_string()),
+        ("Git repository".into(), if is_repository { "yes" } else { "no" }.into()),
+    ];
+    texts
 }
 
 struct SourceFileReader<'a> {
@@ -260,12 +259,12 @@ impl<'a> SourceFileReader<'a> {
             let Some(text) = self.load(scope, root, &path) else { continue };
             match rules::read(&text) {
                 (None, body) => self.add(scope, &path, body),
-                (Some(paths), body) => self.path_rules.push(PathRule {
-                    path: path.display().to_string(),
-                    base: base.display().to_string(),
+                (Some(paths), body) => self.path_rules.push(PathRule::new(
+                    path.display().to_string(),
+                    base.display().to_string(),
                     paths,
-                    text: body.to_owned(),
-                }),
+                    body,
+                )),
             }
         }
     }
@@ -292,7 +291,7 @@ impl<'a> SourceFileReader<'a> {
         self.seen = seen;
         imported.iter().for_each(|it| self.mark(it));
         let (path, text) = (path.display().to_string(), join_imports(&files));
-        self.files.push(InstructionFile { scope, path, text });
+        self.files.push(InstructionFile::new(scope, path, text));
     }
 
     /// A repository's file imports nothing from outside the working directory.

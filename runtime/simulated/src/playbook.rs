@@ -34,6 +34,7 @@ pub struct Playbook {
 /// What is wrong with a playbook. One line.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("playbook {playbook}{}: {what}", rule.as_ref().map(|rule| format!(", rule `{rule}`")).unwrap_or_default())]
+#[non_exhaustive]
 pub struct PlaybookError {
     /// The file, as the caller named it.
     pub playbook: String,

@@ -17,6 +17,7 @@ pub struct Money(pub u64);
 /// What tokens cost, in millionths of a US dollar per million tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[non_exhaustive]
 pub struct Prices {
     /// Input that is neither read from nor written to the cache.
     pub input: u64,
@@ -40,6 +41,7 @@ pub struct Prices {
 /// Prices of a request, output included, whose prompt is long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[non_exhaustive]
 pub struct LongPrompt {
     /// Holds for prompts of more tokens than this, cached ones counted.
     pub above: u64,

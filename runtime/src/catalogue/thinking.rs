@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 /// effort is sent, and sampling is free.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
 pub struct ThinkingSupport {
     /// Whether the model takes `{"type":"adaptive"}`.
     pub adaptive: bool,
@@ -26,6 +27,7 @@ pub struct ThinkingSupport {
 /// Whether thinking can be switched off.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum Disabling {
     /// Thinking can be disabled at any effort.
     #[default]
@@ -39,6 +41,7 @@ pub enum Disabling {
 /// A level of effort, lowest first. Wire names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum Effort {
     /// The lowest effort, `low` on the wire.
     Low,
@@ -55,6 +58,7 @@ pub enum Effort {
 /// What a model says of sampling parameters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum Sampling {
     /// The model takes sampling parameters.
     #[default]
@@ -68,6 +72,7 @@ pub enum Sampling {
 /// What comes back of thinking.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum ThinkingDisplay {
     /// The answer holds a summary of the reasoning.
     #[default]

@@ -14,6 +14,7 @@ use crate::{
 
 /// A message of the conversation. Its id is that of its line in the transcript.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct RecordedMessage {
     /// Time at which the message was recorded.
     pub at: Timestamp,

@@ -29,6 +29,7 @@ pub struct GovernorLimits {
 /// Share and window follow resilience4j (50 % of a window of 100, at least 100 calls). Calls of
 /// models are dear and slow, so half that window is looked at, and from 20 calls on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct BreakerLimits {
     /// Calls that are looked at, the newest ones; 50, and at most 64.
     pub window: u32,
@@ -55,6 +56,7 @@ pub struct BreakerLimits {
 /// The numbers are those of Finagle's `RetryBudget`: a fifth of what succeeds, and 10 a second saved
 /// up for at most 10 s.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct RetryLimits {
     /// Retries earned by 100 calls that succeed; 20.
     pub percent: u32,

@@ -103,6 +103,7 @@ pub struct Parking {
 /// Why calls wait. The codes are stable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum ParkReason {
     /// The quota of the key is used up.
     ProviderQuota,

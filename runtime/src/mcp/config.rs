@@ -48,6 +48,7 @@ pub enum ServerTransport {
 
 /// A program that is started as a child process.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
 pub struct ServerProgram {
     /// Looked for as a shell would.
     pub command: String,
@@ -59,6 +60,7 @@ pub struct ServerProgram {
 
 /// Where a remote server answers.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
 pub struct Address {
     /// Absolute address of the server.
     pub url: String,

@@ -93,11 +93,19 @@ pub enum NotOffered {
 
 /// Limits that the environment sets for all servers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct CallLimits {
     /// Milliseconds of a call, where its server says nothing (`MCP_TOOL_TIMEOUT`).
     pub timeout_ms: Option<u64>,
     /// Characters of a result (`MAX_MCP_OUTPUT_TOKENS`, four to a token).
     pub result_chars: u32,
+}
+
+impl CallLimits {
+    /// Sets how long a call may take, in milliseconds, and how many characters its result may have.
+    pub fn new(timeout_ms: Option<u64>, result_chars: u32) -> Self {
+        Self { timeout_ms, result_chars }
+    }
 }
 
 impl Default for CallLimits {

@@ -32,6 +32,7 @@ const MIN_MAX: usize = 16;
 
 /// A piece of an answer.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct Piece {
     /// The text. Blanks at which it was cut are at its end.
     pub text: String,

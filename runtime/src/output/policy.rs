@@ -22,6 +22,7 @@ pub struct ChannelPolicy {
 
 /// When the answer comes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Delivery {
     /// As it arrives. What turns out not to count is retracted.
     Partial,
@@ -34,6 +35,7 @@ pub enum Delivery {
 
 /// How an answer is cut.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum ChunkPolicy {
     /// Not at all: deltas as they come, messages whole.
     #[default]
@@ -46,6 +48,7 @@ pub enum ChunkPolicy {
 
 /// Sizes of blocks and where they end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Chunking {
     /// Characters from which on a block ends at the preferred break. A block before a fenced one
     /// may be shorter, and so may one before a word that would not fit, the last one, or one that
@@ -57,11 +60,19 @@ pub struct Chunking {
     pub prefer: Break,
 }
 
+impl Chunking {
+    /// Makes blocks of `min` characters, if a break is there, to `max`.
+    pub fn new(min: usize, max: usize, prefer: Break) -> Self {
+        Self { min, max, prefer }
+    }
+}
+
 /// Where a block may end, best first. A sentence end is one of `.`, `!`, `?`, `:`, `;` before
 /// blanks, or `。`, `！`, `？`. When none of these is in reach it is a blank between words, and then
 /// anywhere between two characters as a reader counts them (grapheme clusters).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum Break {
     /// After a blank line.
     #[default]
@@ -75,6 +86,7 @@ pub enum Break {
 /// Defaults of a session: the keys under `ennead.output`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
+#[non_exhaustive]
 pub struct OutputSettings {
     /// Default of [`Chunking::min`], in characters; 800.
     pub chunk_min: u32,

@@ -8,6 +8,7 @@ use crate::ids::{ToolName, ToolUseId};
 
 /// What a tool gave, as a channel gets it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct ToolResult {
     /// Id of the tool use, as the model issued it.
     pub call: ToolUseId,

@@ -137,6 +137,7 @@ impl fmt::Debug for NewOutput {
 
 /// How a command in the background is.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct ShellStatus {
     /// Its name.
     pub shell: ShellId,
@@ -148,6 +149,19 @@ pub struct ShellStatus {
     pub n_bytes: u64,
     /// The file that holds them, up to its limit.
     pub output: Arc<str>,
+}
+
+impl ShellStatus {
+    /// Says how a command is; `output` names the file that holds what it printed.
+    pub fn new(
+        shell: ShellId,
+        command: Arc<str>,
+        state: ShellState,
+        n_bytes: u64,
+        output: Arc<str>,
+    ) -> Self {
+        Self { shell, command, state, n_bytes, output }
+    }
 }
 
 /// A command in the background that has ended.

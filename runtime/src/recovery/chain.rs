@@ -33,11 +33,19 @@ pub(crate) struct ModelLimits {
 
 /// A model that was turned to because the first one could not answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct FallbackUsed {
     /// Its provider, by name.
     pub provider: Arc<str>,
     /// The model, by its name there.
     pub model: Arc<str>,
+}
+
+impl FallbackUsed {
+    /// Names a model and its provider.
+    pub fn new(provider: impl Into<Arc<str>>, model: impl Into<Arc<str>>) -> Self {
+        Self { provider: provider.into(), model: model.into() }
+    }
 }
 
 /// Makes the chain of models, and lists what was left out of it, in words.

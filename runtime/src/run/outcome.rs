@@ -90,6 +90,7 @@ impl RunOutcome {
 
 /// A call that was denied.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Denial {
     /// Name of the tool that the call uses.
     pub tool: ToolName,

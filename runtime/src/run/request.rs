@@ -46,6 +46,7 @@ pub struct RunRequest {
 
 /// Who asks for a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Sender {
     /// Names the person or program, as the one that hosts the session knows it; at most 128 bytes.
     pub id: String,

@@ -14,11 +14,20 @@ use crate::permission::Scope;
 /// system's own. Each is as the environment of the process says where it is `None`, and there is
 /// none where it is empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
 pub struct Certificates {
     /// Path that `NODE_EXTRA_CA_CERTS` names; its certificates are added.
     pub extra: Option<Arc<str>>,
     /// Path that `SSL_CERT_FILE` names; its certificates are added.
     pub file: Option<Arc<str>>,
+}
+
+impl Certificates {
+    /// Names files of authorities in addition to the system's, and in their place; an empty name is no file, and `None` is
+    /// as the environment of the process says.
+    pub fn new(extra: Option<Arc<str>>, file: Option<Arc<str>>) -> Self {
+        Self { extra, file }
+    }
 }
 
 /// Reads the certificates that `env` of the user's own layers names, weakest first. Those that a repository names are

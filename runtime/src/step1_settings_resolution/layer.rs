@@ -14,6 +14,13 @@ use crate::{
     step7_permission_gate::rule::Rule,
 };
 
+impl LayerText {
+    /// Makes a layer of JSON text; `source` is a path, or the name of a flag.
+    pub fn new(scope: Scope, source: impl Into<String>, text: impl Into<String>) -> Self {
+        Self { scope, source: source.into(), text: text.into() }
+    }
+}
+
 /// Name of the setting that switches all hooks off.
 pub(super) const HOOKS_OFF: &str = "disableAllHooks";
 

@@ -21,6 +21,7 @@ const MIN_DROP: u64 = 1024;
 
 /// Cached tokens that a request should have read and did not.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct PromptCacheEvent {
     /// Nothing that was done on purpose explains it.
     pub unexpected: bool,
@@ -40,6 +41,7 @@ pub struct PromptCacheEvent {
 /// Why cached tokens were not read. The codes are stable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum DropReason {
     /// Another model was asked; each has its own cache.
     ModelSwitched,

@@ -36,6 +36,7 @@ pub struct Permit {
 /// The permit is for another action.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the permit is for action {permitted}, not for {found}")]
+#[non_exhaustive]
 pub struct PermitError {
     /// What was decided about.
     pub permitted: Digest,

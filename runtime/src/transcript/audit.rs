@@ -46,6 +46,7 @@ pub struct Evidence<'a> {
 
 /// What was found in a transcript that is in order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Verified {
     /// The end of the chain.
     pub head: Head,

@@ -24,7 +24,7 @@ pub(crate) enum Outcome {
 /// A gate with `permissions` as settings have them, where somebody can be asked.
 pub(crate) fn setup(mode: PermissionMode, workspace: &str, permissions: &Value) -> GateSetup {
     let text = json!({ "permissions": permissions }).to_string();
-    let layer = LayerText { scope: Scope::CliArg, source: "the caller".into(), text };
+    let layer = LayerText::new(Scope::CliArg, "the caller", text);
     let places = Places {
         workspace: workspace.into(),
         home: "/nowhere".into(),
@@ -52,8 +52,8 @@ pub(crate) fn outcome_looking(setup: &GateSetup, command: &str, look: Look) -> O
         timeout_ms: None,
         polls: false,
     };
-    let input = json!({ "command": command }).to_string().into();
-    let call = ToolCall { id: "c".into(), name: "Bash".into(), input };
+    let input = json!({ "command": command }).to_string();
+    let call = ToolCall::new("c".into(), "Bash".into(), input);
     let (mut gate, mut step) = Gate::open(call, &spec, setup);
     if let GateStep::Judge(order) = step {
         step = gate.command_judged(order.judge(look));

@@ -276,6 +276,6 @@ impl Reply {
         };
         let content_type = (CONTENT_TYPE, HeaderValue::from_static(content_type));
         let headers = self.headers.iter().map(header).chain([content_type]).collect();
-        Ok(WireResponse { status: self.status, headers, body })
+        Ok(WireResponse::new(self.status, headers, body))
     }
 }

@@ -185,13 +185,9 @@ impl ShellParts {
     }
 
     fn status(&self) -> ShellStatus {
-        ShellStatus {
-            shell: self.shell.clone(),
-            command: Arc::clone(&self.command),
-            state: *self.state.borrow(),
-            n_bytes: self.lock().n_bytes,
-            output: Arc::clone(&self.path),
-        }
+        let (command, output) = (Arc::clone(&self.command), Arc::clone(&self.path));
+        let (state, n_bytes) = (*self.state.borrow(), self.lock().n_bytes);
+        ShellStatus::new(self.shell.clone(), command, state, n_bytes, output)
     }
 
     /// What was not read, and how the command was before that was looked at: then nothing follows what

@@ -204,11 +204,8 @@ fn output_outcome(output: &NewOutput) -> ToolOutcome {
     outcome.exit_code = status.state.exit_code();
     if 0 < *n_left_out {
         let kept_chars = text.chars().count() as u64;
-        outcome.truncation = Some(Truncation {
-            original_chars: kept_chars + n_left_out,
-            kept_chars,
-            stored_at: Some((*status.output).to_owned()),
-        });
+        let stored_at = Some((*status.output).to_owned());
+        outcome.truncation = Some(Truncation::new(kept_chars + n_left_out, kept_chars, stored_at));
     }
     outcome
 }

@@ -181,11 +181,8 @@ async fn valid(capture: &mut super::capture::Capture) -> Output {
         preview.trim_end_matches('\n')
     );
     let kept = kept.ok();
-    let truncation = Truncation {
-        original_chars: n_chars,
-        kept_chars: preview.chars().count() as u64,
-        stored_at: kept.as_ref().map(|(path, _)| path.clone()),
-    };
+    let stored_at = kept.as_ref().map(|(path, _)| path.clone());
+    let truncation = Truncation::new(n_chars, preview.chars().count() as u64, stored_at);
     Output { text, truncation: Some(truncation), kept }
 }
 
@@ -203,6 +200,6 @@ async fn failed(capture: &mut super::capture::Capture) -> Output {
     let original_chars = capture.n_chars();
     let n_left_out = original_chars.saturating_sub(kept_chars);
     let text = format!("{start}\n... [{n_left_out} characters left out] ...\n{end}");
-    let truncation = Truncation { original_chars, kept_chars, stored_at: None };
+    let truncation = Truncation::new(original_chars, kept_chars, None);
     Output { text, truncation: Some(truncation), kept: None }
 }

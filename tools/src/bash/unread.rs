@@ -217,13 +217,7 @@ mod tests {
     use super::*;
 
     fn status() -> ShellStatus {
-        ShellStatus {
-            shell: "bash_1".into(),
-            command: "c".into(),
-            state: ShellState::Running,
-            n_bytes: 0,
-            output: "f".into(),
-        }
+        ShellStatus::new("bash_1".into(), "c".into(), ShellState::Running, 0, "f".into())
     }
 
     /// Reads all of a text in a file.

@@ -23,9 +23,8 @@ use crate::{
 fn permit<B: BuiltIn>(world: &World, input: Value) -> Option<Permit> {
     let tool = Declared::<B>::new();
     let mut settings = Settings::default();
-    let text = "Read(.env)".into();
-    settings.permissions.rules =
-        vec![RuleText { kind: RuleKind::Deny, scope: Scope::Project, text }];
+    let text = "Read(.env)";
+    settings.permissions.rules = vec![RuleText::new(RuleKind::Deny, Scope::Project, text)];
     let places = Places {
         workspace: world.root.to_str().unwrap().into(),
         home: "/home/nobody".into(),
@@ -35,7 +34,7 @@ fn permit<B: BuiltIn>(world: &World, input: Value) -> Option<Permit> {
     let mode = PermissionMode::Default;
     let setup = GateSetup::new(Arc::new(settings), mode, places, Handler::None);
     let name = tool.spec().name.clone();
-    let call = ToolCall { id: "t1".into(), name, input: input.to_string().into() };
+    let call = ToolCall::new("t1".into(), name, input.to_string());
     let (mut gate, step) = Gate::open(call, tool.spec(), &setup);
     let GateStep::ResolvePath { given } = step else { panic!("{step:?}") };
     let resolved = resolve(world.root.join(given).to_str().unwrap());

@@ -19,7 +19,7 @@ pub(super) fn progress(notification: &ProgressNotificationParam) -> Progress {
         },
     };
     // A share that is no number becomes 0.
-    Progress { percent: share.map(|it| it as u8), text: text.into() }
+    Progress::new(share.map(|it| it as u8), text)
 }
 
 fn one_line(text: &str) -> String {
@@ -45,7 +45,7 @@ mod tests {
         let mut notification = ProgressNotificationParam::new(token, done);
         notification.total = total;
         notification.message = message.map(str::to_owned);
-        assert_eq!(progress(&notification), Progress { percent, text: text.into() });
+        assert_eq!(progress(&notification), Progress::new(percent, text));
     }
 
     // REQ: TOL-11

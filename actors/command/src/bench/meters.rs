@@ -87,9 +87,9 @@ impl Transport for TimedModel {
         Box::pin(async move {
             let mut sent = model.send(request);
             let sent = future::poll_fn(|cx| watch.count(|| sent.as_mut().poll(cx))).await?;
-            let WireResponse { status, headers, mut body } = sent;
+            let WireResponse { status, headers, mut body, .. } = sent;
             let timed = stream::poll_fn(move |cx| watch.count(|| body.as_mut().poll_next(cx)));
-            Ok(WireResponse { status, headers, body: Box::pin(timed) })
+            Ok(WireResponse::new(status, headers, Box::pin(timed)))
         })
     }
 }

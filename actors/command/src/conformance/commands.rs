@@ -60,10 +60,9 @@ fn outcome(
 fn step(case: &Value, handler: Handler) -> Result<GateStep, String> {
     let case: CommandCase =
         serde_json::from_value(case.clone()).map_err(|error| error.to_string())?;
-    let layer = LayerText {
-        scope: Scope::Project,
-        source: "the case".into(),
-        text: json!({ "permissions": case.settings }).to_string(),
+    let layer = {
+        let text = json!({ "permissions": case.settings }).to_string();
+        LayerText::new(Scope::Project, "the case", text)
     };
     let settings = merge(&[layer]).settings;
     let places = Places {
@@ -76,8 +75,8 @@ fn step(case: &Value, handler: Handler) -> Result<GateStep, String> {
     let tools = ennead_tools::registry::builtin_tools();
     let tool = tools.iter().find(|it| it.spec().name == case.tool);
     let spec = tool.map(|it| it.spec()).ok_or_else(|| format!("there is no tool {}", case.tool))?;
-    let input = case.input.to_string().into();
-    let call = ToolCall { id: "call".into(), name: case.tool, input };
+    let input = case.input.to_string();
+    let call = ToolCall::new("call".into(), case.tool, input);
     Ok(match Gate::open(call, spec, &setup) {
         (mut gate, GateStep::Judge(order)) => {
             gate.command_judged(order.judge(ennead_runtime::step7_permission_gate::Look::nowhere()))

@@ -128,7 +128,7 @@ impl PathCase {
 }
 
 fn layer_text(scope: Scope, source: String, permissions: Value) -> LayerText {
-    LayerText { scope, source, text: json!({ "permissions": permissions }).to_string() }
+    LayerText::new(scope, source, json!({ "permissions": permissions }).to_string())
 }
 
 fn make(path: &Path, kind: &Kind) -> io::Result<()> {

@@ -54,7 +54,7 @@ impl Transport for TimedHttp {
             let client = client?;
             let mut watch =
                 BodyStopwatch { start: clock.elapsed(), clock, model_ns, stopped: false };
-            let WireResponse { status, headers, mut body } = client.send(request).await?;
+            let WireResponse { status, headers, mut body, .. } = client.send(request).await?;
             let timed = stream::poll_fn(move |cx| {
                 let chunk = ready!(body.as_mut().poll_next(cx));
                 if !matches!(chunk, Some(Ok(_))) {
@@ -62,7 +62,7 @@ impl Transport for TimedHttp {
                 }
                 Poll::Ready(chunk)
             });
-            Ok(WireResponse { status, headers, body: Box::pin(timed) })
+            Ok(WireResponse::new(status, headers, Box::pin(timed)))
         })
     }
 }

@@ -33,6 +33,6 @@ pub(super) fn endpoints(options: &SessionOptions) -> Arc<[Endpoint]> {
 
 /// Returns the settings among its options, as a layer.
 pub(super) fn layers(options: &SessionOptions) -> Vec<LayerText> {
-    let layer = |text| LayerText { scope: Scope::CliArg, source: "options".into(), text };
+    let layer = |text| LayerText::new(Scope::CliArg, "options", text);
     options.settings.text().map(layer).into_iter().collect()
 }

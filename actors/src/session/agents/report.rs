@@ -11,7 +11,6 @@ use ennead_runtime::{
     ports::{AgentOrder, AgentReport, AgentStatus, BoxFuture, SpawnAgent},
     step1_settings_resolution::WorktreeBase,
     step1_settings_resolution::{AgentLimits, LayerText},
-    tokens::Usage,
 };
 use ennead_tools::locked::Locked as _;
 use ractor::ActorRef;
@@ -20,26 +19,12 @@ use tokio::sync::oneshot;
 use crate::session::{RunError, RunOutcome, SessionMsg, SpawnRequest};
 
 pub(super) fn refuse(reply: oneshot::Sender<AgentReport>, why: String) {
-    let _gone = reply.send(AgentReport {
-        status: AgentStatus::Refused,
-        agent: None,
-        text: why,
-        n_tool_uses: 0,
-        usage: Usage::default(),
-        head: None,
-    });
+    let _gone = reply.send(AgentReport::new(AgentStatus::Refused, None, why));
 }
 
 /// Answers the call of a sub-agent that works in the background.
 pub(super) fn started(reply: oneshot::Sender<AgentReport>, agent: &AgentId, transcript: String) {
-    let _gone = reply.send(AgentReport {
-        status: AgentStatus::Running,
-        agent: Some(agent.clone()),
-        text: transcript,
-        n_tool_uses: 0,
-        usage: Usage::default(),
-        head: None,
-    });
+    let _gone = reply.send(AgentReport::new(AgentStatus::Running, Some(agent.clone()), transcript));
 }
 
 /// Makes the report that a parent gets of its sub-agent: its answer as a channel delivers it, without reasoning and
@@ -51,28 +36,24 @@ pub(super) fn report(
 ) -> AgentReport {
     let agent = Some(agent.clone());
     match result {
-        Ok(outcome) => AgentReport {
-            status: outcome.end.agent_status(),
-            agent,
-            text: match (answer_in(&outcome.text, output), outcome.error) {
+        Ok(outcome) => {
+            let text = match (answer_in(&outcome.text, output), outcome.error) {
                 (text, Some(error)) if text.is_empty() => error,
                 (text, _) => text,
-            },
-            n_tool_uses: outcome.messages.iter().map(|it| it.tool_uses().count() as u64).sum(),
-            usage: outcome.usage,
-            head: outcome.head,
-        },
-        Err(error) => AgentReport {
-            status: match error {
+            };
+            let mut report = AgentReport::new(outcome.end.agent_status(), agent, text);
+            report.n_tool_uses =
+                outcome.messages.iter().map(|it| it.tool_uses().count() as u64).sum();
+            (report.usage, report.head) = (outcome.usage, outcome.head);
+            report
+        }
+        Err(error) => {
+            let status = match error {
                 RunError::Ended => AgentStatus::Cancelled,
                 _ => AgentStatus::Failed,
-            },
-            agent,
-            text: error.to_string(),
-            n_tool_uses: 0,
-            usage: Usage::default(),
-            head: None,
-        },
+            };
+            AgentReport::new(status, agent, error.to_string())
+        }
     }
 }
 
@@ -98,13 +79,8 @@ impl SpawnAgent for AgentPort {
             let _gone = session.cast(SessionMsg::SpawnAgent(Box::new(request)));
             let report = report.await;
             guard.disarm();
-            report.unwrap_or_else(|_| AgentReport {
-                status: AgentStatus::Cancelled,
-                agent: None,
-                text: "the session has ended".into(),
-                n_tool_uses: 0,
-                usage: Usage::default(),
-                head: None,
+            report.unwrap_or_else(|_| {
+                AgentReport::new(AgentStatus::Cancelled, None, "the session has ended")
             })
         })
     }

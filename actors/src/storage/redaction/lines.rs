@@ -136,7 +136,7 @@ fn calls(line: &str) -> Vec<ToolCall> {
     let blocks = parsed.message.content.iter().filter_map(|it| Block::from_wire(it.get()).ok());
     let call = |it: Block| {
         let (id, name, input) = it.as_tool_use()?;
-        Some(ToolCall { id: id.clone(), name: name.clone(), input: input.into() })
+        Some(ToolCall::new(id.clone(), name.clone(), input))
     };
     blocks.filter_map(call).collect()
 }

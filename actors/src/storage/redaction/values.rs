@@ -104,7 +104,7 @@ mod tests {
     fn file_of(n_bytes: usize) -> LayerText {
         let filler = "x".repeat(n_bytes);
         let text = format!(r#"{{"ennead":{{"secretEnv":["TOKEN"]}},"filler":"{filler}"}}"#);
-        LayerText { scope: Scope::User, source: "user.json".into(), text }
+        LayerText::new(Scope::User, "user.json", text)
     }
 
     // REQ: TRN-1

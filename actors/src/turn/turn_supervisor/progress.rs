@@ -19,7 +19,7 @@ pub(super) struct ProgressPort {
 
 impl ReportProgress for ProgressPort {
     fn report(&self, progress: Progress) {
-        let Progress { percent, text } = progress;
+        let Progress { percent, text, .. } = progress;
         let (call, tool) = (self.call.clone(), self.tool.clone());
         self.session_context.hub.publish(Event::ToolProgress { call, tool, percent, text });
     }

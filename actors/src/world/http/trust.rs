@@ -60,7 +60,7 @@ pub(super) enum TrustError {
 /// Returns the files that an environment names.
 pub(super) fn named(environment: &Environment) -> Certificates {
     let file = |variable| environment.variable(variable).map(Into::into);
-    Certificates { extra: file(EXTRA), file: file(FILE) }
+    Certificates::new(file(EXTRA), file(FILE))
 }
 
 /// Merges what a session sets, or else the environment. Empty names are left out, so that equal values mean the same
@@ -69,10 +69,10 @@ pub(super) fn resolved(settings: &Certificates, environment: &Certificates) -> C
     let either = |settings: &Option<Arc<str>>, environment: &Option<Arc<str>>| {
         settings.clone().or_else(|| environment.clone()).filter(|it| !it.is_empty())
     };
-    Certificates {
-        extra: either(&settings.extra, &environment.extra),
-        file: either(&settings.file, &environment.file),
-    }
+    Certificates::new(
+        either(&settings.extra, &environment.extra),
+        either(&settings.file, &environment.file),
+    )
 }
 
 /// Checks servers by what the system and these files say.

@@ -45,7 +45,7 @@ impl LastGood {
         is_known: bool,
     ) -> FileLayers {
         let source = path.display().to_string();
-        let layer = |source: &str, text| LayerText { scope, source: source.to_owned(), text };
+        let layer = |source: &str, text| LayerText::new(scope, source, text);
         let Some(why) = unreadable(&text) else {
             self.keep(path, &text);
             return FileLayers { layers: vec![layer(&source, text)], broken: None };

@@ -32,13 +32,8 @@ fn simulator(text: &str) -> Arc<Simulator> {
 
 fn request(prompt: &str) -> WireRequest {
     let body = json!({"model": "m", "max_tokens": 9, "stream": true, "messages": [{"role": "user", "content": prompt}]});
-    WireRequest {
-        url: "http://localhost:1/v1/messages?beta=true".into(),
-        headers: Arc::new([]),
-        body: body.to_string().into(),
-        connect_timeout: std::time::Duration::MAX,
-        certificates: Default::default(),
-    }
+    let url = "http://localhost:1/v1/messages?beta=true";
+    WireRequest::new(url, Vec::new(), body.to_string(), std::time::Duration::MAX)
 }
 
 async fn read(mut response: WireResponse) -> (Vec<usize>, Result<(), TransportError>) {

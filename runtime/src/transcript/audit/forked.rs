@@ -18,6 +18,7 @@ use crate::{
 
 /// The copied lines in front of a transcript.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Forked {
     /// Number of copied lines at the front.
     pub lines: u64,

@@ -8,6 +8,7 @@ use crate::{
 /// The first thing that is wrong.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {what}")]
+#[non_exhaustive]
 pub struct Violation {
     /// Where, from 1. What is missing is named at the line where it should have been there.
     pub line: u64,

@@ -50,6 +50,7 @@ impl ConversationLine {
 
 /// What an assistant line holds in addition to its content.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct AnswerFields {
     /// The model that answered, as the provider named it.
     pub model: Arc<str>,
@@ -79,6 +80,7 @@ pub struct ToolResultFields {
 
 /// A compaction boundary: `{"type":"system","subtype":"compact_boundary",…}`.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Boundary {
     /// `auto`, `manual` or `reactive`.
     pub trigger: &'static str,

@@ -181,8 +181,8 @@ fn killed_command_leaves_no_process_and_no_guard() {
 // REQ: TOL-8
 #[test]
 fn command_at_its_time_limit_goes_on_unless_that_makes_no_sense_or_is_off() {
-    let off = ShellSettings { background_at_limit: false, ..ShellSettings::default() };
-    let none = ShellSettings { max_background: 0, ..ShellSettings::default() };
+    let (mut off, mut none) = (ShellSettings::default(), ShellSettings::default());
+    (off.background_at_limit, none.max_background) = (false, 0);
     let slow = "echo begun; read line < gate; echo over";
     let cases = [
         (ShellSettings::default(), slow, true),
@@ -218,11 +218,8 @@ fn command_at_its_time_limit_goes_on_unless_that_makes_no_sense_or_is_off() {
 // REQ: TOL-8
 #[test]
 fn number_and_time_in_the_background_are_bounded() {
-    let settings = ShellSettings {
-        max_background: 1,
-        max_background_seconds: NonZeroU64::new(1),
-        ..ShellSettings::default()
-    };
+    let mut settings = ShellSettings::default();
+    (settings.max_background, settings.max_background_seconds) = (1, NonZeroU64::new(1));
     let mut rig = ShellRig::new(settings);
     block_on(async {
         assert_eq!(rig.start("sleep 1000").await.error, None);

@@ -2,7 +2,6 @@
 
 use std::{future::pending, path::Path, sync::Arc, time::Duration};
 
-use bytes::Bytes;
 use ennead::{
     Endpoint, Ennead, Options, SessionOptions,
     internal::{Http, SimulatedTransport, Simulator},
@@ -236,13 +235,8 @@ impl Hall {
             ("content-type", "application/json".to_owned()),
             ("prefer", format!("wait={}", PATIENCE.as_secs())),
         ];
-        let request = WireRequest {
-            url: url.into(),
-            headers: headers.map(|it| (it.0.to_owned(), it.1)).into(),
-            body: Bytes::from(body.to_string()),
-            connect_timeout: PATIENCE,
-            certificates: Default::default(),
-        };
+        let headers = headers.map(|it| (it.0.to_owned(), it.1));
+        let request = WireRequest::new(url, headers, body.to_string(), PATIENCE);
         let mut answer = self.client.send(request).await.ok()?;
         let mut text = Vec::new();
         while let Some(piece) = answer.body.next().await {

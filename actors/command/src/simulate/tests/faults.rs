@@ -110,13 +110,9 @@ enum AnswerEnd {
 
 impl Client {
     async fn ask(&self, prompt: &str) -> Result<WireResponse, TransportError> {
-        let request = WireRequest {
-            url: self.url.as_str().into(),
-            headers: vec![("content-type".to_owned(), "application/json".to_owned())].into(),
-            body: asking(prompt).into(),
-            connect_timeout: std::time::Duration::MAX,
-            certificates: Default::default(),
-        };
+        let headers = [("content-type".to_owned(), "application/json".to_owned())];
+        let patience = std::time::Duration::MAX;
+        let request = WireRequest::new(self.url.as_str(), headers, asking(prompt), patience);
         self.http.send(request).await
     }
 

@@ -5,10 +5,7 @@ use std::{fmt, sync::Arc, time::Duration};
 use async_trait::async_trait;
 use bytes::{Bytes, BytesMut};
 use ennead::internal::Http;
-use ennead_runtime::{
-    ports::{Transport, WireRequest},
-    step1_settings_resolution::Certificates,
-};
+use ennead_runtime::ports::{Transport, WireRequest};
 use futures::StreamExt;
 use opentelemetry_http::{HttpClient, HttpError, Request, Response};
 use tokio::runtime::Handle;
@@ -45,13 +42,8 @@ impl HttpClient for Collector {
         let headers = parts.headers.iter().filter_map(|(name, value)| {
             Some((name.as_str().to_owned(), value.to_str().ok()?.to_owned()))
         });
-        let request = WireRequest {
-            url: parts.uri.to_string().into(),
-            headers: headers.collect(),
-            body,
-            connect_timeout: LIMIT,
-            certificates: Certificates::default(),
-        };
+        let headers: Vec<_> = headers.collect();
+        let request = WireRequest::new(parts.uri.to_string(), headers, body, LIMIT);
         let http = Arc::clone(&self.http);
         let exchange = async move {
             let mut came = http.send(request).await?;

@@ -1,0 +1,85 @@
+//! Making what ports take and give: these types can grow, so nothing outside of the crate writes them field by field.
+//!
+//! A constructor takes what every value has; what else there is, is a field that may be set afterwards.
+
+use std::{sync::Arc, time::Duration};
+
+use bytes::Bytes;
+use http::HeaderMap;
+
+use super::{
+    AgentOrder, AgentPlace, AgentReport, AgentStatus, Progress, ResponseBody, WireRequest,
+    WireResponse, WorkGuard,
+};
+use crate::{
+    ids::{AgentId, ToolUseId},
+    step1_settings_resolution::Certificates,
+    tokens::Usage,
+};
+
+impl AgentOrder {
+    /// Orders a sub-agent of the general type, with its parent's model, in the workspace.
+    pub fn new(
+        tool_use: ToolUseId,
+        description: impl Into<String>,
+        prompt: impl Into<String>,
+    ) -> Self {
+        Self {
+            tool_use,
+            description: description.into(),
+            prompt: prompt.into(),
+            agent_type: None,
+            model: None,
+            worktree: None,
+            in_background: None,
+        }
+    }
+}
+
+impl AgentPlace {
+    /// Names the directory of a worktree, which is kept while something holds the guard.
+    pub fn new(directory: impl Into<String>, guard: WorkGuard) -> Self {
+        Self { directory: directory.into(), guard }
+    }
+}
+
+impl AgentReport {
+    /// Reports the end of a sub-agent that called no tool and used nothing.
+    pub fn new(status: AgentStatus, agent: Option<AgentId>, text: impl Into<String>) -> Self {
+        let (text, usage) = (text.into(), Usage::default());
+        Self { status, agent, text, n_tool_uses: 0, usage, head: None }
+    }
+}
+
+impl Progress {
+    /// Reports how far a call is: a share of 0 to 100, if the whole is known, and a line for people.
+    pub fn new(percent: Option<u8>, text: impl Into<Arc<str>>) -> Self {
+        Self { percent, text: text.into() }
+    }
+}
+
+impl WireRequest {
+    /// Makes a request to a server that the system's own authorities vouch for.
+    pub fn new(
+        url: impl Into<Arc<str>>,
+        headers: impl Into<Arc<[(String, String)]>>,
+        body: impl Into<Bytes>,
+        connect_timeout: Duration,
+    ) -> Self {
+        let certificates = Certificates::default();
+        Self {
+            url: url.into(),
+            headers: headers.into(),
+            body: body.into(),
+            connect_timeout,
+            certificates,
+        }
+    }
+}
+
+impl WireResponse {
+    /// Makes an answer of its head and its body.
+    pub fn new(status: u16, headers: HeaderMap, body: ResponseBody) -> Self {
+        Self { status, headers, body }
+    }
+}
