@@ -3,6 +3,7 @@
 mod appended;
 mod approvals;
 mod background_agents;
+mod chosen;
 pub(crate) mod context;
 mod determinism;
 mod fallback;

@@ -63,12 +63,17 @@ fn types_at_the_front_door_can_grow() {
     assert!(gone.is_empty(), "{gone:?}");
 }
 
-/// The words of the examples in a text, given without the marks of its comments.
+/// The words of the examples in a text, given without the marks of its comments. An import uses nothing yet.
 fn example_words<'a>(lines: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
     let mut words = Vec::new();
-    let mut is_inside = false;
+    let (mut is_inside, mut is_import) = (false, false);
     for line in lines {
-        if line.trim_start().starts_with("```") {
+        // Lines that are not shown begin with the sign.
+        let code = line.trim_start().trim_start_matches("# ").trim_start();
+        is_import |= is_inside && (code.starts_with("use ") || code.starts_with("pub use "));
+        if is_import {
+            is_import = !code.contains(';');
+        } else if line.trim_start().starts_with("```") {
             // What is not compiled proves nothing.
             is_inside = !is_inside
                 && ["text", "ignore", "compile_fail"].iter().all(|it| !line.contains(it));
@@ -77,6 +82,17 @@ fn example_words<'a>(lines: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
         }
     }
     words
+}
+
+#[test]
+fn import_is_no_example() {
+    let text = "Otter\n```\nuse a::{\n    Badger,\n    Stoat,\n};\n# use a::Weasel;\nlet it = Stoat::new();\n```\n\
+                ```text\nMink\n```\n";
+    let words = example_words(text.lines());
+    assert_eq!(
+        Vec::from_iter(words.into_iter().filter(|it| !it.is_empty())),
+        ["let", "it", "Stoat", "new"]
+    );
 }
 
 #[test]

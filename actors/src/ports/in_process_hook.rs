@@ -5,15 +5,15 @@
 
 use std::{collections::BTreeMap, fmt, sync::Arc, time::Duration};
 
+use ennead_runtime::saturating::Saturating as _;
 use ennead_runtime::{
     hook::{HandlerEnd, HandlerOutput, HookEvent, HookHandler},
-    ports::{BoxFuture, Clock},
+    ports::BoxFuture,
 };
 use futures::FutureExt;
 use serde_json::{Value, json};
-use tokio::time::timeout;
 
-use ennead_runtime::saturating::Saturating as _;
+use crate::world::clock::{TimeSource, within};
 
 /// Hooks by the names that the settings of the options give them.
 #[derive(Clone, Default)]
@@ -210,7 +210,7 @@ pub(crate) async fn run(
     handler: &HookHandler,
     event: HookEvent,
     input: &str,
-    clock: &dyn Clock,
+    TimeSource { clock, timer }: TimeSource<'_>,
 ) -> HandlerOutput {
     let Some(hook) = hooks.0.get(name) else {
         return HandlerOutput::refused("this process has no such hook");
@@ -218,13 +218,13 @@ pub(crate) async fn run(
     let json = serde_json::from_str(input).unwrap_or_default();
     let started = clock.elapsed();
     let limit = Duration::from_millis(handler.timeout_ms);
-    let reply = timeout(limit, hook.run(HookInput { event, json })).await;
+    let reply = within(timer, limit, hook.run(HookInput { event, json })).await;
     let took = clock.elapsed().saturating_sub(started);
     let duration_ms = u64::saturating(took.as_millis());
     let (ended, stdout, stderr) = match reply {
-        Ok(HookReply { failure: Some(why), .. }) => (HandlerEnd::Exited(1), String::new(), why),
-        Ok(reply) => (HandlerEnd::Exited(0), reply.printed(event).to_string(), String::new()),
-        Err(_) => (HandlerEnd::TimedOut, String::new(), format!("no answer within {limit:?}")),
+        Some(HookReply { failure: Some(why), .. }) => (HandlerEnd::Exited(1), String::new(), why),
+        Some(reply) => (HandlerEnd::Exited(0), reply.printed(event).to_string(), String::new()),
+        None => (HandlerEnd::TimedOut, String::new(), format!("no answer within {limit:?}")),
     };
     HandlerOutput::new(ended, stdout, stderr, duration_ms)
 }

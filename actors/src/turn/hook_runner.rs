@@ -29,7 +29,10 @@ use crate::{
     ports::in_process_hook,
     session::context::SessionContext,
     turn::turn_supervisor::TurnMsg,
-    world::hook_process::{HandlerContext, HookCommand, run_command},
+    world::{
+        clock::TimeSource,
+        hook_process::{HandlerContext, HookCommand, run_command},
+    },
 };
 
 /// Firings of one session that are queued or running at once.
@@ -210,18 +213,19 @@ pub(crate) async fn run_handler(
     input: &Arc<str>,
     hold: WorkGuard,
 ) -> HandlerOutput {
-    let (world, clock) = (&session_context.world, &*session_context.world.clock);
+    let world = &session_context.world;
+    let time = TimeSource { clock: &*world.clock, timer: &*world.timer };
     match &handler.action {
         HookAction::Command { command, args } => {
             let command = HookCommand { command, args: args.as_deref() };
-            run_command(handler, command, context, input, clock, hold).await
+            run_command(handler, command, context, input, time, hold).await
         }
         HookAction::InProcess { name } => {
             let hooks = &session_context.hooks;
-            in_process_hook::run(hooks, name, handler, context.event, input, clock).await
+            in_process_hook::run(hooks, name, handler, context.event, input, time).await
         }
         HookAction::Http(http) => {
-            world.hook_servers.ask(handler, http, context, Arc::clone(input), clock).await
+            world.hook_servers.ask(handler, http, context, Arc::clone(input), time).await
         }
     }
 }

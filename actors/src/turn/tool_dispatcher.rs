@@ -28,6 +28,7 @@ use crate::{
     },
     session::context::SessionContext,
     turn::turn_supervisor::TurnMsg,
+    world::clock::{Timer, within},
 };
 use ennead_runtime::saturating::Saturating as _;
 
@@ -154,12 +155,13 @@ async fn execute(
     let (call, settled) = (execution.call.id.clone(), execution.committed_outcome());
     let tool = state.session_context.tools.get(&execution.call.name);
     let turn = state.turn.clone();
+    let timer = Arc::clone(&state.session_context.world.timer);
     let work = Box::pin(async move {
         let call = execution.call.id.clone();
         let clock = Arc::clone(&execution.context.clock);
         let started = clock.elapsed();
         let span = execution.span.clone();
-        let mut outcome = run(tool, execution).instrument(span).await;
+        let mut outcome = run(tool, execution, &*timer).instrument(span).await;
         let took = clock.elapsed().saturating_sub(started).as_millis();
         outcome.duration_ms = u64::saturating(took);
         let outcome = Box::new(outcome);
@@ -175,6 +177,7 @@ async fn execute(
 async fn run(
     tool: Option<Arc<dyn ennead_runtime::ports::Tool>>,
     execution: Execution,
+    timer: &dyn Timer,
 ) -> ToolOutcome {
     let Execution { permit, call, spec, context, .. } = execution;
     if let Err(error) = permit.check(&call) {
@@ -188,10 +191,10 @@ async fn run(
     let running = tool.run(permit, context);
     match spec.timeout_ms {
         None => running.await,
-        Some(ms) => match tokio::time::timeout(Duration::from_millis(ms), running).await {
-            Ok(outcome) => outcome,
+        Some(ms) => match within(timer, Duration::from_millis(ms), running).await {
+            Some(outcome) => outcome,
             // Late, but past its point of no return: done is done.
-            Err(_) => settled.get().cloned().unwrap_or_else(|| {
+            None => settled.get().cloned().unwrap_or_else(|| {
                 let what = format!("The tool did not end within {ms} ms and was stopped.");
                 ToolOutcome::failed(ToolErrorKind::TimedOut, what)
             }),

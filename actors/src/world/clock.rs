@@ -20,11 +20,32 @@ pub trait Timer: Send + Sync + fmt::Debug {
     /// an MCP server.
     fn sleep(&self, time: Duration) -> BoxFuture<'static, ()>;
 
-    /// Ends when a limit is reached, which cuts work off: the time limit of a run, the end of a question,
-    /// the limit of a classifier. The same as [`sleep`](Timer::sleep) unless it is implemented; a timer
+    /// Ends when a limit is reached, which cuts work off: the time limit of a run, of a tool or of a hook, the end
+    /// of a question, the limit of a classifier. The same as [`sleep`](Timer::sleep) unless it is implemented; a timer
     /// that makes pauses short must not make limits short.
     fn deadline(&self, limit: Duration) -> BoxFuture<'static, ()> {
         self.sleep(limit)
+    }
+}
+
+/// What one piece of work is measured and limited with.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct TimeSource<'a> {
+    pub(crate) clock: &'a dyn Clock,
+    pub(crate) timer: &'a dyn Timer,
+}
+
+/// Waits for work until a limit of the timer is reached; `None` when it was. Work that is over at once is so
+/// whatever the limit.
+pub(crate) async fn within<T>(
+    timer: &dyn Timer,
+    limit: Duration,
+    work: impl Future<Output = T>,
+) -> Option<T> {
+    tokio::select! {
+        biased;
+        result = work => Some(result),
+        () = timer.deadline(limit) => None,
     }
 }
 

@@ -12,15 +12,15 @@ use std::{
 use bytes::Bytes;
 use ennead_runtime::{
     hook::{HandlerEnd, HandlerOutput, HookHandler, HttpHook},
-    ports::{Clock, ResponseBody, Transport, TransportError, WireRequest},
+    ports::{ResponseBody, Transport, TransportError, WireRequest},
     saturating::Saturating as _,
     step1_settings_resolution::SandboxNetwork,
 };
 use futures::StreamExt;
 use serde_json::{Map, Value};
-use tokio::time::timeout;
 
 use super::{
+    clock::{TimeSource, within},
     environment::Environment,
     hook_process::{HandlerContext, MAX_OUTPUT, PROJECT},
     http_limits::CONNECT,
@@ -53,18 +53,18 @@ impl HookServers {
         http: &HttpHook,
         context: &HandlerContext,
         input: Arc<str>,
-        clock: &dyn Clock,
+        TimeSource { clock, timer }: TimeSource<'_>,
     ) -> HandlerOutput {
         let started = clock.elapsed();
         let limit = Duration::from_millis(handler.timeout_ms);
-        let asked = timeout(limit, self.answer(handler, http, context, input)).await;
+        let asked = within(timer, limit, self.answer(handler, http, context, input)).await;
         let took = clock.elapsed().saturating_sub(started);
         let (ended, stdout, stderr) = match asked {
-            Ok(Ok(answer)) => (HandlerEnd::Exited(0), answer, String::new()),
-            Ok(Err(why)) => {
+            Some(Ok(answer)) => (HandlerEnd::Exited(0), answer, String::new()),
+            Some(Err(why)) => {
                 (HandlerEnd::Unusable, String::new(), format!("{}: {why}", http.shown()))
             }
-            Err(_) => {
+            None => {
                 let why = format!("no answer within {} ms", handler.timeout_ms);
                 (HandlerEnd::TimedOut, String::new(), why)
             }

@@ -5,7 +5,7 @@ use std::{ffi::OsStr, pin::pin, process::Stdio, sync::Arc, time::Duration};
 use ennead_runtime::{
     digest::Digest,
     hook::{HandlerEnd, HandlerOutput, HookEvent, HookHandler},
-    ports::{Clock, WorkGuard},
+    ports::WorkGuard,
     sandbox::Sandbox,
     step1_settings_resolution::Certificates,
 };
@@ -16,6 +16,7 @@ use tokio::{
     time::timeout,
 };
 
+use super::clock::{TimeSource, Timer, within};
 use ennead_runtime::saturating::Saturating as _;
 
 /// Bytes of each output that are kept; the rest is drained, so that the handler goes on.
@@ -86,7 +87,7 @@ pub(crate) async fn run_command(
     command: HookCommand<'_>,
     context: &HandlerContext,
     input: &str,
-    clock: &dyn Clock,
+    TimeSource { clock, timer }: TimeSource<'_>,
     guard: WorkGuard,
 ) -> HandlerOutput {
     let name = name_of(command, context.event);
@@ -94,7 +95,7 @@ pub(crate) async fn run_command(
         return HandlerOutput::new(HandlerEnd::Cycle, String::new(), handler.label(), 0);
     }
     let started = clock.elapsed();
-    let ran = run(handler, command, context, input, name, guard).await;
+    let ran = run(handler, command, context, input, (name, timer), guard).await;
     let took = clock.elapsed().saturating_sub(started);
     let duration_ms = u64::saturating(took.as_millis());
     match ran {
@@ -116,7 +117,7 @@ async fn run(
     HookCommand { command, args }: HookCommand<'_>,
     context: &HandlerContext,
     input: &str,
-    name: String,
+    (name, timer): (String, &dyn Timer),
     guard: WorkGuard,
 ) -> std::io::Result<Option<(HandlerEnd, String, String)>> {
     let command = command.replace(PROJECT, &context.project);
@@ -164,18 +165,18 @@ async fn run(
         };
         let talk = join3(feed, read(stdout, &mut out), read(stderr, &mut err)).fuse();
         let limit = Duration::from_millis(handler.timeout_ms);
-        let (mut talk, ended) = (pin!(talk), pin!(timeout(limit, tree.wait())));
+        let (mut talk, ended) = (pin!(talk), pin!(within(timer, limit, tree.wait())));
         // Whether it has ended is asked of the process alone: the pipes may be held by others.
         let ended = match select(ended, talk.as_mut()).await {
             Either::Left((ended, _)) => ended,
             Either::Right((_, ended)) => ended.await,
         };
-        if ended.is_ok() && !talk.is_terminated() {
+        if ended.is_some() && !talk.is_terminated() {
             let _held = timeout(GRACE, talk).await;
         }
         ended
     };
-    let Ok(status) = ended else {
+    let Some(status) = ended else {
         tree.end().await;
         return Ok(None);
     };
