@@ -52,17 +52,17 @@ async fn static_system_prompt_leaves_directories_to_the_first_message() {
 // REQ: CTX-2
 #[tokio::test]
 async fn instructions_are_read_unless_an_option_leaves_them_out() {
-    let nobody = SettingSources { user: false, project: true, local: true };
-    let cases: [(fn(SessionOptions, SettingSources) -> SessionOptions, bool); 3] = [
-        (|it, _| it, true),
-        (|it, _| it.reads_sources(false), false),
-        (|it, sources| it.setting_sources(sources), false),
-    ];
-    for (number, (with, reads)) in cases.into_iter().enumerate() {
+    let not_of_the_user = SettingSources { user: false, project: true, local: true };
+    for (option, reads) in [("", true), ("sources", false), ("whose", false)] {
         let place = TestDirs::new();
         place.write("home/.claude/CLAUDE.md", "Speak of otters.");
-        let asked = first_request(&place, with(place.session(), nobody)).await;
-        assert_eq!(asked.text.contains("Speak of otters."), reads, "{number}: {}", asked.text);
+        let options = match option {
+            "sources" => place.session().reads_sources(false),
+            "whose" => place.session().setting_sources(not_of_the_user),
+            _ => place.session(),
+        };
+        let asked = first_request(&place, options).await;
+        assert_eq!(asked.text.contains("Speak of otters."), reads, "{option}: {}", asked.text);
     }
 }
 

@@ -22,9 +22,8 @@ const PACKAGES: [&str; 5] =
 const BINARY: &str = "actors/command/src/bin";
 
 /// Public items that no other package names, and why.
-const EXCEPTIONS: [(&str, &str); 8] = [
+const EXCEPTIONS: [(&str, &str); 7] = [
     ("ArchiveState", "the state of an actor that tests start, which its `impl Actor` names"),
-    ("CustomToolBuilder::timeout_ms", "for embedders"),
     ("CustomToolBuilder::polls", "for embedders"),
     (
         "ProcessTree::ask_to_end",

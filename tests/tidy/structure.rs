@@ -3,7 +3,7 @@
 //! `.ci/house` prints the same figures, and those of another checkout. A figure on the page may differ by a fiftieth
 //! from what is counted here, so that not every change of a line changes the page.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use proc_macro2::{TokenStream, TokenTree};
 
@@ -56,7 +56,7 @@ fn sources() -> Vec<(PathBuf, String)> {
     files.map(|it| (it.clone(), read(it))).collect()
 }
 
-fn is_for_tests(file: &PathBuf) -> bool {
+fn is_for_tests(file: &Path) -> bool {
     file.with_extension("").iter().any(|it| it == "tests")
 }
 

@@ -18,7 +18,7 @@
 //! * [`agents`]: sub-agents that the program defines;
 //! * [`titles`]: what a session is known by, kept where programs look for it;
 //! * [`structured`]: answers that fit a schema;
-//! * [`callbacks`]: approvals and hooks that the program answers;
+//! * `callbacks`: approvals and hooks that the program answers;
 //! * [`context`]: how much of the model's window is taken, and by what;
 //! * [`mcp`]: MCP servers that run in the program;
 //! * [`permission_tool`]: approvals that a tool of such a server gives;
