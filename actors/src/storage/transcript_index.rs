@@ -108,7 +108,7 @@ pub(crate) fn load(
 
 /// Brings the index of a transcript up to date where it is worth it. Nothing needs to wait for that, and a transcript
 /// that is appended to meanwhile is indexed up to a line of it or not at all.
-#[cfg(any(test, feature = "serve"))]
+#[cfg(feature = "serve")]
 pub(crate) fn refresh(store: &dyn TranscriptStore, file: &Path, load_as: LoadAs) {
     let begun = begin(store, file, load_as).unwrap_or_else(|| IndexedLoad::new(load_as));
     // Whether there is that much.
