@@ -33,7 +33,7 @@ use ennead_runtime::{
     ids::AgentId,
     ports::BoxFuture,
     run::conversation::Conversation,
-    session::{Machine, Now, SessionInput, TreePlace},
+    session::{Machine, Now, PromptId, RunOrigin, SessionInput, TreePlace},
     step1_settings_resolution::Durability,
     transcript::entry::LineFrame,
 };
@@ -112,8 +112,8 @@ pub(crate) struct SessionState {
     /// Waits for MCP servers that were not ready when the session was opened.
     server_waiter: Option<ActorId>,
     /// Who waits for the end of a run, and the place of its prompt in the queue.
-    prompts: BTreeMap<u64, (RunReply, Slot)>,
-    n_prompts: u64,
+    prompts: BTreeMap<RunOrigin, (RunReply, Slot)>,
+    last_prompt: PromptId,
     turn: Option<TurnHandles>,
     timer: Option<RunTimer>,
     fingerprints: Option<Fingerprints>,
@@ -188,7 +188,7 @@ impl Actor for Session {
             settings_reader: None,
             server_waiter,
             prompts: BTreeMap::new(),
-            n_prompts: 0,
+            last_prompt: PromptId::default(),
             turn: None,
             timer: None,
             fingerprints: None,
@@ -243,9 +243,10 @@ impl SessionState {
         let input = match message {
             SessionMsg::Prompt(Admitted { work, slot }) => {
                 let Prompt { request, reply } = *work;
-                self.n_prompts += 1;
-                self.prompts.insert(self.n_prompts, (reply, slot));
-                SessionInput::Prompt { prompt: self.n_prompts, request: Box::new(request) }
+                self.last_prompt.0 += 1;
+                let prompt = self.last_prompt;
+                self.prompts.insert(prompt.into(), (reply, slot));
+                SessionInput::Prompt { prompt, request: Box::new(request) }
             }
             SessionMsg::Interrupt => SessionInput::Interrupt,
             SessionMsg::Stop => SessionInput::Stop,

@@ -222,8 +222,9 @@ pub struct AgentPlace {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct AgentReport {
-    /// Derived from its transcript.
-    pub status: AgentStatus,
+    /// How it ended. `None` when it was started and works in the background: its end is reported later, and the
+    /// text is the path of its transcript.
+    pub status: Option<AgentStatus>,
     /// Which; `None` when none was started.
     pub agent: Option<AgentId>,
     /// The text of its last answer, or what represents it.
@@ -253,9 +254,6 @@ pub enum AgentStatus {
     Cancelled,
     /// It was never started: a limit of the tree.
     Refused,
-    /// It was started and works in the background; its end is reported later. The text of such a report is the path
-    /// of its transcript.
-    Running,
 }
 
 /// Sends requests to model servers.

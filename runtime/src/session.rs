@@ -23,6 +23,7 @@ mod end_hooks;
 mod ending;
 mod input;
 mod mode;
+mod names;
 mod opening;
 mod outcome;
 mod queue;
@@ -46,11 +47,12 @@ use self::{
 pub use self::{
     agents::{
         TreePlace,
-        tree::{CallName, Debit, TreeAnswer, TreeQuestion},
+        tree::{Debit, TreeAnswer, TreeQuestion},
     },
     effect::{Batch, SessionEffect},
     end_hooks::EndHooks,
     input::{AgentRequest, EarlierConversation, Now, OpenedTranscript, SessionInput, TurnRemains},
+    names::{CallName, PromptId, RunOrigin, SpawnId, WriteTicket},
 };
 use crate::{
     cost::CostLedger,
@@ -61,8 +63,8 @@ use crate::{
     tool::ToolSpec,
 };
 
-/// The prompt that a run answers which the session begins by itself.
-pub const WOKEN: u64 = u64::MAX;
+/// The origin of a run that the session begins by itself.
+pub const WOKEN: RunOrigin = RunOrigin::Woken;
 
 /// A session, as far as it decides.
 #[derive(Debug)]

@@ -115,18 +115,18 @@ impl BuiltIn for Agent {
             None => run_in_background.filter(|it| *it),
         };
         let report = agents.spawn(order).await;
-        if report.status == AgentStatus::Running {
+        let Some(status) = report.status else {
             let outcome = launched(&report, &description, &prompt);
             // An interrupt from now on leaves this result: the agent goes on.
             context.committed.set(outcome.clone());
             return outcome;
-        }
+        };
         let ms = millis(context.clock.elapsed().saturating_sub(start));
         let changed = match held {
             None => None,
-            Some(held) => held.end(is_over(&report)).await,
+            Some(held) => held.end(is_over(status, report.head.is_some())).await,
         };
-        let mut outcome = answer(&report);
+        let mut outcome = answer(status, &report.text);
         if outcome.error.is_none() {
             let mut result = json!({
                 "status": "completed",
@@ -174,17 +174,17 @@ fn launched(report: &AgentReport, description: &str, prompt: &str) -> ToolOutcom
 
 /// Whether the agent is known to do nothing any longer. One that was stopped or cut off may have
 /// tools that still work, and one that crashed left no head.
-fn is_over(report: &AgentReport) -> bool {
-    match report.status {
+fn is_over(status: AgentStatus, has_head: bool) -> bool {
+    match status {
         AgentStatus::Completed | AgentStatus::Refused => true,
-        AgentStatus::Failed => report.head.is_some(),
+        AgentStatus::Failed => has_head,
         _ => false,
     }
 }
 
 /// What the parent reads. The text of an agent before it was cut off is an answer, with a note.
-fn answer(report: &AgentReport) -> ToolOutcome {
-    let final_text = made_safe(report.text.trim_end());
+fn answer(status: AgentStatus, text: &str) -> ToolOutcome {
+    let final_text = made_safe(text.trim_end());
     let failed = |kind, what: &str| {
         let text =
             if final_text.is_empty() { what.to_owned() } else { format!("{what}: {final_text}") };
@@ -199,11 +199,11 @@ fn answer(report: &AgentReport) -> ToolOutcome {
             ))
         }
     };
-    match report.status {
+    match status {
         AgentStatus::Completed if final_text.is_empty() => {
             ToolOutcome::ok("(the agent ended without an answer)")
         }
-        AgentStatus::Completed | AgentStatus::Running => ToolOutcome::ok(final_text),
+        AgentStatus::Completed => ToolOutcome::ok(final_text),
         AgentStatus::Cut => cut_off(ToolErrorKind::LimitReached, "reached a limit"),
         AgentStatus::Stalled => cut_off(ToolErrorKind::Failed, "made no progress"),
         AgentStatus::Cancelled => failed(ToolErrorKind::Interrupted, "The agent was stopped"),
@@ -243,8 +243,12 @@ mod tests {
         }
     }
 
-    fn call(status: AgentStatus, text: &str) -> (ToolOutcome, AgentOrder) {
-        let agent = (status != AgentStatus::Refused).then(|| "a1".into());
+    fn call(
+        status: impl Into<Option<AgentStatus>>,
+        text: &str,
+    ) -> (ToolOutcome, AgentOrder) {
+        let status = status.into();
+        let agent = (status != Some(AgentStatus::Refused)).then(|| "a1".into());
         let mut report = AgentReport::new(status, agent, text);
         (report.n_tool_uses, report.usage.output_tokens) = (3, 7);
         report.head = Some(Digest::of(b"head"));
@@ -276,7 +280,7 @@ mod tests {
     // REQ: AGT-6
     #[test]
     fn agent_in_the_background_is_named_at_once() {
-        let (outcome, _) = call(AgentStatus::Running, "/t/agent-a1.jsonl");
+        let (outcome, _) = call(None, "/t/agent-a1.jsonl");
         assert_eq!(outcome.error, None);
         assert!(outcome.text.starts_with("The agent a1 works in the background."), "{outcome:?}");
         let result = structured(&outcome);
@@ -332,16 +336,15 @@ mod tests {
     #[test]
     fn only_an_agent_that_surely_ended_gives_its_place_up() {
         use AgentStatus as S;
-        let head = Some(Digest::of(b"head"));
         let cases = [
-            (S::Completed, head, true),
-            (S::Refused, None, true),
-            (S::Failed, head, true),
+            (S::Completed, true, true),
+            (S::Refused, false, true),
+            (S::Failed, true, true),
             // It crashed.
-            (S::Failed, None, false),
-            (S::Cut, head, false),
-            (S::Stalled, head, false),
-            (S::Cancelled, head, false),
+            (S::Failed, false, false),
+            (S::Cut, true, false),
+            (S::Stalled, true, false),
+            (S::Cancelled, true, false),
         ];
         for (status, head, expected) in cases {
             let mut report = AgentReport::new(status, None, "");

@@ -21,7 +21,7 @@ use ennead_runtime::{
         agents::{AgentPlacement, BackgroundAgent},
     },
     run::{RunRequest, agent_types::AgentType, conversation::Conversation},
-    session::{AgentRequest, TreeAnswer, TreeQuestion},
+    session::{AgentRequest, SpawnId, TreeAnswer, TreeQuestion},
     step1_settings_resolution::{LayerText, merge},
     transcript::entry::LineFrame,
 };
@@ -52,8 +52,8 @@ pub(super) struct Children {
     /// The top session of the tree; `None` in that session itself.
     top: Option<ActorRef<SessionMsg>>,
     /// Calls whose sub-agent was not started yet.
-    requests: BTreeMap<u64, Request>,
-    n_requests: u64,
+    requests: BTreeMap<SpawnId, Request>,
+    last_request: SpawnId,
     running: BTreeMap<AgentId, RunningAgent>,
     /// Agents anywhere in the tree that have asked the top session.
     askers: BTreeMap<AgentId, ActorRef<SessionMsg>>,
@@ -81,7 +81,7 @@ impl Children {
         Self {
             top,
             requests: BTreeMap::new(),
-            n_requests: 0,
+            last_request: SpawnId::default(),
             running: BTreeMap::new(),
             askers: BTreeMap::new(),
         }
@@ -90,9 +90,9 @@ impl Children {
     /// Keeps a call that wants a sub-agent, and returns what the machine is asked.
     pub(super) fn requested(&mut self, request: SpawnRequest) -> AgentRequest {
         let SpawnRequest { key, limits, layers, order, reply } = request;
-        self.n_requests += 1;
+        self.last_request.0 += 1;
         let asked = AgentRequest {
-            request: self.n_requests,
+            request: self.last_request,
             key,
             limits,
             call: order.tool_use.clone(),
@@ -104,18 +104,18 @@ impl Children {
             },
             description: order.description.as_str().into(),
         };
-        self.requests.insert(self.n_requests, Request { order, layers, reply });
+        self.requests.insert(self.last_request, Request { order, layers, reply });
         asked
     }
 
-    pub(super) fn refuse(&mut self, request: u64, why: String) {
+    pub(super) fn refuse(&mut self, request: SpawnId, why: String) {
         if let Some(Request { reply, .. }) = self.requests.remove(&request) {
             report::refuse(reply, why);
         }
     }
 
     /// Forgets a call that is gone, so that an answer would have no reader.
-    pub(super) fn forget(&mut self, request: u64) {
+    pub(super) fn forget(&mut self, request: SpawnId) {
         self.requests.remove(&request);
     }
 
@@ -211,7 +211,7 @@ impl SessionState {
     pub(super) async fn start_agent(
         &mut self,
         myself: &ActorRef<SessionMsg>,
-        request: u64,
+        request: SpawnId,
         agent: &AgentId,
         kind: AgentType,
         lease: Lease,

@@ -202,7 +202,7 @@ impl SessionState {
     /// Keeps a model call that waits, and returns what the machine is asked.
     pub(super) fn take_waiting_call(&mut self, call: Box<WaitingCall>) -> SessionInput {
         let (name, limits, max_cost) = (call.name, call.limits, call.max_cost.clone());
-        if let Some(turn) = self.turn_of(name.0) {
+        if let Some(turn) = self.turn_of(name.turn) {
             turn.waiting_call = Some(call);
         }
         SessionInput::CallWaits { name, limits, max_cost }
@@ -210,7 +210,7 @@ impl SessionState {
 
     /// Admits a model call. One that crashed meanwhile is followed by one that asks anew.
     pub(super) fn let_call_go(&mut self, name: CallName) {
-        let Some(turn) = self.turn_of(name.0) else { return };
+        let Some(turn) = self.turn_of(name.turn) else { return };
         let Some(call) = turn.waiting_call.take_if(|it| it.name == name) else { return };
         turn.sent = Some(call.sent);
         let _gone = call.go.send(());

@@ -12,6 +12,7 @@ use std::{collections::VecDeque, io, path::Path, sync::Arc, time::Duration};
 use ennead_runtime::{
     ids::SessionId,
     ports::Clock,
+    session::WriteTicket,
     step1_settings_resolution::Durability,
     transcript::{
         entry::{Line, LineFrame, RecordKind, StoredText},
@@ -55,7 +56,7 @@ pub struct Append {
     /// Under [`Durability::Turn`]: answer when it is on disk.
     pub sync: bool,
     /// Comes back with the answer.
-    pub ticket: u64,
+    pub ticket: WriteTicket,
     /// Receives the result of the append.
     pub reply: ReplyTo,
 }
@@ -67,7 +68,7 @@ pub(crate) type ReplyTo = Arc<dyn Fn(Recorded) + Send + Sync>;
 #[derive(Debug)]
 pub struct Recorded {
     /// Ticket of the append that is answered.
-    pub ticket: u64,
+    pub ticket: WriteTicket,
     /// The place of its last line. After an error it is not known how much of it is on the file;
     /// sent again, the rest is written.
     pub result: Result<Head, WriteError>,
@@ -141,7 +142,7 @@ pub(crate) struct TranscriptWriterState {
 }
 
 struct PendingWrite {
-    ticket: u64,
+    ticket: WriteTicket,
     lines: Arc<Vec<Line>>,
     reply: ReplyTo,
     needs_sync: bool,

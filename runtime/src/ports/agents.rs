@@ -58,7 +58,7 @@ impl BackgroundState {
     /// Returns the code, as in records.
     pub fn code(self) -> &'static str {
         match self {
-            Self::Running | Self::Ended(AgentStatus::Running) => "running",
+            Self::Running => "running",
             Self::Lost => "lost",
             Self::Ended(AgentStatus::Completed) => "completed",
             Self::Ended(AgentStatus::Failed) => "failed",
@@ -88,7 +88,7 @@ impl BackgroundState {
 impl fmt::Display for BackgroundState {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Running | Self::Ended(AgentStatus::Running) => "is at work",
+            Self::Running => "is at work",
             Self::Lost => "was cut off when its process ended, and was not started again",
             Self::Ended(AgentStatus::Completed) => "has completed its task",
             Self::Ended(AgentStatus::Failed) => "ended with an error",

@@ -44,9 +44,14 @@ impl AgentPlace {
 }
 
 impl AgentReport {
-    /// Reports the end of a sub-agent that called no tool and used nothing.
-    pub fn new(status: AgentStatus, agent: Option<AgentId>, text: impl Into<String>) -> Self {
-        let (text, usage) = (text.into(), Usage::default());
+    /// Reports the end of a sub-agent that called no tool and used nothing; without a status, that it was started in
+    /// the background.
+    pub fn new(
+        status: impl Into<Option<AgentStatus>>,
+        agent: Option<AgentId>,
+        text: impl Into<String>,
+    ) -> Self {
+        let (status, text, usage) = (status.into(), text.into(), Usage::default());
         Self { status, agent, text, n_tool_uses: 0, usage, head: None }
     }
 }

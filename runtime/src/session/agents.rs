@@ -10,7 +10,7 @@ pub(super) mod tree;
 use std::{collections::BTreeMap, time::Duration};
 
 use self::tree::{TreeQuestion, TreeTotals};
-use super::{Machine, Now, SessionEffect, input::AgentRequest};
+use super::{Machine, Now, SessionEffect, input::AgentRequest, names::SpawnId};
 use crate::{
     cost::CostLedger,
     ids::{AgentId, ToolUseId},
@@ -54,7 +54,7 @@ pub(super) struct Agents {
 
 #[derive(Debug)]
 struct AskedReply {
-    request: u64,
+    request: SpawnId,
     key: u64,
     call: ToolUseId,
     kind: AgentType,
@@ -64,7 +64,7 @@ struct AskedReply {
 
 #[derive(Debug)]
 struct Running {
-    request: u64,
+    request: SpawnId,
     key: u64,
     call: ToolUseId,
     /// How it is reported, where it works in the background and for no turn.
@@ -176,7 +176,7 @@ impl Machine {
         self.ask_top(now, TreeQuestion::Admit { agent, parent });
     }
 
-    fn refuse(&mut self, request: u64, why: String) {
+    fn refuse(&mut self, request: SpawnId, why: String) {
         self.effects.push(SessionEffect::RefuseAgent { request, why });
     }
 

@@ -7,7 +7,8 @@
 use std::{mem, sync::Arc};
 
 use super::{
-    ClosePhase, Machine, Now, Readiness, WOKEN,
+    ClosePhase, Machine, Now, Readiness,
+    names::RunOrigin,
     queue::Queued,
     recorder::{PendingLines, WriteOrigin},
     run::record,
@@ -205,7 +206,8 @@ impl Machine {
         // What does not fit into the prompt is reported after it, where it is shaped as anything else.
         let shown = fitting(&unknown);
         let request = RunRequest::new(notification(shown)).origin(WOKEN_ORIGIN);
-        self.begin(now, Queued { prompt: WOKEN, request: Box::new(request), asked: now.at });
+        let origin = RunOrigin::Woken;
+        self.begin(now, Queued { origin, request: Box::new(request), asked: now.at });
         if self.active.is_some() {
             // The prompt shows them. They are on record with it.
             shown.iter().for_each(|it| self.ended.end_is_known(&it.agent.agent));

@@ -2,7 +2,10 @@
 
 use std::{sync::Arc, time::Duration};
 
-use super::agents::tree::{CallName, TreeAnswer, TreeQuestion};
+use super::{
+    agents::tree::{TreeAnswer, TreeQuestion},
+    names::{CallName, RunOrigin, SpawnId, WriteTicket},
+};
 use crate::{
     event::Event,
     ids::AgentId,
@@ -34,10 +37,10 @@ pub enum SessionEffect {
         /// Whether prompts can be run.
         is_open: bool,
     },
-    /// The answer to a prompt. Frees its place in the queue.
+    /// Report the outcome of a run. Frees the place of its prompt in the queue.
     Reply {
-        /// The number of the prompt, as `SessionInput` has it.
-        prompt: u64,
+        /// What the run answers.
+        prompt: RunOrigin,
         /// The outcome, or why there is none.
         result: Box<Result<RunOutcome, RunError>>,
     },
@@ -98,7 +101,7 @@ pub enum SessionEffect {
     /// `AgentKept` comes when it was started.
     StartAgent {
         /// The request.
-        request: u64,
+        request: SpawnId,
         /// Its name.
         agent: AgentId,
         /// Its type.
@@ -111,14 +114,14 @@ pub enum SessionEffect {
     /// A request gets no sub-agent.
     RefuseAgent {
         /// The request.
-        request: u64,
+        request: SpawnId,
         /// Why, in words for the model.
         why: String,
     },
     /// The caller of this request is gone, and no sub-agent was started.
     DropRequest {
         /// The request.
-        request: u64,
+        request: SpawnId,
     },
     /// Have a sub-agent interrupt its run, close its transcript and end.
     CloseAgent(AgentId),
@@ -146,8 +149,8 @@ pub enum SessionEffect {
 /// Lines that are written at once.
 #[derive(Clone, Debug)]
 pub struct Batch {
-    /// Comes back with the answer. Counts up.
-    pub ticket: u64,
+    /// Comes back with the answer.
+    pub ticket: WriteTicket,
     /// In order.
     pub lines: Arc<Vec<Line>>,
     /// Texts that the lines name; written before them.

@@ -154,7 +154,7 @@ impl Machine {
         let Some(active) = self.active.take() else { return };
         self.count_time(now, &active);
         self.stop_all_agents();
-        self.reply(active.prompt, Err(RunError::Failed(why)));
+        self.reply(active.origin, Err(RunError::Failed(why)));
         self.after_run(now);
     }
 
@@ -204,8 +204,8 @@ impl Machine {
 
     /// Ends the session: interrupts what runs, then closes the transcript.
     pub(super) fn close(&mut self, now: Now) {
-        for Queued { prompt, .. } in mem::take(&mut self.queue) {
-            self.reply(prompt, Err(RunError::Ended));
+        for Queued { origin, .. } in mem::take(&mut self.queue) {
+            self.reply(origin, Err(RunError::Ended));
         }
         if self.closing == ClosePhase::Done {
             return self.close_transcript(now);

@@ -2,7 +2,10 @@
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-use super::agents::tree::{CallName, TreeAnswer, TreeQuestion};
+use super::{
+    agents::tree::{TreeAnswer, TreeQuestion},
+    names::{CallName, PromptId, SpawnId, WriteTicket},
+};
 use crate::{
     digest::Digest,
     ids::{AgentId, ToolUseId},
@@ -38,7 +41,7 @@ pub enum SessionInput {
     /// A prompt was accepted into the queue.
     Prompt {
         /// Names the prompt in [`SessionEffect::Reply`](super::SessionEffect::Reply).
-        prompt: u64,
+        prompt: PromptId,
         /// What is asked.
         request: Box<RunRequest>,
     },
@@ -60,7 +63,7 @@ pub enum SessionInput {
     /// A write is safe, with the hash that the chain then ends in, or it is lost.
     Written {
         /// The ticket of its [`Batch`](super::Batch).
-        ticket: u64,
+        ticket: WriteTicket,
         /// The error in words.
         result: Result<Digest, String>,
     },
@@ -217,7 +220,7 @@ pub struct TurnRemains {
 #[derive(Clone, Debug)]
 pub struct AgentRequest {
     /// Names the request in [`SessionEffect::StartAgent`](super::SessionEffect::StartAgent).
-    pub request: u64,
+    pub request: SpawnId,
     /// Its turn.
     pub key: u64,
     /// The limits in the settings of its turn.

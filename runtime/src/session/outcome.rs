@@ -42,7 +42,7 @@ impl Machine {
         let Some(active) = self.active.take_if(is_ending) else { return };
         let Phase::Ending(end) = active.phase else { return };
         let took = self.count_time(now, &active);
-        let ActiveRun { run, prompt, sender, messages, denied, .. } = *active;
+        let ActiveRun { run, origin, sender, messages, denied, .. } = *active;
         self.spent = self.spent + run.usage;
         let resolved = &self.conversation.memory.resolved;
         let settings = resolved.as_ref().map(|it| &it.settings);
@@ -92,7 +92,7 @@ impl Machine {
             RunEnd::Crashed => Event::RunLost { run: run.id, reason: end.code().into() },
             _ => Event::RunFinished { run: run.id, reason: end.code() },
         }));
-        self.reply(prompt, Ok(outcome));
+        self.reply(origin, Ok(outcome));
         self.after_run(now);
     }
 

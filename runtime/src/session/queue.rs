@@ -3,8 +3,9 @@
 use std::{mem, sync::Arc, time::Duration};
 
 use super::{
-    ClosePhase, Machine, Measuring, Now, Readiness, SessionEffect, WOKEN,
+    ClosePhase, Machine, Measuring, Now, Readiness, SessionEffect,
     mode::mode_line,
+    names::{PromptId, RunOrigin},
     recorder::PendingLines,
     run::{ActiveRun, record},
     servers::alert,
@@ -31,8 +32,8 @@ const MAX_FOCUS_BYTES: usize = 1_000;
 /// A prompt that waits.
 #[derive(Debug)]
 pub(super) struct Queued {
-    /// Names it in the reply.
-    pub(super) prompt: u64,
+    /// What its run answers.
+    pub(super) origin: RunOrigin,
     pub(super) request: Box<RunRequest>,
     /// When it was accepted.
     pub(super) asked: Timestamp,
@@ -40,23 +41,23 @@ pub(super) struct Queued {
 
 impl Machine {
     /// Takes a prompt into the queue.
-    pub(super) fn prompt(&mut self, now: Now, prompt: u64, request: Box<RunRequest>) {
+    pub(super) fn prompt(&mut self, now: Now, prompt: PromptId, request: Box<RunRequest>) {
         if self.closing != ClosePhase::No {
-            return self.reply(prompt, Err(RunError::Ended));
+            return self.reply(prompt.into(), Err(RunError::Ended));
         }
-        self.queue.push_back(Queued { prompt, request, asked: now.at });
+        self.queue.push_back(Queued { origin: prompt.into(), request, asked: now.at });
         self.next_run(now);
     }
 
-    pub(super) fn reply(&mut self, prompt: u64, result: Result<RunOutcome, RunError>) {
+    pub(super) fn reply(&mut self, prompt: RunOrigin, result: Result<RunOutcome, RunError>) {
         self.effects.push(SessionEffect::Reply { prompt, result: Box::new(result) });
     }
 
     /// Begins the next run of the queue, when nothing is under way.
     pub(super) fn next_run(&mut self, now: Now) {
         if self.readiness == Readiness::Failed {
-            for Queued { prompt, .. } in mem::take(&mut self.queue) {
-                self.reply(prompt, Err(RunError::Failed("the transcript is not open".into())));
+            for Queued { origin, .. } in mem::take(&mut self.queue) {
+                self.reply(origin, Err(RunError::Failed("the transcript is not open".into())));
             }
         }
         while self.active.is_none()
@@ -105,15 +106,15 @@ impl Machine {
     }
 
     pub(super) fn begin(&mut self, now: Now, queued: Queued) {
-        let Queued { prompt, request, asked } = queued;
+        let Queued { origin, request, asked } = queued;
         if let Some(outcome) = request.run.as_ref().and_then(|it| self.outcomes.get(it)) {
             let outcome = outcome.clone();
-            return self.reply(prompt, Ok(outcome));
+            return self.reply(origin, Ok(outcome));
         }
         let content = request.blocks();
         let checked = request.check().and_then(|()| self.conversation.check_prompt(&content));
         if let Err(wrong) = checked {
-            return self.reply(prompt, Err(wrong.into()));
+            return self.reply(origin, Err(wrong.into()));
         }
         self.n_runs += 1;
         let made = || self.conversation.stream.uuid(now.at, "run", self.n_runs).into();
@@ -148,13 +149,13 @@ impl Machine {
         }
         let alerts = mem::take(&mut self.alerts);
         lines.extend(alerts.iter().map(|what| alert(now.at, &id, what)));
-        let started = Event::RunStarted { run: id.clone(), woken: prompt == WOKEN };
+        let started = Event::RunStarted { run: id.clone(), woken: origin == RunOrigin::Woken };
         self.effects.push(SessionEffect::Publish(started));
         let notices = alerts.into_iter().chain(mem::take(&mut self.notices));
         self.effects.extend(notices.map(|what| SessionEffect::Publish(Event::Alert { what })));
         let run = Run::new(id, message.id.clone()).with_system(system.map(Into::into));
         let run = run.with_compaction(compacts.map(Into::into)).with_origin(request.origin);
-        let mut active = ActiveRun::new(run, prompt, now.elapsed, self.n_runs);
+        let mut active = ActiveRun::new(run, origin, now.elapsed, self.n_runs);
         active.sender = request.sender;
         active.time_limit = request.time_limit;
         active.messages.push(Arc::clone(&message));

@@ -6,7 +6,10 @@
 
 use std::{collections::VecDeque, mem, sync::Arc};
 
-use super::effect::{Batch, SessionEffect};
+use super::{
+    effect::{Batch, SessionEffect},
+    names::WriteTicket,
+};
 use crate::{
     digest::Digest,
     transcript::entry::{Line, StoredText},
@@ -64,7 +67,7 @@ pub(super) struct Recorder {
     held: PendingLines,
     /// Whether an unanswered batch is known not to be written.
     has_lost: bool,
-    n_tickets: u64,
+    last_ticket: WriteTicket,
 }
 
 /// What an answer of the writer means.
@@ -89,8 +92,8 @@ impl Recorder {
     fn send_again(&mut self, effects: &mut Vec<SessionEffect>) {
         self.has_lost = false;
         for (_, batch) in &mut self.unanswered {
-            self.n_tickets += 1;
-            batch.ticket = self.n_tickets;
+            self.last_ticket.0 += 1;
+            batch.ticket = self.last_ticket;
             if self.is_open {
                 effects.push(SessionEffect::Write(batch.clone()));
             }
@@ -131,8 +134,8 @@ impl Recorder {
         let mut all = mem::take(&mut self.held);
         all.extend(lines);
         let PendingLines { lines, stored, sync } = all;
-        self.n_tickets += 1;
-        let batch = Batch { ticket: self.n_tickets, lines: Arc::new(lines), stored, sync };
+        self.last_ticket.0 += 1;
+        let batch = Batch { ticket: self.last_ticket, lines: Arc::new(lines), stored, sync };
         if self.has_lost {
             // What was lost comes first, so that no line goes before those that it follows.
             self.unanswered.push_back((origin, batch));
@@ -145,7 +148,11 @@ impl Recorder {
     }
 
     /// Takes an answer of the writer.
-    pub(super) fn answered(&mut self, ticket: u64, result: Result<Digest, String>) -> Acknowledged {
+    pub(super) fn answered(
+        &mut self,
+        ticket: WriteTicket,
+        result: Result<Digest, String>,
+    ) -> Acknowledged {
         let at = self.unanswered.iter().position(|(_, it)| it.ticket == ticket);
         let Some(at) = at else { return Acknowledged::Stale };
         match result {

@@ -7,6 +7,7 @@ use std::{mem, sync::Arc};
 
 use super::{
     Machine, Now, SessionEffect,
+    names::RunOrigin,
     recorder::{PendingLines, WriteOrigin},
     run::{ActiveRun, record},
     servers::alert,
@@ -65,8 +66,7 @@ impl Machine {
         let mut run = Run::new(open.run.clone(), open.prompt.clone());
         run = run.with_system(system.map(Into::into));
         (run.turns, run.usage) = (open.turn, open.usage);
-        // This process was not asked for it: its outcome is kept under its name.
-        let mut active = ActiveRun::new(run, 0, now.elapsed, self.n_runs);
+        let mut active = ActiveRun::new(run, RunOrigin::Resumed, now.elapsed, self.n_runs);
         active.messages = messages_of(open, self.conversation.history.iter());
         active.denied.clone_from(&open.denied);
         active.questions = open.questions.clone();

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-use super::agents::tree::CallName;
+use super::names::{CallName, RunOrigin};
 use crate::{
     approval::QuestionCounts,
     cost::CostLedger,
@@ -21,8 +21,8 @@ use crate::{
 #[derive(Debug)]
 pub(super) struct ActiveRun {
     pub(super) run: Run,
-    /// The prompt that it answers.
-    pub(super) prompt: u64,
+    /// What it answers.
+    pub(super) origin: RunOrigin,
     pub(super) sender: Option<Sender>,
     /// When it began, by the clock that never goes back.
     pub(super) started: Duration,
@@ -150,11 +150,11 @@ impl Phase {
 }
 
 impl ActiveRun {
-    /// Makes a run that begins, the `number`th since the session was opened. `prompt` receives its outcome.
-    pub(super) fn new(run: Run, prompt: u64, started: Duration, number: u64) -> Self {
+    /// Makes a run that begins, the `number`th since the session was opened.
+    pub(super) fn new(run: Run, origin: RunOrigin, started: Duration, number: u64) -> Self {
         Self {
             run,
-            prompt,
+            origin,
             sender: None,
             started,
             number,

@@ -4,6 +4,7 @@ use std::mem;
 
 use super::{
     Machine, Now, SessionEffect, SessionInput,
+    names::WriteTicket,
     recorder::{Acknowledged, WriteOrigin},
     run::{Phase, TurnInFlight},
 };
@@ -141,7 +142,12 @@ impl Machine {
     }
 
     /// Handles that lines are safe, or lost.
-    pub(super) fn written(&mut self, now: Now, ticket: u64, result: Result<Digest, String>) {
+    pub(super) fn written(
+        &mut self,
+        now: Now,
+        ticket: WriteTicket,
+        result: Result<Digest, String>,
+    ) {
         match self.recorder.answered(ticket, result) {
             Acknowledged::Stale | Acknowledged::Recorded(WriteOrigin::Unawaited, _) => {}
             Acknowledged::Lost(why) => self.lose_run(now, why),

@@ -15,6 +15,7 @@ use ennead::{
     transcript::{FileStore, TranscriptStore},
 };
 use ennead_runtime::{
+    session::WriteTicket,
     time::Timestamp,
     transcript::entry::{ConversationLine, Line, LineFrame, StoredText},
 };
@@ -157,12 +158,13 @@ impl Session {
         let lines = Arc::new(lines);
         let answer = self.answer.clone();
         let reply = Arc::new(move |it| answer.send(it).unwrap());
+        let ticket = WriteTicket(ticket);
         self.handle.append(Append { lines, stored, sync, ticket, reply }).unwrap();
     }
 
     pub(super) async fn answer(&mut self) -> (u64, Result<u64, WriteError>) {
         let Recorded { ticket, result } = within("an answer", self.answers.recv()).await.unwrap();
-        (ticket, result.map(|head| head.seq))
+        (ticket.0, result.map(|head| head.seq))
     }
 
     pub(super) async fn restarted(&mut self) {

@@ -20,6 +20,7 @@ use ennead_runtime::{
         agents::{BackgroundAgent, BackgroundState, EndedAgent},
     },
     run::RunEnd,
+    session::WriteTicket,
     step1_settings_resolution::Durability,
     tool::{ToolErrorKind, ToolOutcome},
     transcript::{
@@ -307,7 +308,13 @@ async fn write(
     let reply = Arc::new(move |recorded| {
         let _gone = tell.send(recorded);
     });
-    let append = Append { lines: Arc::new(lines), stored, sync: true, ticket: 0, reply };
+    let append = Append {
+        lines: Arc::new(lines),
+        stored,
+        sync: true,
+        ticket: WriteTicket::default(),
+        reply,
+    };
     writer.append(append).map_err(|it| it.to_string())?;
     match received.recv().await {
         Some(Recorded { result, .. }) => result.map(|_| ()).map_err(|it| it.to_string()),

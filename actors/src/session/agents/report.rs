@@ -24,7 +24,7 @@ pub(super) fn refuse(reply: oneshot::Sender<AgentReport>, why: String) {
 
 /// Answers the call of a sub-agent that works in the background.
 pub(super) fn started(reply: oneshot::Sender<AgentReport>, agent: &AgentId, transcript: String) {
-    let _gone = reply.send(AgentReport::new(AgentStatus::Running, Some(agent.clone()), transcript));
+    let _gone = reply.send(AgentReport::new(None, Some(agent.clone()), transcript));
 }
 
 /// Makes the report that a parent gets of its sub-agent: its answer as a channel delivers it, without reasoning and

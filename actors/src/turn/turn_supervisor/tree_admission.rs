@@ -6,6 +6,7 @@
 
 use ennead_runtime::{
     ports::BoxFuture,
+    session::CallName,
     turn::{TurnInput, effect::ModelCallOrder},
 };
 use tokio::sync::oneshot;
@@ -49,7 +50,8 @@ impl ActiveTurn {
             return None;
         }
         let ((go, tree_admission), sent) = (oneshot::channel(), SentMark::default());
-        let (name, max_cost) = ((self.key, order.attempt), self.turn.worst_case());
+        let name = CallName { turn: self.key, attempt: order.attempt };
+        let max_cost = self.turn.worst_case();
         let call = WaitingCall { name, limits, max_cost, go, sent: sent.clone() };
         // A session that is gone takes its turn along.
         let _gone = self.session.cast(SessionMsg::CallWaits(Box::new(call)));

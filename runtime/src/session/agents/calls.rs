@@ -2,12 +2,13 @@
 
 use std::mem;
 
-use super::tree::{CallName, Debit, TreeAnswer, TreeQuestion};
+use super::tree::{Debit, TreeAnswer, TreeQuestion};
 use crate::{
     lease::{LeaseRefused, MaxCost, Spent},
     run::RunEnd,
     session::{
         Machine, Now, SessionEffect,
+        names::CallName,
         run::{Phase, TurnInFlight},
     },
     step1_settings_resolution::AgentLimits,
@@ -25,7 +26,7 @@ impl Machine {
     ) {
         let Some(active) = &mut self.active else { return };
         let Phase::Turning(turn) = &mut active.phase else { return };
-        if turn.key != name.0 {
+        if turn.key != name.turn {
             return;
         }
         turn.waiting_call = Some((name, max_cost.clone()));

@@ -10,6 +10,7 @@ use std::{mem, time::Duration};
 use crate::{
     ids::AgentId,
     lease::{LeaseRefused, MaxCost, Spent, Tree},
+    session::names::CallName,
 };
 
 /// What an agent asks the top session of its tree.
@@ -56,9 +57,6 @@ pub enum TreeAnswer {
         result: Result<(), LeaseRefused>,
     },
 }
-
-/// Names a model call of a session: the key of its turn and its attempt.
-pub type CallName = (u64, u32);
 
 /// What is to be set aside for a model call.
 #[derive(Clone, Debug)]

@@ -19,7 +19,8 @@ use crate::{
     },
     session::{
         AgentRequest, Machine, Now, OpenedTranscript, SessionEffect, SessionInput, TreePlace,
-        TurnRemains, WOKEN,
+        TurnRemains,
+        names::{CallName, PromptId, RunOrigin, SpawnId, WriteTicket},
     },
     step1_settings_resolution::AgentLimits,
     step7_permission_gate::Handler,
@@ -35,7 +36,7 @@ use crate::{
 /// Something that the session waits for.
 pub(super) enum Owed {
     Open,
-    Written(u64),
+    Written(WriteTicket),
     /// A turn that can still do things.
     Turn(u64),
     Quiet(u64),
@@ -56,7 +57,7 @@ pub(super) struct SessionWorld {
     pub(super) replies: BTreeMap<u64, usize>,
     /// The turn that may do things; set by `StartTurn`, taken when it is over.
     pub(super) turn: Option<u64>,
-    pub(super) requests: BTreeSet<u64>,
+    pub(super) requests: BTreeSet<SpawnId>,
     n_requests: u64,
     running: BTreeSet<AgentId>,
     /// Those that were started in the background.
@@ -65,9 +66,9 @@ pub(super) struct SessionWorld {
     n_attempts: u32,
     pub(super) n_closed: usize,
     /// Lines by the last ticket under which they were sent, in order.
-    pub(super) lines: BTreeMap<u64, Arc<Vec<Line>>>,
+    pub(super) lines: BTreeMap<WriteTicket, Arc<Vec<Line>>>,
     /// Writes up to this ticket fail.
-    lost_up_to: u64,
+    lost_up_to: WriteTicket,
     /// Nothing goes wrong any more.
     is_ending: bool,
 }
@@ -92,7 +93,7 @@ impl SessionWorld {
             n_attempts: 0,
             n_closed: 0,
             lines: BTreeMap::new(),
-            lost_up_to: 0,
+            lost_up_to: WriteTicket::default(),
             is_ending: false,
         }
     }
@@ -113,7 +114,7 @@ impl SessionWorld {
         self.n_prompts += 1;
         let limit = self.n_prompts.is_multiple_of(3).then_some(Duration::from_secs(9));
         let request = RunRequest { time_limit: limit, ..RunRequest::new("x".repeat(n_chars)) };
-        let prompt = self.n_prompts;
+        let prompt = PromptId(self.n_prompts);
         self.input(SessionInput::Prompt { prompt, request: Box::new(request) });
     }
 
@@ -151,7 +152,7 @@ impl SessionWorld {
                 let result = if ticket <= self.lost_up_to {
                     Err("the disk is full".into())
                 } else {
-                    Ok(Digest::of(&ticket.to_le_bytes()))
+                    Ok(Digest::of(&ticket.0.to_le_bytes()))
                 };
                 self.input(SessionInput::Written { ticket, result });
             }
@@ -198,7 +199,7 @@ impl SessionWorld {
                 self.n_attempts += 1;
                 let limits = AgentLimits { max_tree_tokens: Some(900), ..AgentLimits::default() };
                 let max_cost = MaxCost { tokens: Tokens(300), price: Price::Unknown("m".into()) };
-                let name = (key, self.n_attempts);
+                let name = CallName { turn: key, attempt: self.n_attempts };
                 self.input(SessionInput::CallWaits { name, limits, max_cost });
             }
             7 => self.input(SessionInput::TurnFailed { key, why: "no settings".into() }),
@@ -226,9 +227,9 @@ impl SessionWorld {
 
     pub(super) fn spawn_in(&mut self, key: u64, placement: AgentPlacement) {
         self.n_requests += 1;
-        let request = self.n_requests;
+        let request = SpawnId(self.n_requests);
         self.requests.insert(request);
-        let call = ToolUseId::from(format!("toolu_{request}").as_str());
+        let call = ToolUseId::from(format!("toolu_{}", request.0).as_str());
         let limits = AgentLimits::default();
         self.input(SessionInput::SpawnAgent(AgentRequest {
             request,
@@ -271,8 +272,10 @@ impl SessionWorld {
             }
             SessionEffect::ReadSettings => self.owed.push(Owed::Settings),
             // Nobody asked for what a session does by itself.
-            SessionEffect::Reply { prompt: WOKEN, .. } => {}
-            SessionEffect::Reply { prompt, .. } => *self.replies.entry(prompt).or_default() += 1,
+            SessionEffect::Reply { prompt: RunOrigin::Woken | RunOrigin::Resumed, .. } => {}
+            SessionEffect::Reply { prompt: RunOrigin::Prompt(prompt), .. } => {
+                *self.replies.entry(prompt.0).or_default() += 1
+            }
             SessionEffect::StartTurn { key, .. } => {
                 assert_eq!(self.turn.replace(key), None, "two turns at once");
                 assert_eq!(self.n_closed, 0, "a turn starts after the end");

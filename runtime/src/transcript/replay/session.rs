@@ -29,7 +29,7 @@ use crate::{
     lease::Lease,
     message::Message,
     run::{Run, RunEnd, RunRequest, WOKEN_ORIGIN, conversation::Conversation, facts::SessionFacts},
-    session::{Machine, OpenedTranscript, SessionInput, TreePlace},
+    session::{Machine, OpenedTranscript, PromptId, SessionInput, TreePlace, WriteTicket},
     step1_settings_resolution::AgentLimits,
     time::Timestamp,
     transcript::entry::{Line, Record, RecordKind},
@@ -51,7 +51,7 @@ pub(super) struct Session {
 #[derive(Default)]
 struct Decisions {
     is_open: bool,
-    n_prompts: u64,
+    last_prompt: PromptId,
     /// The turn that it started last.
     turn: Option<(u64, Box<TurnSetup>)>,
     /// The run whose time is limited, and until when.
@@ -62,7 +62,7 @@ struct Decisions {
     /// A call of this run that starts a sub-agent.
     agent_call: Option<ToolUseId>,
     /// The write that ended a run, until the next run begins.
-    unanswered: Option<u64>,
+    unanswered: Option<WriteTicket>,
     /// Lines that it wrote and that were not compared yet.
     made: VecDeque<Line>,
     /// Places of messages that it has not written: they may be of the closing that follows.
@@ -288,8 +288,8 @@ impl Session {
         let is_woken = origin_of(record) == WOKEN_ORIGIN;
         let request = if is_woken { request.origin(WOKEN_ORIGIN) } else { request };
         let Some(decisions) = &mut self.decisions else { return };
-        decisions.n_prompts += 1;
-        let prompt = decisions.n_prompts;
+        decisions.last_prompt.0 += 1;
+        let prompt = decisions.last_prompt;
         self.feed(at, SessionInput::Prompt { prompt, request: Box::new(request) });
     }
 

@@ -8,7 +8,7 @@ use crate::{
     lease::{LeaseRefused, MaxCost, Price},
     ports::agents::AgentPlacement,
     run::RunEnd,
-    session::{AgentRequest, SessionInput, TreeAnswer, TurnRemains},
+    session::{AgentRequest, CallName, SessionInput, SpawnId, TreeAnswer, TurnRemains},
     step1_settings_resolution::AgentLimits,
     step9_stop_check::RunBudget,
     time::Timestamp,
@@ -202,7 +202,7 @@ impl Session {
         let (Some(used), Some(call)) = (usage.checked_sub(own), call) else { return };
         let limits = AgentLimits::default();
         let request = AgentRequest {
-            request: 0,
+            request: SpawnId::default(),
             key,
             limits,
             call,
@@ -237,7 +237,7 @@ impl Session {
                 self.feed(at, SessionInput::TimeIsUp { run, deadline });
             }
             RunEnd::TreeLimit => {
-                let (name, limits) = ((key, 0), AgentLimits::default());
+                let (name, limits) = (CallName { turn: key, attempt: 0 }, AgentLimits::default());
                 let max_cost = MaxCost { tokens: Tokens(0), price: Price::Unknown("".into()) };
                 self.feed(at, SessionInput::CallWaits { name, limits, max_cost });
                 let result = Err(LeaseRefused::TimeUsedUp);
