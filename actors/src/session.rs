@@ -244,9 +244,8 @@ impl SessionState {
             SessionMsg::Prompt(Admitted { work, slot }) => {
                 let Prompt { request, reply } = *work;
                 self.last_prompt.0 += 1;
-                let prompt = self.last_prompt;
-                self.prompts.insert(prompt.into(), (reply, slot));
-                SessionInput::Prompt { prompt, request: Box::new(request) }
+                self.prompts.insert(self.last_prompt.into(), (reply, slot));
+                SessionInput::Prompt { prompt: self.last_prompt, request: Box::new(request) }
             }
             SessionMsg::Interrupt => SessionInput::Interrupt,
             SessionMsg::Stop => SessionInput::Stop,
@@ -277,9 +276,9 @@ impl SessionState {
             },
             SessionMsg::Append { key, append } => SessionInput::Append { key, append },
             SessionMsg::Flush => SessionInput::Flush,
-            SessionMsg::CallStarted { key, call, settled } => {
+            SessionMsg::CallStarted { key, call, committed } => {
                 if let Some(turn) = self.turn_of(key) {
-                    turn.settled.push((call, settled));
+                    turn.committed.push((call, committed));
                 }
                 return Ok(None);
             }

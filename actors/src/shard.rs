@@ -27,7 +27,7 @@ use crate::{
     world::{World, clock::Timer, hook_http::HookServers, own_transport},
 };
 
-/// What a shard hears.
+/// What a shard receives.
 pub(crate) enum ShardMsg {
     /// Open a session here.
     Open(Box<SessionSetup>, oneshot::Sender<Option<ActorRef<SessionMsg>>>),
@@ -66,7 +66,7 @@ struct ShardState {
     timer: Arc<dyn Timer>,
     directory: Directory,
     _registration: Registration,
-    /// Hear when it has ended, by being dropped last; `None` until one is wanted.
+    /// Learn that it has ended, by being dropped last; `None` until one is wanted.
     shutdown: Option<Vec<oneshot::Sender<()>>>,
 }
 
@@ -133,7 +133,7 @@ impl Actor for Shard {
                 state.shutdown.get_or_insert_default().push(reply);
                 for session in state.sessions.values() {
                     let (reply, _) = oneshot::channel();
-                    // Its end is heard of by supervision.
+                    // Its end is noticed by supervision.
                     let _gone = session.cast(SessionMsg::Close(reply));
                 }
                 close_archive_if_last(state)?;
@@ -228,7 +228,7 @@ fn close_archive_if_last(state: &ShardState) -> Result<(), ActorProcessingErr> {
     if !state.governors.is_empty() || !state.mcp_servers.is_empty() {
         state.governors.values().for_each(|it| it.stop(None));
         for (actor, _) in state.mcp_servers.values() {
-            // Its end is heard of by supervision.
+            // Its end is noticed by supervision.
             let _gone = actor.cast(McpMsg::Close);
         }
     } else {

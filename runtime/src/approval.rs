@@ -77,7 +77,7 @@ pub struct Question {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct QuestionKey {
-    /// The question.
+    /// The id of the question that is answered.
     pub id: ApprovalId,
     /// The action that was shown to the one who answers.
     pub digest: Digest,
@@ -222,9 +222,9 @@ impl AnsweredBy {
 /// An answer, and where it came from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GivenAnswer {
-    /// What was answered.
+    /// What the call may do, as the answer has it.
     pub answer: PermissionAnswer,
-    /// Who answered.
+    /// The handler that gave the answer.
     pub by: AnsweredBy,
     /// The name of the surface, where one answered.
     pub surface: Option<String>,

@@ -159,7 +159,7 @@ impl Block {
     ///
     /// # Errors
     ///
-    /// [`NotABlock`] when the text is no JSON object with the fields that its `type` demands.
+    /// [`NotABlock`] when the text is not a JSON object with the fields that its `type` demands.
     pub fn from_wire(text: &str) -> Result<Self, NotABlock> {
         let text = text.trim();
         // Inputs and blocks of unknown types are not parsed here, and no provider could parse them.
@@ -333,7 +333,7 @@ impl Eq for Block {}
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum NotABlock {
-    /// It is no JSON object with a `type`.
+    /// It is not a JSON object with a `type`.
     #[error("not a block object")]
     Json(#[source] serde_json::Error),
     /// A field that the type demands is missing.

@@ -112,7 +112,7 @@ pub enum Event {
     /// A message was handed to the transcript: a prompt, an answer, the result of a call, or a text of the
     /// harness. Only for listeners that asked for it.
     MessageRecorded {
-        /// The message.
+        /// The message, with what its line in the transcript holds next to it.
         message: Arc<RecordedMessage>,
     },
     /// What was shown of this attempt does not count.
@@ -151,7 +151,7 @@ pub enum Event {
     },
     /// A question that was asked is open no longer.
     PermissionSettled {
-        /// The question.
+        /// The id of the question, as in `PermissionAsked`.
         id: ApprovalId,
         /// Id of the tool use, as the model issued it.
         call: ToolUseId,

@@ -54,8 +54,8 @@ pub struct Message {
     pub kind: MessageKind,
     /// The provider's id of the response it belongs to.
     pub api_id: Option<Arc<str>>,
-    /// Of an answer: the model that gave it, and that signed its reasoning; `None` when nobody
-    /// said.
+    /// Of an answer: the model that gave it, and that signed its reasoning; `None` where that
+    /// is not known.
     pub model: Option<Arc<str>>,
     /// Its content, in order.
     pub blocks: Vec<Block>,

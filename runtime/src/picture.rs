@@ -22,7 +22,7 @@ pub(crate) const MAX_PDF_BYTES: usize = 10_000_000;
 /// What the first bytes of a picture say.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Picture {
-    /// Its format.
+    /// The format that the bytes show, whatever the name of the file says.
     pub kind: ImageType,
     /// Its width in pixels.
     pub width: u32,
@@ -62,7 +62,7 @@ pub enum NotShown {
     /// The bytes do not begin and end as a PDF file does.
     #[error("it is no whole PDF file")]
     NoPdf,
-    /// Nobody but the owner of its password reads it.
+    /// It can be read only with its password.
     #[error("it is encrypted")]
     Encrypted,
 }

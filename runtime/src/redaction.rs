@@ -53,7 +53,7 @@ const VALUE_KINDS: [&str; 2] = ["variable", "credential"];
 pub struct SecretValue {
     /// Whether it logs in to a model server; else it is the value of a variable.
     pub is_credential: bool,
-    /// The value itself.
+    /// The text that is replaced wherever it occurs.
     pub value: String,
 }
 

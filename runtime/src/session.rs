@@ -74,7 +74,7 @@ pub struct Machine {
     readiness: Readiness,
     measuring: Measuring,
     closing: ClosePhase,
-    /// Prompts that wait.
+    /// Prompts that wait, the oldest first.
     queue: VecDeque<Queued>,
     /// Boxed, because most sessions have none most of the time.
     active: Option<Box<ActiveRun>>,
@@ -85,8 +85,8 @@ pub struct Machine {
     n_runs: u64,
     /// Turns begun; names them.
     n_turns: u64,
-    /// What subscribers are to know of the opening. Published with the first run, since nobody can
-    /// subscribe before the session is open.
+    /// What subscribers are to know of the opening. Published with the first run, since there
+    /// are no subscribers before the session is open.
     notices: Vec<Arc<str>>,
     /// What they and the transcript receive about servers, with the next run.
     alerts: Vec<Arc<str>>,
@@ -96,7 +96,7 @@ pub struct Machine {
     ended: EndedTasks,
     /// Used by all runs that have ended, those of earlier processes included.
     spent: Usage,
-    /// What these cost.
+    /// What the runs counted in `spent` cost.
     cost: CostLedger,
     /// How often turns had a compaction, those of earlier processes included.
     compaction_share: CompactionShare,
@@ -145,7 +145,7 @@ pub struct Summary {
     pub run: Option<RunId>,
     /// Its turn, from 1; 0 without a run.
     pub turn: u32,
-    /// Prompts that wait.
+    /// Number of prompts that wait in the queue.
     pub n_queued: usize,
     /// How many sub-agents are at work.
     pub n_agents: usize,

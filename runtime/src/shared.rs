@@ -20,7 +20,7 @@ pub(crate) struct SharedList<T> {
 /// A set to which elements are added.
 #[derive(Clone, Debug)]
 pub(crate) struct SharedSet<T> {
-    /// Each in order.
+    /// The parts that clones share, each in ascending order.
     sealed: Vec<Arc<[T]>>,
     newest: Vec<T>,
 }
@@ -120,7 +120,7 @@ mod tests {
 
     use super::*;
 
-    /// Counts its clones.
+    /// A value that counts how often it is cloned.
     #[derive(Debug)]
     struct Counted(u32, Rc<Cell<u64>>);
 

@@ -27,7 +27,7 @@ pub struct Skill {
     pub argument_hint: Arc<str>,
     /// Names of its arguments, in order.
     pub arguments: Vec<String>,
-    /// The text.
+    /// The text that takes the place of the call in the prompt.
     pub body: Arc<str>,
     /// Where its files lie; absolute. A command has none.
     pub directory: Option<Arc<str>>,
@@ -157,7 +157,7 @@ fn is_of_word(c: char) -> bool {
 
 /// Splits arguments as a shell does: blanks between them, quotes around those with blanks. Nothing else of a
 /// shell applies, as it would with a library for one: `#12` is an argument and no comment, and a quote that
-/// is never closed is no error.
+/// is never closed is not an error.
 fn words(text: &str) -> Vec<String> {
     let (mut words, mut word, mut quote) = (Vec::new(), None::<String>, None);
     let mut chars = text.chars();

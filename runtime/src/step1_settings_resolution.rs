@@ -107,7 +107,7 @@ pub struct Settings {
     pub http: HttpSettings,
     /// Who vouches for a model server in addition to those whom the system trusts.
     pub certificates: Certificates,
-    /// Questions about calls.
+    /// Who is asked about calls, and for how long.
     pub approvals: ApprovalSettings,
     /// How often lines are forced to disk.
     pub durability: Durability,

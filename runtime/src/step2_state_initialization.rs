@@ -90,7 +90,7 @@ pub(crate) struct TurnState {
 /// A question that has no answer yet.
 #[derive(Debug)]
 pub(crate) struct OpenQuestion {
-    /// The question.
+    /// The question, as those that can answer are shown it.
     pub question: Arc<Question>,
     /// Who is to be asked after the one that is asked now, in order.
     pub handlers: VecDeque<AnsweredBy>,
@@ -171,7 +171,7 @@ pub(crate) struct ModelState {
 /// A model is asked whether a call may run.
 #[derive(Clone, Debug)]
 pub(crate) struct Classifying {
-    /// Who is asked.
+    /// The model that is asked, and its provider.
     pub link: ChainModel,
     /// What its answer must hold.
     pub token: String,

@@ -49,7 +49,7 @@ pub struct ModelAnswer {
     pub refusal: Option<Arc<str>>,
     /// Tokens of the call, as the provider reported them.
     pub usage: Usage,
-    /// Tool uses whose input is no JSON object. Their block holds `{}`; they never run.
+    /// Tool uses whose input is not a JSON object. Their block holds `{}`; they never run.
     pub invalid_inputs: Vec<(ToolUseId, InvalidInput)>,
 }
 

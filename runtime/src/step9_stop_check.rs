@@ -125,7 +125,7 @@ impl StopState {
                 BlockKind::ToolResult { id, .. } => {
                     self.open.remove(id);
                 }
-                // A block of a prompt is no mark.
+                // A block of a prompt is not a mark.
                 BlockKind::StopRequest => self.is_stop_requested |= !is_prompt,
                 BlockKind::Error(_) => self.has_error |= !is_prompt,
                 _ => {}

@@ -11,11 +11,11 @@ mod journal;
 mod setup;
 
 mod step1_settings;
-mod step2_prompt;
+mod step2_prompt_hooks;
 mod step2_state;
 mod step3_appending;
 mod step3_context;
-mod step3_loaded;
+mod step3_instruction_hooks;
 mod step4_compaction;
 mod step4_shaping;
 mod step5_attempts;

@@ -205,7 +205,7 @@ async fn listener_that_never_reads_is_let_go_with_all_that_waits_and_told_what_i
     assert_eq!((lagged.seq, lagged.stands_for, run), (shown, *missed, &None));
     assert_eq!(lagged.first_seq, got.last().unwrap().seq + 1);
 
-    // Behind the hole it hears everything again.
+    // After the hole it receives everything again.
     session.prompt("short").await.unwrap();
     assert_eq!(read(&mut never, Duration::ZERO).await, read(&mut fast, Duration::ZERO).await);
     finish(ennead, session).await;

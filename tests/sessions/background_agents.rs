@@ -45,7 +45,9 @@ async fn n_agents(session: &SessionHandle) -> usize {
 /// The records of agents in the background: how they are, and `untold` for what the model has not learned.
 fn states(transcript: &Path) -> String {
     let state = |what: RecordKind| match what {
-        RecordKind::BackgroundAgent(BackgroundRecord { state, untold, .. }) if untold => {
+        RecordKind::BackgroundAgent(BackgroundRecord { state, is_unreported, .. })
+            if is_unreported =>
+        {
             Some(state + " untold")
         }
         RecordKind::BackgroundAgent(BackgroundRecord { state, .. }) => Some(state),
@@ -295,7 +297,7 @@ async fn hooks_see_every_prompt_of_a_person_and_cannot_refuse_the_end_of_an_agen
     session.prompt("go").await.unwrap();
     model.hold().arrived().await;
     session.close().await;
-    // The report of the agent that was ended comes behind this prompt, which a hook refuses.
+    // The report of the agent that was ended comes after this prompt, which a hook refuses.
     let session = ennead.open(options(&hook)).await.unwrap();
     let outcome = session.prompt("again").await.unwrap();
     assert_eq!(outcome.end, RunEnd::HookStopped);

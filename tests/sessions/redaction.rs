@@ -230,7 +230,7 @@ async fn model_that_may_see_secrets_is_the_only_one_who_does() {
     let again = replayed(&left, |bytes| bytes).unwrap();
     assert_eq!(again.turns, 3);
     assert!(0 < again.up_to_redaction && again.up_to_redaction < again.lines, "{again:?}");
-    // What is no digest or size of a text is compared as ever.
+    // What is not a digest or size of a text is compared as ever.
     let changed = |bytes: Vec<u8>| {
         let text = String::from_utf8(bytes).unwrap();
         text.replacen(r#""streamed":true"#, r#""streamed":false"#, 1).into_bytes()

@@ -1,4 +1,4 @@
-//! Sub-agents through the Agent tool: where they write, what they may, what their parent hears.
+//! Sub-agents through the Agent tool: where they write, what they may, what their parent receives.
 
 mod worktree;
 

@@ -23,7 +23,7 @@ pub(crate) struct HeldModel {
     pub(crate) simulator: Arc<Simulator>,
     /// Before an answer.
     pub(crate) answer: Barrier,
-    /// Behind the first piece of an answer.
+    /// After the first piece of an answer.
     pub(crate) stream: Barrier,
     /// The body of the last request.
     pub(crate) last: Arc<Mutex<Vec<u8>>>,

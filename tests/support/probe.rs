@@ -13,7 +13,7 @@ use tokio::{
 
 use super::until::within;
 
-/// What the probe hears.
+/// What the probe receives.
 pub(crate) enum Msg {
     /// Put this into the log.
     Note(&'static str),

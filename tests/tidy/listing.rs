@@ -44,11 +44,11 @@ fn the_turn_is_in_the_order_of_its_steps() {
         "step",
         &[
             "step1_settings",
-            "step2_prompt",
+            "step2_prompt_hooks",
             "step2_state",
             "step3_appending",
             "step3_context",
-            "step3_loaded",
+            "step3_instruction_hooks",
             "step4_compaction",
             "step4_shaping",
             "step5_attempts",

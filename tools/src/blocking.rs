@@ -59,7 +59,7 @@ pub(crate) async fn stoppable<T: Send + 'static>(
     let dropped = Arc::new(AtomicBool::new(false));
     let stop = Stop { cancel: context.cancel.clone(), dropped: dropped.clone() };
     let hold = context.guard.clone();
-    let _told_when_gone = SetOnDrop(dropped);
+    let _set_when_gone = SetOnDrop(dropped);
     let done = tokio::task::spawn_blocking(move || {
         let _kept_until_done = hold;
         work(&stop)

@@ -26,7 +26,7 @@ const MARK: &str = "\u{feff}";
 #[derive(Debug)]
 pub(crate) struct Loaded {
     pub(crate) bytes: Vec<u8>,
-    /// Its mode.
+    /// The mode that a rewritten file gets again.
     pub(crate) permissions: Permissions,
     mtime_ns: u64,
 }

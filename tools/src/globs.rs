@@ -15,10 +15,10 @@ pub(crate) const MAX_DEPTH: usize = 16;
 /// Why a pattern is not used.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum BadGlob {
-    /// More than [`MAX_BYTES`].
+    /// The pattern has more bytes than [`MAX_BYTES`].
     #[error("a pattern has at most {MAX_BYTES} bytes, this one has {0}")]
     TooLong(usize),
-    /// More than [`MAX_DEPTH`].
+    /// The pattern has more open braces than [`MAX_DEPTH`].
     #[error("a pattern has at most {MAX_DEPTH} braces inside one another")]
     TooDeep,
     /// It cannot be read, or is too large when it is.

@@ -47,7 +47,7 @@ pub(crate) fn tail(text: &str, max_chars: usize) -> &str {
 
 /// Returns where the output of a call is put when it is too long. The directory may not exist yet.
 pub(crate) fn spill_path(context: &ToolContext, id: &ToolUseId) -> PathBuf {
-    // An id comes from a model server, so it is no file name until its odd characters are gone.
+    // An id comes from a model server, so it is not a file name until its odd characters are gone.
     let name: String = id
         .as_str()
         .chars()

@@ -28,7 +28,7 @@ pub enum RuleFileError {
     /// The file or its directory is a link, no regular file, or cannot be opened or written.
     #[error("{}: {why}", path.display())]
     File {
-        /// The file.
+        /// The path of the file, as it was asked for.
         path: PathBuf,
         /// What is wrong with it.
         why: String,
@@ -36,7 +36,7 @@ pub enum RuleFileError {
     /// The file holds no settings.
     #[error("{}: {cause}", path.display())]
     NotSettings {
-        /// The file.
+        /// The path of the file, as it was asked for.
         path: PathBuf,
         /// What is wrong with its text.
         #[source]

@@ -74,7 +74,7 @@ pub struct SandboxLevel {
     pub name: &'static str,
     /// Whether this kernel has it.
     pub is_there: bool,
-    /// What it holds.
+    /// What this part keeps commands from, in words.
     pub holds: &'static str,
 }
 

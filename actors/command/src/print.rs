@@ -150,7 +150,7 @@ pub fn result_object(
 }
 
 /// Marks a result to which no model contributed: the embedded simulated one answered, and what its
-/// answers would have cost is no cost.
+/// answers would have cost is not a cost.
 pub fn mark_simulated(result: &mut Value) {
     result["simulated"] = true.into();
     result["total_cost_usd"] = Value::Null;

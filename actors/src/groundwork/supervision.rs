@@ -1,7 +1,7 @@
 //! Leaves: actors that do one thing that may take long, and end.
 //!
 //! Only leaves wait. A leaf's work is a future that ends by sending a message; killing the leaf
-//! drops the future at its next await. A panic in it ends the leaf, and its parent hears of it and
+//! drops the future at its next await. A panic in it ends the leaf, and its parent learns of it and
 //! answers in its place. Everything that a supervisor must not do in a handler is a leaf. A leaf that stays does
 //! the same for one piece of work after the other.
 

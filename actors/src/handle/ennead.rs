@@ -5,8 +5,8 @@
 
 mod approvals;
 mod check;
-mod given;
 mod inspect;
+mod option_values;
 mod place;
 mod setup;
 
@@ -26,7 +26,7 @@ use ennead_runtime::{
 };
 use tokio::sync::oneshot;
 
-use self::{check::LookResult, given::layers};
+use self::{check::LookResult, option_values::layers};
 use crate::{
     groundwork::{directory::Directory, mailbox::Mailbox},
     handle::SessionHandle,

@@ -102,7 +102,7 @@ pub struct SessionOptions {
     pub agent_types: Vec<AgentType>,
     /// Settings with the rank of flags.
     pub settings: Settings,
-    /// Prompts that wait behind the one that runs; 16. One more is refused with `RunError::Busy`. With 0
+    /// Prompts that wait after the one that runs; 16. One more is refused with `RunError::Busy`. With 0
     /// none waits.
     pub max_queued_prompts: u32,
     /// Hooks of this process, by the names that the settings call them by.
@@ -325,7 +325,7 @@ impl SessionOptions {
         Self { home: Some(home.into()), ..self }
     }
 
-    /// Sets how many prompts wait behind the one that runs.
+    /// Sets how many prompts wait after the one that runs.
     #[must_use]
     pub fn max_queued_prompts(self, max_queued_prompts: u32) -> Self {
         Self { max_queued_prompts, ..self }

@@ -42,7 +42,7 @@ pub enum OpenError {
         #[source]
         cause: io::Error,
     },
-    /// The id is no UUID.
+    /// The id is not a UUID.
     #[error("{0} is no session id: it must be a UUID")]
     BadId(String),
     /// The directory of the transcripts cannot be believed.

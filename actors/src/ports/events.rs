@@ -8,7 +8,7 @@
 //!
 //! A listener that is too slow even for that is let go: what waits for it stays whole, nothing is
 //! added, and it costs nothing any more. When it has read what waits, it gets
-//! [`Event::Lagged`] and hears again what happens from then on. So there is one hole, at one place,
+//! [`Event::Lagged`] and receives again what happens from then on. So there is one hole, at one place,
 //! reported with its numbers, and what happened in it is in the transcript. To go on dropping single
 //! events instead would leave many holes, in a stream that pretends to be one; to end the stream
 //! would look like the end of the session.
@@ -53,7 +53,7 @@ struct HubShared {
     state: Mutex<HubState>,
     /// The parent's hub and the name of this session there.
     parent: Option<(EventHub, AgentId)>,
-    /// The events of all sessions, and the id of this one. Sub-agents are heard through their parents.
+    /// The events of all sessions, and the id of this one. Events of sub-agents come through their parents.
     all: Option<(EventsOfAll, SessionId)>,
     /// Takes secrets out of events. `None`: those who publish have done so.
     redactor: Option<Redactor>,
@@ -100,8 +100,8 @@ impl EventHub {
     /// Sends an event to all listeners. Of the events that end a run, only the first after its start gets
     /// through (TRN-11), no matter who sends them. After the end of the session none is sent.
     pub fn publish(&self, mut event: Event) {
-        // What nobody hears is not looked through.
-        let is_looked_through = self.0.parent.is_some() || self.is_heard(&lock(&self.0.state));
+        // What has no listener is not looked through.
+        let is_looked_through = self.0.parent.is_some() || self.has_listener(&lock(&self.0.state));
         if is_looked_through {
             self.redact(&mut event);
         }
@@ -253,7 +253,7 @@ impl Listener {
         let left_out = self.backlog.take_left_out();
         let first_seq = left_out.map_or(let_go_at, |it| it.first_seq);
         let missed = seq + 1 - let_go_at + left_out.map_or(0, |it| it.count);
-        // Deltas after the hole are no beginning of anything.
+        // Deltas after the hole are not the beginning of anything.
         self.backlog = Backlog::default();
         Some(Numbered::new(first_seq, seq, missed, Event::Lagged { missed, run }))
     }

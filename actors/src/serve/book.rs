@@ -61,7 +61,7 @@ pub(crate) type Age = (Timestamp, SessionId);
 /// Which sessions a walk goes through.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Walked {
-    /// Every session.
+    /// All sessions, asleep or awake.
     All,
     /// Sessions that are awake.
     Awake,

@@ -16,7 +16,7 @@ use tokio_rustls::TlsAcceptor;
 
 use super::{ServeError, Server, slots::Slots};
 
-/// Connections at once.
+/// Number of connections that are open at once at the most.
 const MAX_CONNECTIONS: usize = 4096;
 
 /// How long the head of a request may take, a handshake before it included.

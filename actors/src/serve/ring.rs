@@ -25,7 +25,7 @@ const MAX_BYTES: usize = 1024 * 1024;
 /// What the ring holds at one place.
 #[derive(Clone, Debug)]
 pub(crate) enum RingItem {
-    /// An event.
+    /// An event, as it is kept for readers.
     Event(Arc<KeptEvent>),
     /// The number of events that the server itself was too slow to receive.
     Missed(u64),

@@ -55,7 +55,7 @@ pub(crate) type Tools = Result<Arc<[Listed]>, Arc<str>>;
 /// Calls that are on their way to a connection.
 pub(crate) type Orders = mpsc::UnboundedSender<Admitted<Box<Order>>>;
 
-/// What the actor of a server hears.
+/// What the actor of a server receives.
 pub(crate) enum McpMsg {
     /// Have this tool called. Holds a slot until the call has ended.
     Call(Admitted<Box<Order>>),

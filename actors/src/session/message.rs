@@ -74,7 +74,7 @@ pub(crate) enum SessionMsg {
     /// A turn waits and has no lines yet: those of the turn before wait no longer.
     Flush,
     /// A turn started a call, which leaves its outcome there if it can no longer be undone.
-    CallStarted { key: u64, call: ToolUseId, settled: CommittedOutcome },
+    CallStarted { key: u64, call: ToolUseId, committed: CommittedOutcome },
     /// A turn wants handlers run.
     RunHooks { firing: Box<HookFiring>, context: Box<HandlerContext>, request: HookToken },
     /// A tool of this turn wants a command run, in an actor of its own.

@@ -145,7 +145,7 @@ impl SessionState {
                     problems.extend(closer.close_all(&agents).await);
                     Ok(EarlierConversation {
                         ended: orphans::ended(&agents, &loaded),
-                        settled: orphans::outcomes(&agents, caller.as_ref(), &loaded),
+                        committed: orphans::outcomes(&agents, caller.as_ref(), &loaded),
                         agents: agents.iter().map(|it| (it.agent.clone(), it.used())).collect(),
                         system,
                         cut,

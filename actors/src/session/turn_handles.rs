@@ -41,7 +41,7 @@ pub(super) struct TurnHandles {
     /// Set when the model call that was let go last is sent.
     sent: Option<SentMark>,
     /// Where calls leave outcomes that can no longer be undone.
-    pub(super) settled: Vec<(ToolUseId, CommittedOutcome)>,
+    pub(super) committed: Vec<(ToolUseId, CommittedOutcome)>,
     /// Waits until nothing that the turn started is at work.
     pub(super) ending: Option<ActorId>,
     /// Whether the turn is over and its supervisor may walk the next one.
@@ -127,7 +127,7 @@ impl SessionState {
             scope,
             waiting_call: None,
             sent: None,
-            settled: Vec::new(),
+            committed: Vec::new(),
             ending: None,
             rests: false,
         });
@@ -243,9 +243,9 @@ impl SessionState {
         };
         turn.cancel();
         self.processes.end_of(key);
-        let outcomes = turn.settled.iter();
+        let outcomes = turn.committed.iter();
         TurnRemains {
-            settled: outcomes
+            committed: outcomes
                 .filter_map(|(call, it)| Some((call.clone(), it.get()?.clone())))
                 .collect(),
             was_sent: turn.sent.is_some_and(|it| it.is_set()),

@@ -6,13 +6,13 @@ use tokio::sync::oneshot;
 
 use super::{RunError, RunOutcome, SessionState, Starting};
 
-/// Outcomes that are kept while nobody asks for them; the oldest give way.
+/// Outcomes that are kept until they are asked for; the oldest give way.
 const KEPT: usize = 16;
 
 /// How such a run ended; `None` when there will be none.
 pub(crate) type WokenEnd = Option<Result<RunOutcome, RunError>>;
 
-/// The outcomes that nobody has asked for yet, and who waits for the next one.
+/// The outcomes that were not asked for yet, and who waits for the next one.
 #[derive(Debug, Default)]
 pub(super) struct WokenRuns {
     ended: VecDeque<Result<RunOutcome, RunError>>,

@@ -1,4 +1,4 @@
-//! Keeps transcripts open. Owns their writers and the flusher, hears sessions, child of a shard.
+//! Keeps transcripts open. Owns their writers and the flusher, receives from sessions, child of a shard.
 //!
 //! A session that ends, in order or not, takes its children with it; its writer is not among them,
 //! so what was handed over reaches the file. A writer that crashes is started again on the same
@@ -45,7 +45,7 @@ use crate::{
 /// Restarts of a writer in a row without a line acknowledged in between.
 const MAX_RESTARTS: u32 = 3;
 
-/// What the archive hears.
+/// What the archive receives.
 #[expect(missing_debug_implementations, reason = "holds functions")]
 pub enum ArchiveMsg {
     /// Opens a transcript and starts its writer.
@@ -54,17 +54,17 @@ pub enum ArchiveMsg {
     Close {
         /// Path of the transcript.
         file: PathBuf,
-        /// Hears that it is closed; also when it was not open.
+        /// Called when it is closed; also when it was not open.
         done: Option<CloseReply>,
     },
     /// Close everything and end.
     Shutdown(Option<CloseReply>),
 }
 
-/// Hears that something is closed.
+/// Called when something is closed.
 pub(crate) type CloseReply = Arc<dyn Fn() + Send + Sync>;
 
-/// Hears what became of an [`OpenTranscript`]: once, and once more after each restart.
+/// Receives what became of an [`OpenTranscript`]: once, and once more after each restart.
 pub(crate) type OpenReply = Arc<dyn Fn(OpenOutcome) + Send + Sync>;
 
 /// The lock of a session. Held by the archive, so that it outlives a crash of the writer.
@@ -91,7 +91,7 @@ pub struct OpenTranscript {
     pub redaction: Redaction,
     /// Whose it is. When this actor ends without closing it, it is closed.
     pub owner: Option<ActorCell>,
-    /// Hears what became of it.
+    /// Receives what became of it.
     pub reply: OpenReply,
 }
 
@@ -156,7 +156,7 @@ struct ArchiveEntry {
     acknowledged: Acknowledged,
     /// Restarts since this offset was acknowledged.
     restarts: (u32, u64),
-    /// Hear when it is closed; `None` until one is wanted.
+    /// Called when it is closed; `None` until one is wanted.
     closing: Option<Vec<CloseReply>>,
     /// Waits to open it once more when it is closed.
     next: Option<OpenTranscript>,

@@ -61,7 +61,7 @@ pub struct Append {
     pub reply: ReplyTo,
 }
 
-/// Hears that lines were recorded. Called on the writer's thread: it sends a message and returns.
+/// Receives that lines were recorded. Called on the writer's thread: it sends a message and returns.
 pub(crate) type ReplyTo = Arc<dyn Fn(Recorded) + Send + Sync>;
 
 /// The answer to an [`Append`].
@@ -74,7 +74,7 @@ pub struct Recorded {
     pub result: Result<Head, WriteError>,
 }
 
-/// What a writer hears.
+/// What a writer receives.
 pub(crate) enum WriterMsg {
     /// Open the file. Sent by the writer to itself.
     Start,

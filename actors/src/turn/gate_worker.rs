@@ -101,7 +101,7 @@ pub(crate) fn read_plan(call: ToolUseId, file: String) -> BoxFuture<'static, Tur
     })
 }
 
-/// The text of a file that is no link, unless it is blank or longer than a person is shown.
+/// The text of a file that is not a link, unless it is blank or longer than a person is shown.
 fn plan_of(file: &str) -> Option<String> {
     if look_up(file) != PathEntry::File {
         return None;

@@ -59,7 +59,7 @@ pub(crate) struct HookRequest {
     pub(crate) span: Span,
 }
 
-/// What a hook runner hears.
+/// What a hook runner receives.
 pub(crate) enum HookMsg {
     /// Run these handlers. Holds a slot until they have ended.
     Run(Admitted<Box<HookRequest>>),
@@ -148,7 +148,7 @@ async fn start(
     state: &mut HookRunnerState,
 ) -> Result<(), ActorProcessingErr> {
     let HookRequest { firing, context, turn, token, span } = request;
-    // The runner hears when the turn ends, and ends what it runs for it.
+    // The runner learns when the turn ends, and ends what it runs for it.
     myself.monitor(turn.get_cell());
     if ActorStatus::Stopping <= turn.get_status() {
         // It ended while this was on its way.
@@ -236,7 +236,7 @@ async fn written(input: HookInput) -> Arc<str> {
         return input.to_json().into();
     }
     let written = tokio::task::spawn_blocking(move || input.to_json().into()).await;
-    // It has no way to fail but a panic: a handler that reads nothing denies where it must be heard.
+    // It has no way to fail but a panic: a handler that reads nothing denies where its answer is needed.
     written.unwrap_or_else(|_| Arc::from(""))
 }
 

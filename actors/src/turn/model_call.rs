@@ -1,6 +1,6 @@
 //! Asks the model once. A leaf of the turn supervisor; dropped to give an attempt up.
 //!
-//! What can be shown goes straight to the event hub, one batch per read; the supervisor hears the
+//! What can be shown goes straight to the event hub, one batch per read; the supervisor receives the
 //! settled answer or why there is none. Before it sends it passes the limiter of the provider and key
 //! (`services/governor/provider_limiter.rs`), where it may be parked. Bytes come from a `Transport`
 //! (`world/http.rs`) and are read in the loop below by `AnswerReader` (`step5_model_call/provider.rs` in
@@ -117,7 +117,7 @@ fn located(url: &str, failure: ModelFailure) -> ModelFailure {
     }
 }
 
-/// A call is parked. A status query shows it; listeners hear when it is over,
+/// A call is parked. A status query shows it; listeners receive when it is over,
 /// whatever ended it.
 struct Parking<'a> {
     session_context: &'a SessionContext,

@@ -41,7 +41,7 @@ pub(crate) struct Execution {
     span: Span,
 }
 
-/// What a dispatcher hears.
+/// What a dispatcher receives.
 pub(crate) enum DispatcherMsg {
     /// The calls of another turn follow: those of the one before give back their slots.
     Begin,
@@ -117,11 +117,11 @@ impl Actor for ToolDispatcher {
         state: &mut ToolDispatcherState,
     ) -> Result<(), ActorProcessingErr> {
         let ended = ended_child(&event).and_then(|it| state.running.remove(&it));
-        if let Some((call, settled)) = ended
+        if let Some((call, committed)) = ended
             && ended_without_reply(&event).is_some()
         {
             // If it answered the turn just before it was killed, the turn takes only the first answer.
-            let outcome = Box::new(settled.get().cloned().unwrap_or_else(ToolOutcome::crashed));
+            let outcome = Box::new(committed.get().cloned().unwrap_or_else(ToolOutcome::crashed));
             state.turn.cast(TurnMsg::Input(TurnInput::ToolFinished { call, outcome }))?;
         }
         Ok(())
@@ -152,7 +152,7 @@ async fn execute(
     myself: &ActorRef<DispatcherMsg>,
     state: &mut ToolDispatcherState,
 ) -> Result<(), ActorProcessingErr> {
-    let (call, settled) = (execution.call.id.clone(), execution.committed_outcome());
+    let (call, committed) = (execution.call.id.clone(), execution.committed_outcome());
     let tool = state.session_context.tools.get(&execution.call.name);
     let turn = state.turn.clone();
     let timer = Arc::clone(&state.session_context.world.timer);
@@ -169,7 +169,7 @@ async fn execute(
     });
     let job = state.session_context.job(ActorKind::ToolExecutor, work);
     let executor = spawn_leaf(job, myself.get_cell()).await?;
-    state.running.insert(executor.get_id(), (call, settled));
+    state.running.insert(executor.get_id(), (call, committed));
     Ok(())
 }
 
@@ -187,14 +187,14 @@ async fn run(
         return ToolOutcome::failed(ToolErrorKind::UnknownTool, format!("no tool {}", call.name));
     };
     let _hold: WorkGuard = context.guard.clone();
-    let settled = context.committed.clone();
+    let committed = context.committed.clone();
     let running = tool.run(permit, context);
     match spec.timeout_ms {
         None => running.await,
         Some(ms) => match within(timer, Duration::from_millis(ms), running).await {
             Some(outcome) => outcome,
             // Late, but past its point of no return: done is done.
-            None => settled.get().cloned().unwrap_or_else(|| {
+            None => committed.get().cloned().unwrap_or_else(|| {
                 let what = format!("The tool did not end within {ms} ms and was stopped.");
                 ToolOutcome::failed(ToolErrorKind::TimedOut, what)
             }),

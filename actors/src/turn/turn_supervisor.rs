@@ -1,7 +1,7 @@
 //! Walks one turn through its nine steps.
 //!
 //! Owns the [`Turn`], which decides; this actor only carries out what it asks for. Child of a
-//! session. Hears its children (through their answers), the transcript writer and the session. It
+//! session. Receives messages of its children (through their answers), the transcript writer and the session. It
 //! never waits inside a handler: whatever takes time is a child, so an interrupt is served at
 //! once, and stopping this actor stops everything that the turn has started.
 //!
@@ -224,7 +224,7 @@ impl ActiveTurn {
     ) -> Result<(), ActorProcessingErr> {
         // This future is moved with every message, so it holds nothing but what is left to do.
         loop {
-            let Some(child) = self.execute_all(&mut effects, myself)? else { return Ok(()) };
+            let Some(child) = self.carry_out_all(&mut effects, myself)? else { return Ok(()) };
             effects.extend(Box::pin(self.start(myself, child)).await?);
         }
     }

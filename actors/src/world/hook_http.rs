@@ -1,7 +1,7 @@
 //! Asks the server of one hook handler: the input is posted, and what comes back is read as a command's output is.
 //!
-//! Servers of hooks are no model servers: they are reached by HTTP of our own, whatever transport the embedder gave for
-//! models.
+//! Servers of hooks are not model servers: they are reached by HTTP of our own, whatever transport the embedder gave
+//! for models.
 
 use std::{
     fmt,

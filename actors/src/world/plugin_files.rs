@@ -32,7 +32,7 @@ pub struct Plugin {
     pub agents: Vec<AgentType>,
 }
 
-/// What a manifest says; other keys may stand there.
+/// What a manifest says; other keys are passed over.
 #[derive(Debug, Deserialize)]
 struct Manifest {
     name: String,

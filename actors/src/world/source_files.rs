@@ -1,5 +1,5 @@
 //! The ports through which a session gets what files say: [`SourceFiles`] for embedders, and
-//! [`SourceLookup`], which in addition tells what is as it was.
+//! [`SourceLookup`], which in addition reports what is as it was.
 
 use std::{fmt, future::ready, io, path::PathBuf, sync::Arc};
 
@@ -130,7 +130,7 @@ impl SourceLookup for OfEmbedder {
     }
 }
 
-/// Returns the state of a layer that is no file: the digest of its text, and its length.
+/// Returns the state of a layer that is not a file: the digest of its text, and its length.
 fn of_layer(layer: &LayerText) -> Fingerprint {
     let digest = i128::from_le_bytes(Digest::of(layer.text.as_bytes()).0);
     let n_bytes = layer.text.len() as u64;

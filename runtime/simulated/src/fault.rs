@@ -75,7 +75,7 @@ enum Action {
     Stall,
     /// Bytes without meaning are put in here.
     Garbage,
-    /// Bytes that are no UTF-8 are put in here.
+    /// Bytes that are not UTF-8 are put in here.
     NonUtf8,
     /// A `ping` of `size` bytes is put in where the next event would begin.
     HugeEvent,

@@ -108,7 +108,7 @@ impl Playbook {
         }
         let request = Arc::new(Request::read(dialect, exchange.body, body));
         self.play(&request, attempts).unwrap_or_else(|(rule, why)| {
-            // A mistake in a playbook does not go away by asking again, so it is no 500.
+            // A mistake in a playbook does not go away by asking again, so it is not a 500.
             let rule = rule.map(|rule| format!(", rule `{}`", rule.name)).unwrap_or_default();
             self.error(dialect, digest, 400, &format!("playbook {}{rule}: {why}", self.name))
         })

@@ -134,7 +134,7 @@ impl Templates {
         bounds::size(value).ok_or_else(|| "a value takes more than 32 MiB".to_owned())
     }
 
-    /// Evaluates an expression.
+    /// Evaluates an expression, with `scope` as its variables.
     pub(super) fn eval(&self, expression: &str, scope: Value) -> Result<Value, String> {
         self.env
             .compile_expression_owned(rewrite::expression(expression)?)

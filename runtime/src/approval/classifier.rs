@@ -1,7 +1,7 @@
 //! What the model is asked that decides in the mode `auto`, and what its answer means.
 //!
 //! The call is data that a stranger may have written: it comes as one JSON object in which no tag can be
-//! closed, and the answer must be one JSON object with a token that stands in the instructions alone. So
+//! closed, and the answer must be one JSON object with a token that only the instructions have. So
 //! a call cannot hold a verdict that is taken for the model's, and an answer that only repeats a call is
 //! none.
 
@@ -37,7 +37,7 @@ pub(crate) enum Verdict {
     },
     /// A person is to decide.
     Unsure {
-        /// Why, in words.
+        /// Why the model cannot decide, in words for the person who is asked.
         reason: String,
     },
 }

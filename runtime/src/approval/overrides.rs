@@ -179,7 +179,7 @@ mod tests {
         overrides.add(&[RuleUpdate::allow("Bash(b)").with_act(UpdateAct::Remove)]);
         let all = ["Allow Bash(a)", "Allow Bash(a)", "Allow Bash(c)"];
         assert_eq!(texts(&overrides, &settings), all);
-        // A rule of a file is taken away where that file is named, and a policy is no file.
+        // A rule of a file is taken away where that file is named, and a policy is not a file.
         let local = RuleUpdate::allow("Bash(a)").kept_in(RuleDestination::LocalSettings);
         overrides.add(&[local.clone().with_act(UpdateAct::Remove)]);
         assert_eq!(texts(&overrides, &settings), ["Allow Bash(a)", "Allow Bash(c)"]);

@@ -17,7 +17,7 @@ use places::{member, skip, value_end, whole};
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum NotSettings {
-    /// It is no JSON.
+    /// It is not JSON.
     #[error("it is no JSON: {0}")]
     Json(String),
     /// It is JSON of another shape.

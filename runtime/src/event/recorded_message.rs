@@ -18,7 +18,7 @@ use crate::{
 pub struct RecordedMessage {
     /// Time at which the message was recorded.
     pub at: Timestamp,
-    /// The message itself.
+    /// The message, as the transcript holds it.
     pub message: Arc<Message>,
     /// Of an answer: who gave it, why it ended, what it cost.
     pub answer: Option<AnswerFields>,

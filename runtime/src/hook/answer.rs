@@ -52,7 +52,8 @@ pub enum HandlerEnd {
     Crashed,
     /// It was not run: what fires it was started by this very handler (HKS-3).
     Cycle,
-    /// It is a server, and what it answered is no answer: a status that is no success, a text that is no JSON object.
+    /// It is a server, and what it answered is not an answer: a status that is not a success, a text that is not a JSON
+    /// object.
     Unusable,
     /// It was not run: its condition (`if`) does not hold for this call.
     Unmet,

@@ -25,7 +25,7 @@ pub enum Firing<'a> {
         tool: ToolName,
         /// JSON text, as it was run.
         input: Cow<'a, str>,
-        /// The structured result as JSON text; a text that is no JSON is given as a string.
+        /// The structured result as JSON text; a text that is not JSON is given as a string.
         response: Cow<'a, str>,
         /// Wall-clock time of the call, in milliseconds.
         duration_ms: u64,
@@ -54,7 +54,7 @@ pub enum Firing<'a> {
     },
     /// A prompt is about to be answered.
     UserPromptSubmit {
-        /// Its text.
+        /// The text of the prompt, in one piece.
         prompt: Cow<'a, str>,
     },
     /// A sub-agent is about to begin; the context names it.

@@ -133,7 +133,7 @@ fn size_depth_references_and_patterns_of_a_schema_are_bounded() {
     let patterns = |n: usize| json!({"allOf": vec![pattern(1); n]});
     assert_eq!(measure(&patterns(MAX_PATTERNS)), Ok(()));
     assert_eq!(measure(&patterns(MAX_PATTERNS + 1)), Err(TooComplex::Patterns));
-    // A member of that name is no keyword.
+    // A member of that name is not a keyword.
     assert_eq!(
         measure(&json!({"properties": {"pattern": {}, "$ref": {"type": "string"}}})),
         Ok(())

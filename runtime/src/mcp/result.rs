@@ -26,7 +26,7 @@ pub struct CallResult {
 pub enum McpContent {
     /// Text for the model.
     Text(String),
-    /// A picture.
+    /// A picture, which the model is shown if its format is one that models read.
     Image {
         /// What the server calls it: `image/png`. What is shown goes by the bytes.
         mime: String,

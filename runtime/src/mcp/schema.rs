@@ -56,7 +56,7 @@ fn flatten(root: &mut Map<String, Value>, depth: usize) {
         let all_hold = combiner == "allOf";
         let required = required_of(&branches, all_hold);
         for branch in branches {
-            // A definition is no demand: what refers to it may mean any.
+            // A definition is not a demand: what refers to it may mean any.
             for (key, all_hold) in
                 [("properties", all_hold), ("$defs", false), ("definitions", false)]
             {

@@ -205,7 +205,7 @@ impl Normalizer {
         }
     }
 
-    /// Ends the message.
+    /// Ends the message: what was gathered of it goes out.
     fn close(&mut self, out: &mut Vec<Payload>) {
         self.is_incomplete = false;
         let mut pieces = Vec::new();

@@ -58,7 +58,7 @@ impl Pipe {
         self.cut(out, Chunker::flush);
     }
 
-    /// Ends the message.
+    /// Ends the message: sends all that is held back.
     pub(super) fn finish(mut self, out: &mut Vec<Out>) {
         let mut segments = Vec::new();
         self.tags.finish(&mut segments);

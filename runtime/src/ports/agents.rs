@@ -115,7 +115,7 @@ impl BackgroundAgent {
             call: self.call.clone(),
             description: (*self.description).to_owned(),
             state: self.state.code().into(),
-            untold: false,
+            is_unreported: false,
         })
     }
 }
@@ -125,14 +125,14 @@ impl BackgroundAgent {
 pub struct EndedAgent {
     /// The agent, with the state in which it ended.
     pub agent: BackgroundAgent,
-    /// What the model reads of that: how it ended, and the last that it said.
+    /// What the model reads of that: how it ended, and its last words.
     pub report: Arc<str>,
     /// Whether the model has read it.
     pub is_known: bool,
 }
 
 impl EndedAgent {
-    /// Makes the end of an agent that said this last. Nothing in its words passes for the harness or a person.
+    /// Makes the end of an agent with these last words. Nothing in its words passes for the harness or a person.
     pub fn new(agent: BackgroundAgent, state: BackgroundState, words: &str) -> Self {
         let agent = BackgroundAgent { state, ..agent };
         let (name, description) = (&agent.agent, &agent.description);

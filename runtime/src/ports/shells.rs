@@ -73,7 +73,7 @@ pub enum ShellsFull {
     /// As many as may are running.
     #[error("{max} commands run in the background, and no more may; KillShell ends one")]
     Full {
-        /// The setting.
+        /// The value of `ennead.shell.maxBackground`.
         max: u32,
     },
 }
@@ -139,7 +139,7 @@ impl fmt::Debug for NewOutput {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ShellStatus {
-    /// Its name.
+    /// The name of the command: `bash_1` and so on.
     pub shell: ShellId,
     /// The beginning of the command, on one line.
     pub command: Arc<str>,
@@ -167,7 +167,7 @@ impl ShellStatus {
 /// A command in the background that has ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EndedShell {
-    /// How it ended.
+    /// The command, with the state in which it ended.
     pub status: ShellStatus,
     /// Whether a result has shown the model how it ended.
     pub is_known: bool,
@@ -177,11 +177,11 @@ pub struct EndedShell {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum ShellState {
-    /// It runs.
+    /// The command is still at work.
     Running,
     /// It exited; 128 and the signal's number, if a signal ended it.
     Exited(i32),
-    /// KillShell ended it.
+    /// The command was ended by a call of the tool KillShell.
     Killed,
     /// It ran as long as the setting allows.
     TimedOut,
@@ -255,7 +255,7 @@ impl ShellStatus {
             command: (*self.command).to_owned(),
             state: self.state.code().into(),
             exit_code: self.state.exit_code(),
-            untold: false,
+            is_unreported: false,
         }
     }
 

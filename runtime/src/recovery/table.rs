@@ -211,7 +211,7 @@ pub(crate) fn rows() -> impl Iterator<Item = &'static RecoveryRow> {
 }
 
 /// Classes that are failures of a tool and not of a model call: no request is made again, so the
-/// ledger never hears of them. Their counts are kept by `run::no_progress`.
+/// ledger never sees them. Their counts are kept by `run::no_progress`.
 fn elsewhere() -> [ShownRow; 2] {
     let row = |class: &str, cap| ShownRow {
         class: class.into(),

@@ -11,7 +11,7 @@ use super::{SecretValue, table::TABLE};
 /// The node at which nothing of a pattern was read.
 pub(super) const ROOT: u32 = 0;
 
-/// No node.
+/// Takes the place of a node where there is none.
 const NONE: u32 = u32::MAX;
 
 /// What was found to end at a byte.
@@ -25,7 +25,7 @@ pub(super) enum AutomatonWord {
 
 #[derive(Debug, Default)]
 struct TrieNode {
-    /// Sorted by byte.
+    /// Each byte that goes on from here and the node that it leads to, sorted by byte.
     next: Vec<(u8, u32)>,
     fail: u32,
     depth: u32,

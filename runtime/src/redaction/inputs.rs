@@ -71,7 +71,7 @@ impl Redactor {
         match input {
             SessionInput::Prompt { request, .. } => self.request(request),
             SessionInput::TurnLeft { left, .. } => {
-                left.settled.values_mut().for_each(|it| self.outcome(it));
+                left.committed.values_mut().for_each(|it| self.outcome(it));
             }
             _ => {}
         }

@@ -14,7 +14,7 @@ struct Literal {
     is_escaped: bool,
 }
 
-/// The strings of a JSON text, member names included. Of a text that is no JSON, what looks like them.
+/// The strings of a JSON text, member names included. Of a text that is not JSON, what looks like them.
 fn literals(text: &str) -> impl Iterator<Item = Literal> {
     let bytes = text.as_bytes();
     let mut at = 0;

@@ -60,7 +60,7 @@ pub(super) enum Shape {
     Block,
 }
 
-/// One row.
+/// The shape of one kind of secret: a row of the table.
 #[derive(Clone, Copy, Debug)]
 pub struct SecretRule {
     /// What its placeholders are named.

@@ -47,7 +47,7 @@ pub struct AgentType {
     /// How much its model thinks; `None`: as its parent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub effort: Option<Arc<str>>,
-    /// Skills that it knows from its first turn on. Whoever opens the session puts their texts into the
+    /// Skills that it knows from its first turn on. The opening of the session puts their texts into the
     /// system prompt.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub skills: Vec<Arc<str>>,

@@ -153,9 +153,9 @@ pub struct TurnMemory {
     /// Messages whose pictures and documents a provider refused: texts are sent in their place.
     pub refused_media: BTreeSet<EntryId>,
     /// Digests of the repairs of the view that an alert named.
-    pub repairs_told: BTreeSet<Digest>,
+    pub reported_repairs: BTreeSet<Digest>,
     /// What was changed for which model, as far as an alert named it.
-    pub changes_told: BTreeSet<(Arc<str>, Change)>,
+    pub reported_changes: BTreeSet<(Arc<str>, Change)>,
     /// Digests of the messages that were sent before, for each model that was asked. Boxed, because a
     /// map sets aside room for eleven entries.
     pub prefixes: BTreeMap<(usize, Arc<str>), Box<PrefixChain>>,

@@ -78,7 +78,7 @@ pub(crate) const HOLDS_AT_GATE: u32 = 15;
 pub(crate) const OFFERS_ANEW: u32 = 16;
 
 /// The first revision in which hooks are asked about a prompt though something that ended in the background is
-/// reported behind it, and not about one of the session's own.
+/// reported after it, and not about one of the session's own.
 pub(crate) const SEES_PAST_REPORTS: u32 = 17;
 
 /// The first revision in which hooks that ask servers run.

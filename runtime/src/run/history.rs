@@ -84,7 +84,7 @@ impl History {
         self.messages.push(message);
     }
 
-    /// Counts the messages.
+    /// Returns the number of messages in the history.
     pub fn len(&self) -> usize {
         self.messages.len()
     }

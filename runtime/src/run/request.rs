@@ -95,7 +95,7 @@ pub enum InvalidRequest {
         /// The most that it may have.
         limit: u64,
     },
-    /// No provider takes so much.
+    /// It is larger than any provider takes.
     #[error("the {of} has {bytes} bytes as base64; {max} are the most that can be sent")]
     TooLarge {
         /// Kind of the block: `image` or `document`.
@@ -144,7 +144,7 @@ impl RunRequest {
         Self { origin, ..self }
     }
 
-    /// Adds a block.
+    /// Adds a block after those that the prompt has.
     #[must_use]
     pub fn block(mut self, block: PromptBlock) -> Self {
         self.content.push(block);

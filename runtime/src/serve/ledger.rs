@@ -102,7 +102,7 @@ pub enum UsedUp {
     Money,
     /// The place on the disk.
     Disk,
-    /// The memory.
+    /// The memory of the process.
     Memory,
 }
 

@@ -23,7 +23,7 @@ pub struct RunProgress {
     pub since: Timestamp,
     /// Questions that are open, the oldest first.
     pub asked: Vec<ApprovalId>,
-    /// Sub-agents at work.
+    /// Number of sub-agents at work.
     pub n_agents: u32,
     /// Why the provider may not be called, while it may not.
     parked: Option<ParkReason>,

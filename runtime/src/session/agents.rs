@@ -30,7 +30,7 @@ use crate::{
 pub enum TreePlace {
     /// At the top, where the totals are counted.
     Top,
-    /// Below another session.
+    /// Below another session, which started it as a sub-agent.
     Below {
         /// Its name in the tree.
         agent: AgentId,

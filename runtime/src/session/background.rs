@@ -99,7 +99,7 @@ impl Machine {
         self.ended.wakes = true;
     }
 
-    /// How an agent ended, and the last that it said, as a channel delivers it.
+    /// How an agent ended, and its last words, as a channel delivers them.
     fn end_of_agent(&self, result: &Result<RunOutcome, RunError>) -> (BackgroundState, String) {
         let settings = self.conversation.memory.resolved.as_ref().map(|it| &it.settings);
         match result {
@@ -132,10 +132,10 @@ impl Machine {
         let lines: Vec<Line> = shells
             .chain(agents)
             .map(|(mut what, is_known)| {
-                if let RecordKind::Shell { untold, .. }
-                | RecordKind::BackgroundAgent(BackgroundRecord { untold, .. }) = &mut what
+                if let RecordKind::Shell { is_unreported, .. }
+                | RecordKind::BackgroundAgent(BackgroundRecord { is_unreported, .. }) = &mut what
                 {
-                    *untold = !is_known;
+                    *is_unreported = !is_known;
                 }
                 Line::Harness(Box::new(Record { at: now.at, run: None, turn: 0, what }))
             })
@@ -186,8 +186,8 @@ impl Machine {
         Line::Conversation(Box::new(line))
     }
 
-    /// Has a session at rest go on when an agent has ended. Nobody asked for that run: its outcome is kept
-    /// under its name.
+    /// Has a session at rest go on when an agent has ended. No prompt asked for that run: its outcome
+    /// is kept under its name.
     pub(super) fn wake(&mut self, now: Now) {
         let is_at_rest = self.active.is_none()
             && self.queue.is_empty()

@@ -56,40 +56,40 @@ pub enum SessionEffect {
     },
     /// Lines that a turn waits for are safe.
     TurnRecorded {
-        /// The turn.
+        /// The key of the turn, as in `StartTurn`.
         key: u64,
-        /// Its ticket.
+        /// The turn's own ticket of these lines, as in its `Append`.
         ticket: u64,
     },
     /// Put a turn into another permission mode.
     SetMode {
-        /// The turn.
+        /// The key of the turn, as in `StartTurn`.
         key: u64,
-        /// The mode.
+        /// The mode that holds for it now.
         mode: PermissionMode,
     },
     /// Put all sub-agents at work into another permission mode.
     SetAgentsMode(PermissionMode),
     /// Ask a turn to be the last of its run.
     StopAfterTurn {
-        /// The turn.
+        /// The key of the turn, as in `StartTurn`.
         key: u64,
     },
     /// End a turn and all that it started, and say `TurnQuiet` when nothing of it is at work.
     StopTurn {
-        /// The turn.
+        /// The key of the turn, as in `StartTurn`.
         key: u64,
     },
     /// End a turn if it was not ended, forget it, and answer with `TurnLeft` before any other input.
     LeaveTurn {
-        /// The turn.
+        /// The key of the turn, as in `StartTurn`.
         key: u64,
     },
     /// Say `TimeIsUp` at this reading of the clock; replaces an earlier limit.
     WatchTime {
         /// The run, counted from the opening of the session.
         run: u64,
-        /// When.
+        /// The end of the time, by the clock that never goes back.
         deadline: Duration,
     },
     /// No limit holds any more.
@@ -100,11 +100,11 @@ pub enum SessionEffect {
     /// Start a sub-agent for a request. Where it works in the background, the request is answered at once, and
     /// `AgentKept` comes when it was started.
     StartAgent {
-        /// The request.
+        /// The request, as in `SpawnAgent`.
         request: SpawnId,
-        /// Its name.
+        /// The name of the sub-agent in the tree.
         agent: AgentId,
-        /// Its type.
+        /// The type of the sub-agent: its prompt, tools and model.
         kind: Box<AgentType>,
         /// What it may hand on.
         lease: Lease,
@@ -113,21 +113,21 @@ pub enum SessionEffect {
     },
     /// A request gets no sub-agent.
     RefuseAgent {
-        /// The request.
+        /// The request, as in `SpawnAgent`.
         request: SpawnId,
         /// Why, in words for the model.
         why: String,
     },
     /// The caller of this request is gone, and no sub-agent was started.
     DropRequest {
-        /// The request.
+        /// The request, as in `SpawnAgent`.
         request: SpawnId,
     },
     /// Have a sub-agent interrupt its run, close its transcript and end.
     CloseAgent(AgentId),
     /// Report how a sub-agent ended to the call that waits for it, once.
     ReportAgent {
-        /// Its name.
+        /// The name of the sub-agent in the tree.
         agent: AgentId,
         /// The outcome, or why there is none.
         result: Box<Result<RunOutcome, RunError>>,
@@ -136,9 +136,9 @@ pub enum SessionEffect {
     AskTop(TreeQuestion),
     /// Answer an agent of the tree.
     AnswerAgent {
-        /// Who asked.
+        /// The agent that asked.
         agent: AgentId,
-        /// The answer.
+        /// The answer, which names its question.
         answer: TreeAnswer,
     },
 
@@ -151,7 +151,7 @@ pub enum SessionEffect {
 pub struct Batch {
     /// Comes back with the answer.
     pub ticket: WriteTicket,
-    /// In order.
+    /// The lines, in the order in which they are written.
     pub lines: Arc<Vec<Line>>,
     /// Texts that the lines name; written before them.
     pub stored: Vec<StoredText>,

@@ -10,7 +10,7 @@ use crate::{
     step1_settings_resolution::Certificates,
 };
 
-/// Milliseconds that a handler may take which names no limit: whoever closes a session waits for it.
+/// Milliseconds that a handler may take which names no limit: the close of a session waits for it.
 const LIMIT_MS: u64 = 1_500;
 
 /// Milliseconds that a handler may take whatever limit it names.
@@ -21,7 +21,7 @@ const MAX_LIMIT_MS: u64 = 60_000;
 pub struct EndHooks {
     /// The handlers, each with the limit that holds for it here.
     pub handlers: Vec<HookHandler>,
-    /// What they read.
+    /// What the handlers read on standard input.
     pub input: HookInput,
     /// The directory that they run in; absolute.
     pub cwd: Arc<str>,

@@ -177,7 +177,7 @@ impl Machine {
             at_step: turn.at_step(),
             history: self.conversation.history.clone(),
             last_entry: self.conversation.last_entry.clone(),
-            settled: left.settled.clone(),
+            committed: left.committed.clone(),
             // An end and its result are written at once.
             ended: Default::default(),
             asked: turn.asked.clone(),

@@ -42,7 +42,7 @@ pub enum SessionInput {
     Prompt {
         /// Names the prompt in [`SessionEffect::Reply`](super::SessionEffect::Reply).
         prompt: PromptId,
-        /// What is asked.
+        /// The prompt and the limits of its run.
         request: Box<RunRequest>,
     },
     /// The run under way is to end now.
@@ -70,35 +70,35 @@ pub enum SessionInput {
 
     /// A turn wants lines written.
     Append {
-        /// The turn.
+        /// The key of the turn, as in `StartTurn`.
         key: u64,
-        /// The lines.
+        /// The lines, with the ticket under which the turn waits for them.
         append: Box<Append>,
     },
     /// A turn waits and has no lines: those held back for it are written now.
     Flush,
     /// A turn has reached its end.
     TurnDone {
-        /// The turn.
+        /// The key of the turn, as in `StartTurn`.
         key: u64,
-        /// How.
+        /// How the turn ended, with its last lines.
         report: Box<TurnReport>,
     },
     /// A turn cannot run, for a reason in words.
     TurnFailed {
-        /// The turn.
+        /// The key of the turn, as in `StartTurn`.
         key: u64,
-        /// Why.
+        /// The reason, in words.
         why: String,
     },
     /// The supervisor of a turn ended without a report.
     TurnCrashed {
-        /// The turn.
+        /// The key of the turn, as in `StartTurn`.
         key: u64,
     },
     /// Nothing that a stopped turn started is at work any more, or the wait for that was given up.
     TurnQuiet {
-        /// The turn.
+        /// The key of the turn, as in `StartTurn`.
         key: u64,
         /// Whether the wait was given up.
         late: bool,
@@ -122,9 +122,9 @@ pub enum SessionInput {
     },
     /// The answer to [`SessionEffect::LeaveTurn`](super::SessionEffect::LeaveTurn).
     TurnLeft {
-        /// The turn.
+        /// The key of the turn, as in `StartTurn`.
         key: u64,
-        /// What it left.
+        /// What the turn leaves to the session.
         left: TurnRemains,
     },
     /// The time of a run is up.
@@ -137,7 +137,7 @@ pub enum SessionInput {
 
     /// A model call of a turn asks the tree of agents for its share.
     CallWaits {
-        /// The call.
+        /// The model call that waits.
         name: CallName,
         /// The limits in the settings of its turn.
         limits: AgentLimits,
@@ -150,21 +150,21 @@ pub enum SessionInput {
     StopAgent(ToolUseId),
     /// A sub-agent that was to be started cannot be, for a reason in words.
     AgentRefused {
-        /// Its name.
+        /// The name of the sub-agent in the tree.
         agent: AgentId,
-        /// Why.
+        /// The reason, in words.
         why: String,
     },
     /// A sub-agent has ended its run.
     AgentEnded {
-        /// Its name.
+        /// The name of the sub-agent in the tree.
         agent: AgentId,
-        /// Its outcome.
+        /// The outcome of its run, or why there is none.
         result: Box<Result<RunOutcome, RunError>>,
     },
     /// A sub-agent crashed; what it and those below it used is known from their transcripts.
     AgentCrashed {
-        /// Its name.
+        /// The name of the sub-agent in the tree.
         agent: AgentId,
         /// What each agent used.
         used: Vec<(AgentId, UsageTotals)>,
@@ -191,10 +191,10 @@ pub enum OpenedTranscript {
 /// An earlier conversation, as a session goes on with it.
 #[derive(Debug)]
 pub struct EarlierConversation {
-    /// Its transcript.
+    /// What its transcript holds.
     pub loaded: Loaded,
     /// What became of calls without a result, by the sub-agents that they had started.
-    pub settled: BTreeMap<ToolUseId, ToolOutcome>,
+    pub committed: BTreeMap<ToolUseId, ToolOutcome>,
     /// What its sub-agents used.
     pub agents: Vec<(AgentId, UsageTotals)>,
     /// Agents that worked in the background and of whose end the model has not learned.
@@ -211,7 +211,7 @@ pub struct EarlierConversation {
 #[derive(Clone, Debug, Default)]
 pub struct TurnRemains {
     /// Outcomes of calls that could no longer be undone.
-    pub settled: BTreeMap<ToolUseId, ToolOutcome>,
+    pub committed: BTreeMap<ToolUseId, ToolOutcome>,
     /// Whether the model call that was let go was sent.
     pub was_sent: bool,
 }
@@ -221,11 +221,11 @@ pub struct TurnRemains {
 pub struct AgentRequest {
     /// Names the request in [`SessionEffect::StartAgent`](super::SessionEffect::StartAgent).
     pub request: SpawnId,
-    /// Its turn.
+    /// The key of the turn whose call asks.
     pub key: u64,
     /// The limits in the settings of its turn.
     pub limits: AgentLimits,
-    /// The call.
+    /// The tool call that waits for the report.
     pub call: ToolUseId,
     /// The type that the model named; `None` means `general-purpose`.
     pub agent_type: Option<Arc<str>>,

@@ -11,7 +11,7 @@ pub enum RunOrigin {
     Prompt(PromptId),
     /// The end of an agent in the background: the session began the run by itself.
     Woken,
-    /// A prompt of an earlier process, which has nobody to reply to: the outcome is kept under the name of the run.
+    /// A prompt of an earlier process, whose sender is gone: the outcome is kept under the name of the run.
     Resumed,
 }
 

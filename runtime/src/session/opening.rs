@@ -47,7 +47,7 @@ impl Machine {
 
     /// Takes the earlier conversation, which was read.
     pub(super) fn loaded(&mut self, now: Now, earlier: Result<EarlierConversation, String>) {
-        let Ok(EarlierConversation { loaded, settled, agents, ended, problems, system, cut }) =
+        let Ok(EarlierConversation { loaded, committed, agents, ended, problems, system, cut }) =
             earlier
         else {
             return self.become_ready(now, Readiness::Failed);
@@ -67,7 +67,7 @@ impl Machine {
                 self.resume_run(now, open, system);
             }
             None => {
-                self.close_earlier(now, &loaded, settled);
+                self.close_earlier(now, &loaded, committed);
                 if let Some(cut) = &cut {
                     self.conversation.go_back(cut, &loaded);
                 }
@@ -109,12 +109,12 @@ impl Machine {
         }
     }
 
-    /// Closes the run that a killed process left open. `settled`: what became of its sub-agents.
+    /// Closes the run that a killed process left open. `committed`: what became of its sub-agents.
     fn close_earlier(
         &mut self,
         now: Now,
         loaded: &Loaded,
-        settled: BTreeMap<ToolUseId, ToolOutcome>,
+        committed: BTreeMap<ToolUseId, ToolOutcome>,
     ) {
         let Some(open_run) = &loaded.open_run else { return };
         let open = OpenTurn {
@@ -124,7 +124,7 @@ impl Machine {
             at_step: open_run.step,
             history: self.conversation.history.clone(),
             last_entry: self.conversation.last_entry.clone(),
-            settled,
+            committed,
             ended: open_run.ended.clone(),
             asked: open_run.asked.as_ref().map(|it| it.0.clone()),
             denial: match &open_run.asked {

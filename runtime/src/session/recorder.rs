@@ -19,7 +19,7 @@ use crate::{
 /// Who waits for a write to be safe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum WriteOrigin {
-    /// A turn.
+    /// A turn, which goes on when its lines are safe.
     Turn {
         key: u64,
         /// The turn's own ticket.

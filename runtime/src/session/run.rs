@@ -21,7 +21,7 @@ use crate::{
 #[derive(Debug)]
 pub(super) struct ActiveRun {
     pub(super) run: Run,
-    /// What it answers.
+    /// What the run answers; its outcome goes there.
     pub(super) origin: RunOrigin,
     pub(super) sender: Option<Sender>,
     /// When it began, by the clock that never goes back.

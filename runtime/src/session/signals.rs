@@ -20,14 +20,14 @@ const CALM_PERCENT: u64 = 5;
 pub(super) struct CompactionShare {
     pub(super) turns: u64,
     pub(super) compacted: u64,
-    is_told: bool,
+    is_reported: bool,
 }
 
 impl CompactionShare {
     /// Makes the share of what earlier processes of the session did.
     pub(super) fn of(turns: u64, compacted: u64) -> Self {
-        let share = Self { turns, compacted, is_told: false };
-        Self { is_told: share.is_over(), ..share }
+        let share = Self { turns, compacted, is_reported: false };
+        Self { is_reported: share.is_over(), ..share }
     }
 
     /// Counts a turn. Gives the warning once when the share is over the limit, and not again before it was half
@@ -35,9 +35,9 @@ impl CompactionShare {
     pub(super) fn count(&mut self, was_compacted: bool) -> Option<String> {
         self.turns = self.turns.saturating_add(1);
         self.compacted = self.compacted.saturating_add(u64::from(was_compacted));
-        let was_told = self.is_told;
-        self.is_told = self.is_over() || was_told && self.is_more_than(CALM_PERCENT);
-        (self.is_told && !was_told).then(|| {
+        let was_reported = self.is_reported;
+        self.is_reported = self.is_over() || was_reported && self.is_more_than(CALM_PERCENT);
+        (self.is_reported && !was_reported).then(|| {
             format!(
                 "auto_compact fired in {} of {} turns, which is more than {MAX_PERCENT} %",
                 self.compacted, self.turns
@@ -82,15 +82,15 @@ mod tests {
     #[test]
     fn more_than_a_tenth_of_the_turns_with_a_compaction_warns_once_until_it_is_half_of_that() {
         let mut share = CompactionShare::default();
-        let is_told =
+        let is_reported =
             |turn: &u64| share.count(matches!(turn, 5 | 9 | 28 | 29 | 90..=100)).is_some();
-        let warned: Vec<u64> = (1..=100).filter(is_told).collect();
+        let warned: Vec<u64> = (1..=100).filter(is_reported).collect();
         // Two of ten; three of twenty-eight are more than a tenth again, but it was never less than a twentieth
         // in between; four of eighty are no more than that.
         assert_eq!(warned, [10, 95]);
         assert_eq!((share.turns, share.compacted), (100, 15));
         let mut resumed = CompactionShare::of(30, 4);
-        assert_eq!(resumed.count(false), None, "it was told by the process before");
+        assert_eq!(resumed.count(false), None, "the process before reported it");
         let mut few = CompactionShare::default();
         assert!((0..9).all(|_| few.count(true).is_none()));
     }

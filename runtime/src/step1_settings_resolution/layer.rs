@@ -39,7 +39,7 @@ pub(crate) struct SettingsLayer {
     pub hooks: HookTable,
 }
 
-/// Reads one layer. `None` when the text is no JSON object; then the whole layer is skipped.
+/// Reads one layer. `None` when the text is not a JSON object; then the whole layer is skipped.
 pub(crate) fn read_layer(layer: &LayerText, warnings: &mut Vec<String>) -> Option<SettingsLayer> {
     let source = &layer.source;
     let mut values = match object(&layer.text) {

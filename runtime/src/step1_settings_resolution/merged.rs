@@ -1,6 +1,6 @@
 //! Layers together with what they merge to, so that equal layers are merged once.
 //!
-//! Sessions of one embedder mostly have the same settings. Merging them costs some 50 µs; telling
+//! Sessions of one embedder mostly have the same settings. Merging them costs some 50 µs; to find
 //! that they are the same costs a comparison of texts.
 
 use std::sync::Arc;

@@ -117,7 +117,7 @@ pub(super) fn sandbox(layers: &[SettingsLayer], warnings: &mut Vec<String>) -> S
 
 impl SandboxSettings {
     /// Returns all that decisions depend on, as text, for digests. Those of recorded questions are of a time when there
-    /// was no last field, so its default is left out.
+    /// was not the last field, so its default is left out.
     pub(crate) fn decides(&self) -> String {
         let text = format!("{self:?}");
         match text.strip_suffix(", allow_unsandboxed: true }") {

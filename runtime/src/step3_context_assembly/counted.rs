@@ -24,13 +24,13 @@ pub struct CountedMessages {
 /// How large messages are together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Counts {
-    /// Number of messages.
+    /// Number of messages that were counted.
     pub(super) n: usize,
     /// Characters that count as content.
     pub(super) chars: u64,
     /// Those of them that are in results of tools.
     pub(super) of_results: u64,
-    /// The estimate.
+    /// The estimate of their tokens.
     pub(super) estimate: Estimate,
 }
 

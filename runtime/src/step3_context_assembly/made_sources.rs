@@ -12,7 +12,7 @@ pub trait KeepSources: Send + Sync + fmt::Debug {
     /// Returns kept sources of which `is_same` is true.
     fn find(&self, is_same: &dyn Fn(&MadeSources) -> bool) -> Option<Arc<MadeSources>>;
 
-    /// Keeps these.
+    /// Keeps sources for later calls of [`Self::find`].
     fn keep(&self, made: Arc<MadeSources>);
 }
 

@@ -108,7 +108,7 @@ pub(super) fn is_at_aim(
 ) -> bool {
     let part = |limit: usize| (limit as u128 * u128::from(AIM_PERCENT) / 100).max(1);
     let has_cost = SPENT_MICRO_USD <= setup.spent_micro_usd;
-    // Few messages are no pressure, whatever else the limits say.
+    // Few messages are not under pressure, whatever else the limits say.
     let is_few = (n_messages as u128) < part(MIN_MESSAGES)
         || !has_cost && (n_counted as u128) < part(message_limit(setup));
     tokens <= token_aim(setup) && is_few

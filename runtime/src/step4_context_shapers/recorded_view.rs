@@ -36,7 +36,7 @@ pub(crate) struct RecordedView {
 }
 
 impl RecordedView {
-    /// Adds a change.
+    /// Adds a change, which was made after those that are there.
     pub(crate) fn note(&mut self, change: &ViewChange) {
         self.without_media.extend(change.without_media.iter().cloned());
         if !change.dropped.is_empty() || !change.cut.is_empty() {
@@ -55,7 +55,7 @@ impl RecordedView {
     }
 
     /// Returns the view of this history; `None` where it is shown as it is. Changes that were made after a message
-    /// that is not part of it (a session went back behind it) are none of its own.
+    /// that is not part of it (a session went back to before it) are none of its own.
     pub(crate) fn of(&self, history: &History) -> Option<ShapedView> {
         if self.changes.is_empty() {
             return None;
@@ -158,7 +158,7 @@ impl Records {
     }
 }
 
-/// The blocks of a message that differ. One that is no part of what it was is left out.
+/// The blocks of a message that differ. One that is not part of what it was is left out.
 fn cuts(old: &Message, new: &Message) -> impl Iterator<Item = CutText> {
     let blocks = old.blocks.iter().zip(&new.blocks).enumerate();
     let differing = blocks.filter(|(_, (old, new))| old != new);

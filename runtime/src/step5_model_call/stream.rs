@@ -91,7 +91,7 @@ pub struct StreamReport {
 pub enum StreamOutcome {
     /// The stream ended with a whole message.
     Message(ModelAnswer),
-    /// The provider broke off, or the stream was no valid one.
+    /// The provider broke off, or the stream was not a valid one.
     Error {
         /// The class of the failure.
         class: FailureClass,

@@ -96,7 +96,7 @@ impl Isolation {
             .flat_map(|it| it.words.iter().chain(it.redirections.iter().map(|it| &it.1)));
         for word in words.filter(|it| it.text.contains([' ', '\t', '\n', ';', '&', '|'])) {
             let inner = ShellCommand::read(&word.text, command.around().clone());
-            // What is no command, as `don't`, may have quotes that do not end.
+            // What is not a command, as `don't`, may have quotes that do not end.
             let inner = match inner.fault() {
                 Some(Fault::Syntax) => {
                     let text = word.text.replace(['\'', '"', '`'], "");

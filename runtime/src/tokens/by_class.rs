@@ -21,7 +21,7 @@ const OTHER_LETTER: u64 = 30;
 /// For each character of Chinese, Japanese and Korean.
 const IDEOGRAPH: u64 = 71;
 
-/// For each character of a run that is no words: base64, digests.
+/// For each character of a run that is not words: base64, digests.
 const UNBROKEN: u64 = 66;
 
 /// Off the first letters of a word right after a single mark, which many tokens hold with it.
@@ -36,7 +36,7 @@ const TOKEN: u64 = 100;
 /// How large a text is, in characters and by their kinds. Sizes add up.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Size {
-    /// Unicode scalar values.
+    /// Number of Unicode scalar values.
     pub(crate) chars: u64,
     /// Hundredths of a token.
     weight: u64,

@@ -13,14 +13,14 @@ use crate::saturating::Saturating as _;
 /// Requests estimated at less teach nothing: what a provider adds to each outweighs the text.
 const SMALLEST_SAMPLE: u64 = 1_000;
 
-/// A report that is so many times more or less than the estimate counts something else than the text
+/// A report that is this many times more or less than the estimate counts something else than the text
 /// of the request.
 const FARTHEST: u64 = 4;
 
 /// Thousandths that a factor has at least and at most.
 const BOUNDS: (u64, u64) = (500, 2_000);
 
-/// The part of the way to a new sample that a factor goes: one in so many.
+/// The part of the way to a new sample that a factor goes: one in this many.
 const SMOOTHING: u64 = 4;
 
 /// What estimates are multiplied by, in thousandths.

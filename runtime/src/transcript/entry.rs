@@ -249,7 +249,7 @@ pub enum RecordKind {
     },
     /// Somebody is to decide about a call. An `approval` of it ends that, or a `mode`; then it may be asked again.
     Question {
-        /// Names the question.
+        /// Names the question, until it is answered or expires.
         id: ApprovalId,
         /// Id of the tool use, as the model issued it.
         call: ToolUseId,
@@ -280,7 +280,7 @@ pub enum RecordKind {
     Passed {
         /// Id of the tool use, as the model issued it.
         call: ToolUseId,
-        /// Which handler.
+        /// The handler that left the call to the next.
         by: AnsweredBy,
         /// Why, in words; absent where no reason was given.
         #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -347,7 +347,7 @@ pub enum RecordKind {
     },
     /// A command goes on in the background, or has ended there and the model is notified. Its turn is always 0.
     Shell {
-        /// Which.
+        /// The name of the command: `bash_1` and so on.
         shell: ShellId,
         /// The beginning of the command.
         command: String,
@@ -357,8 +357,8 @@ pub enum RecordKind {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         exit_code: Option<i32>,
         /// Whether the model has not learned of its end; written when the session is closed.
-        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-        untold: bool,
+        #[serde(default, rename = "untold", skip_serializing_if = "std::ops::Not::not")]
+        is_unreported: bool,
     },
     /// A sub-agent works in the background, or has ended there and the model is notified. Its turn is always 0.
     BackgroundAgent(BackgroundRecord),

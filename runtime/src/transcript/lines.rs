@@ -17,7 +17,7 @@ pub(super) struct FileLine<'a> {
     pub(super) number: u64,
     /// Where it begins in the file.
     pub(super) offset: usize,
-    /// Without its newline.
+    /// The bytes of the line without its newline.
     pub(super) bytes: &'a [u8],
     /// Whether it ends with a newline.
     pub(super) is_terminated: bool,

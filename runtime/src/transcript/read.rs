@@ -77,7 +77,7 @@ impl Entry {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum NotALine {
-    /// It is no JSON.
+    /// It is not JSON.
     #[error("not JSON")]
     Json(#[source] serde_json::Error),
     /// It is JSON without a field that its type needs, or with one of another shape.
@@ -149,7 +149,7 @@ struct WireSegment {
 ///
 /// # Errors
 ///
-/// [`NotALine`] when it is no JSON, or is not what its type says.
+/// [`NotALine`] when it is not JSON, or is not what its type says.
 pub fn read_line(text: &str) -> Result<ReadLine, NotALine> {
     let wire: Wire<'_> = match serde_json::from_str(text) {
         Ok(wire) => wire,

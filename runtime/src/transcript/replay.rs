@@ -67,7 +67,7 @@ pub enum ReplayError {
     },
     /// The turn asks for something that no line holds.
     #[error("line {line}, {}: no line tells {what}", step.name())]
-    Untold {
+    Unrecorded {
         /// The line at which it should be.
         line: u64,
         /// Where the turn is.
@@ -101,7 +101,7 @@ pub enum ReplayError {
         line: u64,
         /// What should be there, around the first difference; empty when it makes no further line.
         expected: String,
-        /// What is there.
+        /// What the transcript holds there, around the first difference.
         found: String,
     },
     /// What a run starts from cannot be read.

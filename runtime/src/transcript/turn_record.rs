@@ -57,7 +57,7 @@ pub struct TurnRecord {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct StepRecord {
-    /// 1 to 9.
+    /// The number of the step, from 1 to 9.
     pub number: u8,
     /// The name of the step.
     pub name: &'static str,

@@ -49,7 +49,7 @@ pub struct OpenTurn {
     /// The last conversation line.
     pub last_entry: Option<EntryId>,
     /// Outcomes of calls that could no longer be undone.
-    pub settled: BTreeMap<ToolUseId, ToolOutcome>,
+    pub committed: BTreeMap<ToolUseId, ToolOutcome>,
     /// Calls that are only to be given their results.
     pub ended: Ended,
     /// The call that somebody was asked about: it did not run.
@@ -115,7 +115,7 @@ pub struct TurnClosing {
 
 /// Returns the lines that close a turn which ended for this reason.
 pub fn close(open: OpenTurn, at: Timestamp, end: RunEnd) -> TurnClosing {
-    let OpenTurn { run, number, stream, at_step, history, last_entry, settled, ended, .. } = open;
+    let OpenTurn { run, number, stream, at_step, history, last_entry, committed, ended, .. } = open;
     let OpenTurn { asked, denial, in_doubt, .. } = open;
     let mut journal = Journal::new(run, number, stream.child("closing"), last_entry);
     let mut answered = Vec::new();
@@ -125,7 +125,7 @@ pub fn close(open: OpenTurn, at: Timestamp, end: RunEnd) -> TurnClosing {
             None => {
                 let outcome = match &asked {
                     Some(asked) if *asked == id => denied(denial),
-                    _ => settled.get(&id).cloned().unwrap_or_else(interrupted),
+                    _ => committed.get(&id).cloned().unwrap_or_else(interrupted),
                 };
                 let what = RecordKind::ToolEnd {
                     call: id.clone(),
@@ -242,7 +242,7 @@ mod tests {
     use super::*;
     use crate::transcript::entry::Line;
 
-    fn open_turn(settled: BTreeMap<ToolUseId, ToolOutcome>) -> OpenTurn {
+    fn open_turn(committed: BTreeMap<ToolUseId, ToolOutcome>) -> OpenTurn {
         let uses = ["a", "b", "c"].map(|id| Block::tool_use(&id.into(), &"Write".into(), "{}"));
         let answer = Message::answer("e1".into(), "msg", uses.to_vec());
         let result = vec![Block::tool_result(&"a".into(), "done", false)];
@@ -254,7 +254,7 @@ mod tests {
             at_step: Some(Step::ToolExecution),
             history: [Arc::new(answer), Arc::new(result)].into_iter().collect(),
             last_entry: Some("e2".into()),
-            settled,
+            committed,
             ended: BTreeMap::new(),
             asked: None,
             denial: DenialReason::default(),
@@ -284,8 +284,8 @@ mod tests {
     // REQ: SES-3, RUN-2
     #[test]
     fn open_calls_are_answered_and_what_is_done_is_recorded_as_done() {
-        let settled = BTreeMap::from([("c".into(), ToolOutcome::ok("wrote it"))]);
-        let closing = close(open_turn(settled), Timestamp(5), RunEnd::Interrupted);
+        let committed = BTreeMap::from([("c".into(), ToolOutcome::ok("wrote it"))]);
+        let closing = close(open_turn(committed), Timestamp(5), RunEnd::Interrupted);
         let texts: Vec<_> = closing
             .append
             .updates

@@ -72,7 +72,7 @@ pub enum Effect {
     ReadPlan {
         /// Id of the tool use that shows it to a person.
         call: ToolUseId,
-        /// The file; absolute.
+        /// The absolute path of the file with the plan.
         file: String,
     },
     /// Ask the policy of the embedder; answered by [`super::TurnInput::PolicyAnswered`].

@@ -132,9 +132,9 @@ impl Turn {
         let (event, call) = (awaited.event, &awaited.call);
         let fail_closed = self.settings().hooks_fail_closed;
         let mut answers = Vec::new();
-        // A handler of which nothing is heard was not run.
-        let unheard = HandlerOutput::refused("nothing was heard of it");
-        let outputs = outputs.iter().chain(std::iter::repeat(&unheard));
+        // A handler without an output was not run.
+        let missing = HandlerOutput::refused("nothing was heard of it");
+        let outputs = outputs.iter().chain(std::iter::repeat(&missing));
         for (index, (handler, output)) in awaited.handlers.iter().zip(outputs).enumerate() {
             let answer = hook::read_answer(event, output, handler.on_failure, fail_closed);
             let answer = if handler.only_restricts { answer.restricting() } else { answer };

@@ -140,8 +140,8 @@ impl Turn {
     /// the same settings and fewer tools. A sub-agent publishes nothing: its settings are its parent's.
     fn publish_warnings(&mut self, made: &DerivedSettings, before: Option<&DerivedSettings>) {
         let to_record = if self.facts.agent.is_none() { &made.warnings[..] } else { &[] };
-        let was_told = |it: &&String| before.is_some_and(|before| before.warnings.contains(it));
-        for what in to_record.iter().filter(|it| !was_told(it)) {
+        let was_reported = |it: &&String| before.is_some_and(|before| before.warnings.contains(it));
+        for what in to_record.iter().filter(|it| !was_reported(it)) {
             self.publish(Event::Alert { what: what.as_str().into() });
         }
     }

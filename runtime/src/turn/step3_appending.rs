@@ -187,7 +187,7 @@ impl Turn {
         }
     }
 
-    /// The model sees a part in a message that is no part itself.
+    /// The model sees a part in a message that is not a part itself.
     fn shown_by(&mut self, part: DuePart, entry: &EntryId) {
         let DuePart { name, source, state, .. } = part;
         let part = ShownPart { entry: entry.clone(), part: name, source, state, chars: 0 };

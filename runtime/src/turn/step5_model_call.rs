@@ -105,7 +105,7 @@ impl Turn {
         }
         for note in std::mem::take(&mut self.state.view.rest.notes) {
             let digest = Digest::of(note.to_string().as_bytes());
-            if self.memory.repairs_told.insert(digest) {
+            if self.memory.reported_repairs.insert(digest) {
                 self.alert(&format!("the model sees the conversation otherwise: {note}"));
             }
         }
@@ -178,7 +178,7 @@ impl Turn {
         let format = self.format(&link);
         for change in changes {
             // Once per model, however often it is asked.
-            if self.memory.changes_told.insert((Arc::clone(&link.model), change)) {
+            if self.memory.reported_changes.insert((Arc::clone(&link.model), change)) {
                 let what = change.alert(&link.model).into();
                 self.effects.push(Effect::Publish(Event::Alert { what }));
             }

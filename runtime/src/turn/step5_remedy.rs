@@ -224,8 +224,8 @@ impl Turn {
         }
     }
 
-    /// Nobody goes on with what was begun: another model cannot, and after the last failure nobody
-    /// asks.
+    /// What was begun is not gone on with: another model cannot, and after the last failure none is
+    /// asked.
     fn drop_paused(&mut self) {
         self.state.model.paused = None;
         for attempt in std::mem::take(&mut self.state.model.paused_attempts) {

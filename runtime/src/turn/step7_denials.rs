@@ -1,4 +1,4 @@
-//! Step 7 of a turn: tells hooks that a model has denied a call, before the denial counts.
+//! Step 7 of a turn: reports to hooks that a model has denied a call, before the denial counts.
 
 use std::sync::Arc;
 

@@ -128,7 +128,7 @@ impl Turn {
     }
 
     /// Fires when the call that was answered last has moved the working directory; false when it has not, or
-    /// nobody waits for it.
+    /// no hook waits for it.
     fn fire_move(&mut self) -> bool {
         if self.cwd() == &*self.state.cwd {
             return false;

@@ -58,7 +58,7 @@ const IDS: [&str; 7] = ["", " ", "t 0", "t/0", "\u{e9}", "t0", "a\"b\\"];
 /// Names of tools as models make them up.
 const NAMES: [&str; 5] = ["", "a b", "m\u{fc}ll", "Note()", "x/y.z"];
 
-/// Inputs that are no objects, of which no block can be made, and those that look like something else.
+/// Inputs that are not objects, of which no block can be made, and those that look like something else.
 const INPUTS: [&str; 8] = [
     "null",
     "[1]",
@@ -99,7 +99,7 @@ fn is_prompt(message: &Message) -> bool {
     message.kind == MessageKind::Prompt
 }
 
-/// A message that is no prompt, to be changed.
+/// A message that is not a prompt, to be changed.
 fn other<'a>(all: &'a mut Messages, draws: &mut Draws) -> Option<&'a mut Message> {
     let at = place(all, draws)?;
     (!is_prompt(&all[at])).then(|| Arc::make_mut(&mut all[at]))

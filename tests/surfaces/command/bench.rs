@@ -1,4 +1,4 @@
-//! `bench` prints every figure. How large they are is no matter of a test.
+//! `bench` prints every figure. How large they are is not a matter of a test.
 
 use serde_json::Value;
 

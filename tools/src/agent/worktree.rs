@@ -5,8 +5,8 @@
 //! not. It begins at the remote's default branch, or at the present commit where there is none or
 //! `worktree.baseRef` is `head`, on a new branch. It is locked while the sub-agent works. After an
 //! orderly end it is removed if nothing was changed in it; whatever was changed stays, unlocked.
-//! After any other end it stays as it is, since the sub-agent may still write to it; once nobody
-//! can, the next one that is made removes it or unlocks it. Files that git ignores are lost when it
+//! After any other end it stays as it is, since the sub-agent may still write to it; once it
+//! cannot, the next one that is made removes it or unlocks it. Files that git ignores are lost when it
 //! is removed, so none is made below another one: it would be such a file. One that has a repository
 //! or a worktree in it all the same stays.
 
@@ -258,7 +258,7 @@ impl HeldWorktree {
     }
 
     /// Ends the use of the worktree. The sub-agent has ended for sure if `is_over`; otherwise it may still work, and
-    /// the worktree stays locked until it is found that nobody works in it.
+    /// the worktree stays locked until it is found that no process works in it.
     pub(crate) async fn end(self, is_over: bool) -> Option<Changed> {
         let Self { worktree, context } = self;
         let stays = worktree.stays();

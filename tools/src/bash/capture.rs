@@ -232,7 +232,7 @@ impl Capture {
     /// Removes the file, if there is one.
     pub(super) async fn forget(&mut self) {
         if self.file.take().is_some() {
-            // What cannot be removed stays; the output of a failed command is no secret.
+            // What cannot be removed stays; the output of a failed command is not a secret.
             let _ = fs::remove_file(&self.path).await;
         }
     }

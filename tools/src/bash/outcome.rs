@@ -22,7 +22,7 @@ const MAX_FAILED_CHARS: usize = 10_000;
 /// Characters shown of an output that was put in a file.
 const PREVIEW_CHARS: usize = 2000;
 
-/// Assembles the answer.
+/// Assembles the answer from how the command ended and what it printed.
 pub(super) async fn of_command(
     command: String,
     start: Start,

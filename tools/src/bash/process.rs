@@ -30,7 +30,7 @@ use crate::{
 /// Bytes of output after which a command is ended.
 const MAX_OUTPUT_BYTES: u64 = 5_000_000_000;
 
-/// Bytes that a pipe holds at most; so much can be left in it when its writers are gone.
+/// Bytes that a pipe holds at most; as much can be left in it when its writers are gone.
 const PIPE_BYTES: u64 = 1 << 20;
 
 /// A shell command to be run.
@@ -85,7 +85,7 @@ pub(super) struct Running {
 }
 
 impl Running {
-    /// Starts a command.
+    /// Starts a command in `bash`, or in `sh` where there is no `bash`.
     pub(super) async fn start(order: &Order<'_>, context: &ToolContext) -> io::Result<Self> {
         let (tree, output) = match start("bash", order, context).await {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {

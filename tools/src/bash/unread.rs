@@ -34,7 +34,7 @@ pub(super) struct Unread {
     pub(super) may_go_on: bool,
 }
 
-/// What was read.
+/// New output, and up to where it was read.
 #[derive(Debug)]
 pub(super) struct ReadOutput {
     pub(super) output: NewOutput,

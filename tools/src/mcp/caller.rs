@@ -24,24 +24,24 @@ use tokio::{
 
 use super::{CallError, connection::GRACE, lines::Health, progress::progress, wire::content};
 
-/// A call during which the server says nothing for so long is cancelled; progress counts.
+/// A call during which the server says nothing for this long is cancelled; progress counts.
 const SILENCE: Duration = Duration::from_secs(30 * 60);
 
 /// Signs of progress that a call may be behind. Who misses some takes that as one.
-const MAX_UNHEARD: usize = 16;
+const MAX_UNREAD: usize = 16;
 
 /// What we are to a server.
 #[derive(Debug)]
 pub(super) struct Client {
-    heard: Heard,
+    progress_feed: ProgressFeed,
 }
 
 /// What servers report of calls under way.
-type Heard = broadcast::Sender<Arc<ProgressNotificationParam>>;
+type ProgressFeed = broadcast::Sender<Arc<ProgressNotificationParam>>;
 
 impl Client {
     pub(super) fn new() -> Self {
-        Self { heard: broadcast::Sender::new(MAX_UNHEARD) }
+        Self { progress_feed: broadcast::Sender::new(MAX_UNREAD) }
     }
 }
 
@@ -59,7 +59,7 @@ impl ClientHandler for Client {
         _: NotificationContext<RoleClient>,
     ) {
         // There may be no call under way.
-        let _unheard = self.heard.send(Arc::new(progress));
+        let _none_listens = self.progress_feed.send(Arc::new(progress));
     }
 }
 
@@ -68,7 +68,7 @@ impl ClientHandler for Client {
 pub struct Caller {
     name: String,
     peer: Peer<RoleClient>,
-    heard: Heard,
+    progress_feed: ProgressFeed,
     health: Health,
 }
 
@@ -80,7 +80,7 @@ impl Caller {
         client: &Client,
         health: Health,
     ) -> Self {
-        Self { name, peer, heard: client.heard.clone(), health }
+        Self { name, peer, progress_feed: client.progress_feed.clone(), health }
     }
 
     /// Calls a tool by its name there. When `given_up` ends first, the server is notified, and the call
@@ -100,7 +100,7 @@ impl Caller {
     ) -> Option<Result<CallResult, CallError>> {
         let params = CallToolRequestParams::new(tool).with_arguments(arguments);
         let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
-        let mut heard = self.heard.subscribe();
+        let mut progress_feed = self.progress_feed.subscribe();
         let mut garbled = self.health.garbled();
         let mut given_up = pin!(given_up);
         let options = PeerRequestOptions::no_options();
@@ -131,7 +131,7 @@ impl Caller {
             answer = handle.await_response() => return Some(self.read(answer)),
             what = garbage(&mut garbled) => return Some(Err(self.garbled(&what))),
             () = &mut given_up => None,
-            () = silence(&mut heard, &token, progress.as_deref()) => {
+            () = silence(&mut progress_feed, &token, progress.as_deref()) => {
                 let (server, minutes) = (self.name.clone(), SILENCE.as_secs() / 60);
                 Some(Err(CallError::Silent { server, minutes }))
             }
@@ -146,7 +146,7 @@ impl Caller {
         let cancelled = CancelledNotificationParam::new(Some(id), why);
         match timeout(GRACE, self.peer.notify_cancelled(cancelled)).await {
             // A server that is gone has stopped, too.
-            Ok(_told_or_gone) => {}
+            Ok(_received_or_gone) => {}
             Err(_) => self.health.break_off(),
         }
     }
@@ -196,9 +196,9 @@ async fn garbage(garbled: &mut watch::Receiver<Option<Arc<str>>>) -> Arc<str> {
     }
 }
 
-/// Ends once nothing was heard of the call for too long.
+/// Ends once nothing was progress_feed of the call for too long.
 async fn silence(
-    heard: &mut broadcast::Receiver<Arc<ProgressNotificationParam>>,
+    progress_feed: &mut broadcast::Receiver<Arc<ProgressNotificationParam>>,
     call: &ProgressToken,
     listener: Option<&dyn ReportProgress>,
 ) {
@@ -206,7 +206,7 @@ async fn silence(
     loop {
         let of_call = tokio::select! {
             biased;
-            reply = heard.recv() => match reply {
+            reply = progress_feed.recv() => match reply {
                 Ok(accepted) => {
                     let is_of_call = accepted.progress_token == *call;
                     if let Some(listener) = listener.filter(|_| is_of_call) {

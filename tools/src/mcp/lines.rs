@@ -52,7 +52,7 @@ impl Health {
         Self { broken: Arc::default(), garbled: watch::Sender::new(None) }
     }
 
-    /// Ends the connection.
+    /// Ends the connection, whatever waits for an answer.
     pub(super) fn break_off(&self) {
         self.broken.notify_one();
     }

@@ -18,7 +18,7 @@ pub(super) fn progress(notification: &ProgressNotificationParam) -> Progress {
             None => notification.progress.to_string(),
         },
     };
-    // A share that is no number becomes 0.
+    // A share that is not a number becomes 0.
     Progress::new(share.map(|it| it as u8), text)
 }
 

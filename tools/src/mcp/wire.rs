@@ -34,7 +34,7 @@ fn listed(tool: Tool) -> Listed {
         description: tool.description.unwrap_or_default().into_owned(),
         input_schema: tool.input_schema.as_ref().clone(),
         read_only: tool.annotations.and_then(|it| it.read_only_hint).unwrap_or(false),
-        // What says so is no field of the library; see `tasks`.
+        // What says so is not a field of the library; see `tasks`.
         needs_task: false,
         meta: meta.and_then(|it| it.as_object().cloned()).unwrap_or_default(),
     }

@@ -34,7 +34,7 @@ pub(super) fn grants(policy: &SandboxPolicy) -> io::Result<Vec<Grant>> {
     let denied = denied(policy);
     let mut search = Search { denied: denied.clone(), grants: Vec::new(), n_seen: 0 };
     search.grant(Path::new("/"), false)?;
-    // What is not there and is made by a command itself is no secret, and a directory that is granted as
+    // What is not there and is made by a command itself is not a secret, and a directory that is granted as
     // a whole can get new files.
     let existing: Vec<PathBuf> = denied.into_iter().filter(|it| it.exists()).collect();
     let but_for =

@@ -45,11 +45,11 @@ pub(super) fn is_there() -> bool {
 fn start_loopback() -> io::Result<()> {
     /// `RTM_NEWLINK`, which also changes a device that is there.
     const NEW_LINK: u16 = 16;
-    /// `NLM_F_REQUEST` and `NLM_F_ACK`.
+    /// `NLM_F_REQUEST` and `NLM_F_ACK`: the kernel answers with an error or a yes.
     const FLAGS: u16 = 1 | 4;
     /// The loopback device is the first one of each network.
     const LOOPBACK: i32 = 1;
-    /// `IFF_UP`.
+    /// `IFF_UP`: the device takes packets.
     const UP: u32 = 1;
     /// `NLMSG_ERROR`; with 0 it is a yes.
     const ERROR: u16 = 2;

@@ -27,9 +27,9 @@ const MAX_LINES: usize = 5_000;
 /// Which ignore files count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum IgnoreFiles {
-    /// None.
+    /// No ignore file counts.
     None,
-    /// `.gitignore` alone.
+    /// Only `.gitignore` counts.
     OfGit,
     /// `.ignore`, `.gitignore` and `.git/info/exclude`.
     All,
@@ -127,7 +127,7 @@ fn patterns(directory: &Path, file: &Path) -> Gitignore {
     let mut builder = GitignoreBuilder::new(directory);
     for line in text.trim_start_matches('\u{feff}').lines().take(MAX_LINES) {
         if globs::check(line).is_ok() {
-            // A line that is no pattern counts for nothing.
+            // A line that is not a pattern counts for nothing.
             let _unreadable = builder.add_line(None, line);
         }
     }

@@ -25,7 +25,7 @@ pub(super) fn process_cpu() -> Duration {
 }
 
 fn cpu(clock: ClockId) -> Duration {
-    // Only a clock below zero is no duration.
+    // Only a clock below zero is not a duration.
     Duration::try_from(clock_gettime(clock)).unwrap_or_default()
 }
 

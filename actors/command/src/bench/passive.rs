@@ -85,7 +85,7 @@ pub struct Resumed {
 }
 
 impl Known {
-    /// Makes so many sessions below a directory that the hall gives, and returns what keeps that.
+    /// Makes `n_sessions` sessions below a directory that the hall gives, and returns what keeps that.
     ///
     /// # Errors
     ///
@@ -136,7 +136,7 @@ pub struct Prepared {
 }
 
 impl Resumed {
-    /// Makes a session with a transcript of at least so many bytes, most of which was summed up.
+    /// Makes a session with a transcript of at least `n_bytes` bytes, most of which was summed up.
     ///
     /// # Errors
     ///

@@ -75,7 +75,7 @@ pub(super) struct Stage {
     pub(super) clock: Arc<dyn Clock>,
     pub(super) model_time: Arc<ModelTime>,
     tools: Vec<Arc<dyn Tool>>,
-    /// Hears when the call that never ends has begun.
+    /// Receives when the call that never ends has begun.
     pub(super) waiting: UnboundedReceiver<()>,
 }
 

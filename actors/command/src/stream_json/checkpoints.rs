@@ -1,7 +1,7 @@
 //! File checkpoints: what Edit and Write found in a file before they changed it for the first time after a prompt,
 //! so that `rewind_files` can put it back.
 //!
-//! Beside the transcript lies `file-history/`: an index, one line for each prompt and each file, and the bytes that
+//! Next to the transcript lies `file-history/`: an index, one line for each prompt and each file, and the bytes that
 //! files had. So a later process can go back as well. What commands change is not kept.
 
 mod history;

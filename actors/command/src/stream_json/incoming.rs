@@ -50,7 +50,7 @@ pub struct Prompt {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum BadLine {
-    /// It is no JSON object.
+    /// It is not a JSON object.
     #[error("a line on standard input is no JSON object: {0}")]
     NotAnObject(String),
     /// A prompt has no content that can be used.

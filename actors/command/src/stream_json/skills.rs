@@ -10,7 +10,7 @@ use ennead_runtime::skill::{Skill, SkillContext, TooLong};
 use ennead_tools::skill::skill_tool;
 use serde_json::{Value, json};
 
-/// Commands that are no files: name, hint, and what each does.
+/// Commands that are not files: name, hint, and what each does.
 const BUILT_IN: [(&str, &str, &str); 2] = [
     ("clear", "", "Begin another conversation"),
     ("compact", "[focus]", "Go on from a summary of the conversation"),

@@ -29,7 +29,7 @@ pub fn sessions_of(root: &Path, title: &str) -> Vec<String> {
     let found = entries.filter_map(|entry| {
         let path = entry.path();
         let is_transcript = path.extension().is_some_and(|it| it == "jsonl");
-        // What is no plain file may never end.
+        // What is not a plain file may never end.
         let is_file = entry.file_type().is_ok_and(|it| it.is_file());
         let id = path.file_stem()?.to_str().filter(|_| is_transcript && is_file)?.to_owned();
         (title_of(&path).ok()??.trim() == title.trim()).then_some(id)

@@ -79,7 +79,7 @@ impl Translator {
         ends
     }
 
-    /// Returns the ends of agents in the background of which nothing is heard any more.
+    /// Returns the ends of agents in the background of which nothing comes any more.
     pub(crate) fn end_background(&mut self) -> Vec<Value> {
         self.tasks.end_background(&mut self.frame, "failed")
     }

@@ -1,7 +1,7 @@
 //! Who watches the tree of actors as it lives and dies.
 //!
 //! Until the tree is watched for the first time, a change costs one look at a pointer; afterwards, while nobody
-//! does, one at a counter. What waits for a watcher is bounded: one that is too slow hears how many
+//! does, one at a counter. What waits for a watcher is bounded: one that is too slow receives how many
 //! changes it missed and takes a new picture of the tree.
 
 use tokio::sync::broadcast::{self, error::RecvError};
@@ -52,7 +52,7 @@ impl Directory {
     pub(super) fn publish(&self, change: impl FnOnce() -> TreeChange) {
         if let Some(watchers) = self.0.watchers.get().filter(|it| it.receiver_count() != 0) {
             // The last one may have left meanwhile.
-            let _unheard = watchers.send(change());
+            let _none_watches = watchers.send(change());
         }
     }
 }

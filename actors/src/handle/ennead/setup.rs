@@ -16,7 +16,7 @@ use ennead_runtime::{
     transcript::entry::LineFrame,
 };
 
-use super::{Ennead, check::LookResult, given::endpoints, place::layout};
+use super::{Ennead, check::LookResult, option_values::endpoints, place::layout};
 use crate::{
     groundwork::spans,
     options::{Endpoint, SessionOptions, credentials::secret_variables},

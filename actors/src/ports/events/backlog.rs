@@ -231,7 +231,7 @@ impl Backlog {
             || (self.waiting.len() < CAPACITY && self.n_bytes + n_bytes <= MAX_BYTES)
     }
 
-    /// Drops what waits and weighs so much. The next event that stays represents it.
+    /// Drops what waits and has this weight. The next event that stays represents it.
     fn drop_all(&mut self, weight: Weight) {
         let open_from = self.waiting.iter().rposition(|it| ends_message(&it.event));
         let open_from = open_from.map_or(0, |it| it + 1);

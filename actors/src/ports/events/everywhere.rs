@@ -2,7 +2,7 @@
 //!
 //! For a log, a page or a meter that shows what the process does, without a task per session. What waits
 //! for a reader is bounded ([`CAPACITY`], [`MAX_BYTES`]). Events are never joined here: a reader that is
-//! too slow reads what waits, then hears how many it missed, and goes on from there.
+//! too slow reads what waits, then receives how many it missed, and goes on from there.
 
 use std::{
     collections::VecDeque,

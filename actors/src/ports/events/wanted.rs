@@ -14,7 +14,7 @@ use super::{EventHub, HubState, lock};
 pub(crate) struct Wants {
     /// [`Event::MessageRecorded`], of sub-agents too.
     pub(crate) messages: bool,
-    /// [`Event::ModelStreamed`].
+    /// [`Event::ModelStreamed`], of sub-agents too.
     pub(crate) stream: bool,
 }
 
@@ -58,14 +58,14 @@ impl EventHub {
     }
 
     /// Returns whether a listener follows this session or all sessions.
-    pub(super) fn is_heard(&self, state: &HubState) -> bool {
+    pub(super) fn has_listener(&self, state: &HubState) -> bool {
         !state.listeners.is_empty() || self.0.all.as_ref().is_some_and(|it| it.0.has_listeners())
     }
 
-    /// Returns whether nobody listens. Then that many events are numbered as if they had been sent, and not made.
+    /// Returns whether there is no listener. Then that many events are numbered as if they had been sent, and not made.
     pub(crate) fn pass_over(&self, n_events: usize) -> bool {
         let mut state = lock(&self.0.state);
-        if self.is_heard(&state) {
+        if self.has_listener(&state) {
             return false;
         }
         if !state.is_closed {

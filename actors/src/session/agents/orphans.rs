@@ -1,7 +1,7 @@
 //! Sub-agents whose session is gone and whose transcript was left open: it is closed in their place.
 //!
 //! A killed process leaves them, and an agent that crashed. They are not resumed, so their run
-//! ends as crashed, and the one that called them hears what became of them. All of this is the work
+//! ends as crashed, and the one that called them learns what became of them. All of this is the work
 //! of a leaf: it reads whole files, and waits for writers.
 
 use std::{
@@ -245,7 +245,7 @@ impl Closer {
                 at_step: *step,
                 history: it.loaded.recorded.iter().cloned().collect(),
                 last_entry: it.loaded.last.clone(),
-                settled: outcomes(found, Some(&it.agent), &it.loaded),
+                committed: outcomes(found, Some(&it.agent), &it.loaded),
                 ended: ended.clone(),
                 asked: asked.as_ref().map(|it| it.0.clone()),
                 // A sub-agent does not go on after its process.

@@ -92,7 +92,7 @@ async fn read_into(
             .map_err(|error| failure::from_transport(&error, String::new()))?
     {
         if !bytes.iter().all(u8::is_ascii_whitespace) {
-            watchdog.heard_something();
+            watchdog.note_content();
         }
         body.extend_from_slice(&bytes);
     }

@@ -14,7 +14,7 @@ use serde_json::Value;
 /// The members of a delta of which texts are made, over all its kinds.
 const PIECES: [&str; 3] = ["text", "thinking", "partial_json"];
 
-/// Bytes of what nobody heard that are kept at least: no secret is longer (`MAX_SPAN` in
+/// Bytes of what no listener received that are kept at least: no secret is longer (`MAX_SPAN` in
 /// `redaction/scan.rs` of `runtime`), so what comes next can only be the rest of one that began in them.
 const MAX_SECRET: usize = 64 * 1024;
 
@@ -26,7 +26,7 @@ pub(super) struct ShownDeltas {
     reasoning: RedactionStream,
     /// The blocks of the events, by index: their text so far, and the last event that added to it.
     blocks: BTreeMap<u64, (RedactionStream, Value)>,
-    /// The end of what came while nobody listened: at most twice `MAX_SECRET` and one delta. One who comes
+    /// The end of what came while there was no listener: at most twice `MAX_SECRET` and one delta. One who comes
     /// later is shown no part of a secret that began in it.
     held: Vec<StreamDelta>,
     /// Bytes in `held`.
@@ -46,7 +46,7 @@ impl ShownDeltas {
         }
     }
 
-    /// Keeps what is shown to nobody.
+    /// Keeps what is shown to no listener.
     pub(super) fn hold(&mut self, deltas: &mut Vec<StreamDelta>) {
         for delta in deltas.drain(..) {
             self.n_held += n_bytes(&delta);

@@ -60,7 +60,7 @@ impl Watchdog {
         sent: impl Future<Output = Result<WireResponse, TransportError>>,
     ) -> Result<WireResponse, TransportError> {
         let response = self.watch(sent).await?;
-        // A head is no event: who sends nothing else is silent from the beginning.
+        // A head is not an event: who sends nothing else is silent from the beginning.
         self.last_byte = Some(Instant::now());
         // From here on the times only grow, so the timer need not be looked at before it fires.
         self.set_timer();
@@ -89,12 +89,12 @@ impl Watchdog {
         self.n_bytes += n_bytes;
         if self.progress < progress || MANY_BYTES <= self.n_bytes {
             self.progress = progress;
-            self.heard_something();
+            self.note_content();
         }
     }
 
     /// Notes that the last piece held something.
-    pub(super) fn heard_something(&mut self) {
+    pub(super) fn note_content(&mut self) {
         self.n_bytes = 0;
         self.last_event = self.last_byte.unwrap_or_else(Instant::now);
     }

@@ -114,8 +114,8 @@ impl ActiveTurn {
         let context = self.tool_context(&call);
         let span = spans::tool(&self.step_span, &call);
         let execution = Box::new(Execution::new(permit, call, spec, context, span));
-        let (settled, key) = (execution.committed_outcome(), self.key);
-        self.session.cast(SessionMsg::CallStarted { key, call: id.clone(), settled })?;
+        let (committed, key) = (execution.committed_outcome(), self.key);
+        self.session.cast(SessionMsg::CallStarted { key, call: id.clone(), committed })?;
         if dispatcher.send_with(slot, execution).is_err() {
             return Ok(Outcome::Reply(crashed(id)));
         }

@@ -1,6 +1,6 @@
 //! From one turn of a run to the next: a supervisor goes on where the turn before has left nothing at work.
 //!
-//! Messages name no turn. So a supervisor of which anybody might still hear ends with its turn, and what was
+//! Messages name no turn. So a supervisor that might still receive messages ends with its turn, and what was
 //! sent before the next turn began is dropped.
 
 use ennead_runtime::turn::Turn;

@@ -34,7 +34,7 @@ use crate::{
 };
 
 /// Carries out one effect. Never waits for the world.
-fn execute(
+fn carry_out_one(
     effect: Effect,
     myself: &ActorRef<TurnMsg>,
     state: &mut ActiveTurn,
@@ -161,13 +161,13 @@ fn run_hooks(
 impl ActiveTurn {
     /// Carries out effects, those included that follow from what is known, until a child must be
     /// waited for. An answer that is at hand takes no way round the mailbox.
-    pub(super) fn execute_all(
+    pub(super) fn carry_out_all(
         &mut self,
         effects: &mut VecDeque<Effect>,
         myself: &ActorRef<TurnMsg>,
     ) -> Result<Option<ChildToStart>, ActorProcessingErr> {
         while let Some(effect) = effects.pop_front() {
-            match execute(effect, myself, self)? {
+            match carry_out_one(effect, myself, self)? {
                 Outcome::Done => {}
                 Outcome::Reply(input) => effects.extend(self.feed(input)),
                 Outcome::Spawn(child) => return Ok(Some(child)),
@@ -241,7 +241,7 @@ impl ActiveTurn {
     /// Sends the output of the turn so far, since it waits, and what the turn before it left.
     pub(super) fn flush(&mut self, myself: &ActorRef<TurnMsg>) -> HandlerResult {
         for effect in self.turn.flush() {
-            let left = execute(effect, myself, self)?;
+            let left = carry_out_one(effect, myself, self)?;
             debug_assert!(matches!(left, Outcome::Done), "only lines and events are collected");
         }
         self.session.cast(SessionMsg::Flush)?;

@@ -81,7 +81,7 @@ impl Kind {
     }
 }
 
-/// The client cannot be made. The causes are errors of the libraries that make it, whose types are no promise.
+/// The client cannot be made. The causes are errors of the libraries that make it, whose types are not promised.
 #[derive(Debug, Error)]
 #[error("cannot set up the HTTP client")]
 #[non_exhaustive]

@@ -26,7 +26,7 @@ pub(super) fn globs(header: &str) -> Option<Vec<String>> {
 
 /// Reads the values of a header by their keys.
 ///
-/// `None`: it is no YAML, or has a key twice.
+/// `None`: it is not YAML, or has a key twice.
 pub(in crate::world) fn fields(header: &str) -> Option<BTreeMap<String, Node>> {
     let mut reader = HeaderReader::default();
     for event in Parser::new_from_str(header) {

@@ -87,7 +87,7 @@ fn quota_opens_it_at_once_for_as_long_as_the_provider_says() {
     let mut breaker = breaker();
     assert!(breaker.quota_is_over(0, None, false));
     check_about(open_ms(&breaker, 0), 60_000);
-    // The others that were under way say the same, and that is no news.
+    // The others that were under way say the same, and that is not news.
     assert!(!breaker.quota_is_over(10, None, false));
     assert!(breaker.quota_is_over(10, Some(600_000), false));
     check_about(open_ms(&breaker, 10), 600_000);

@@ -23,13 +23,13 @@ pub struct PromptBlock(Block);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ImageType {
-    /// A JPEG image.
+    /// JPEG, `image/jpeg` on the wire.
     Jpeg,
-    /// A PNG image.
+    /// PNG, `image/png` on the wire.
     Png,
     /// GIF; models see its first picture.
     Gif,
-    /// A WebP image.
+    /// WebP, `image/webp` on the wire.
     Webp,
 }
 

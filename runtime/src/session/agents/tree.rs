@@ -1,7 +1,7 @@
 //! What all agents of a tree use together, counted by its top session.
 //!
 //! Before each model call its worst case is set aside, if anything is limited; after it, what was used
-//! is counted in any case. A call that only reservations of others stand in the way of waits until
+//! is counted in any case. A call that only reservations of others hold up waits until
 //! one of them is settled. Deadlock freedom: an agent that waits for a reservation holds none, and
 //! one that holds a reservation waits for no other.
 
@@ -18,23 +18,23 @@ use crate::{
 pub enum TreeQuestion {
     /// May this sub-agent be started?
     Admit {
-        /// Its name.
+        /// The name of the sub-agent in the tree.
         agent: AgentId,
         /// Who starts it; `None` is the top session.
         parent: Option<AgentId>,
     },
-    /// May a model call use so much?
+    /// May a model call use this amount?
     Debit(Box<Debit>),
-    /// The model calls of this agent (`None`: the top session) are over and used so much.
+    /// The model calls of this agent (`None`: the top session) are over, and this is what they used.
     Settle {
-        /// The agent.
+        /// The agent whose calls these are; `None` is the top session.
         agent: Option<AgentId>,
         /// What came on top of what was settled before.
         used: Spent,
     },
     /// This sub-agent is over.
     Close {
-        /// Its name.
+        /// The name of the sub-agent in the tree.
         agent: AgentId,
     },
 }
@@ -42,16 +42,16 @@ pub enum TreeQuestion {
 /// The answer of the top session.
 #[derive(Clone, Debug)]
 pub enum TreeAnswer {
-    /// To [`TreeQuestion::Admit`].
+    /// The answer to [`TreeQuestion::Admit`].
     Admitted {
         /// The agent that was asked about.
         agent: AgentId,
         /// Whether it may be started.
         result: Result<(), LeaseRefused>,
     },
-    /// To [`TreeQuestion::Debit`].
+    /// The answer to [`TreeQuestion::Debit`].
     Debited {
-        /// The call.
+        /// The model call that was asked about.
         call: CallName,
         /// Whether it may be sent.
         result: Result<(), LeaseRefused>,
@@ -63,7 +63,7 @@ pub enum TreeAnswer {
 pub struct Debit {
     /// Who asks; `None` is the top session.
     pub agent: Option<AgentId>,
-    /// The call.
+    /// The model call that the amount is set aside for.
     pub call: CallName,
     /// Whether it is the first of its turn, which is then counted, too.
     pub is_first: bool,

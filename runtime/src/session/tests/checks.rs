@@ -36,7 +36,10 @@ impl SessionWorld {
                 Line::Conversation(line) => shown.push_str(&line.message.text()),
                 Line::Harness(record) => {
                     let RecordKind::BackgroundAgent(BackgroundRecord {
-                        agent, state, untold, ..
+                        agent,
+                        state,
+                        is_unreported,
+                        ..
                     }) = &record.what
                     else {
                         continue;
@@ -44,7 +47,7 @@ impl SessionWorld {
                     let task = tasks.entry(agent).or_default();
                     task.0 += usize::from(state == "running");
                     task.1 += usize::from(state != "running");
-                    task.2 += usize::from(*untold);
+                    task.2 += usize::from(*is_unreported);
                 }
             }
         }
@@ -52,14 +55,15 @@ impl SessionWorld {
             task.3 = shown.matches(&format!("The background agent {agent} (")).count();
         }
         assert!(tasks.keys().copied().eq(&self.background), "{tasks:?} of {:?}", self.background);
-        for (agent, (begun, ended, untold, told)) in tasks {
-            let counts = (begun, ended, untold + told);
+        for (agent, (begun, ended, unreported, reported)) in tasks {
+            let counts = (begun, ended, unreported + reported);
             assert_eq!(counts, (1, 1, 1), "beginnings, ends and reports of {agent}");
         }
         self.check_kills();
     }
 
-    /// Whichever write a killed process made last, the next one knows of each agent that it was begun and not told.
+    /// Whichever write a killed process made last, the next one knows of each agent that it was begun and not
+    /// reported.
     fn check_kills(&self) {
         let (mut tasks, mut begun) = (BackgroundTasks::default(), BTreeSet::new());
         let mut shown = String::new();

@@ -22,7 +22,7 @@ use crate::{
     },
 };
 
-/// Stands in front of the text of a result that is an error: these formats have no field for it.
+/// Precedes the text of a result that is an error: these formats have no field for it.
 const ERROR_PREFIX: &str = "Error: ";
 
 /// Joins parameters, what never changes up to the opened list of messages, and the messages. Where the

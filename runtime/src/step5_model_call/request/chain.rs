@@ -10,7 +10,7 @@ use crate::{
 };
 
 /// The chain of the request before, so that only what is new is hashed. What a view says is settled is
-/// not even compared, where it is what the view before said.
+/// not even compared, where it is as in the view before.
 #[derive(Clone, Debug, Default)]
 pub struct PrefixChain {
     pub(super) head: Digest,

@@ -138,7 +138,7 @@ impl BlockBuilder {
         }
     }
 
-    /// Ends the block.
+    /// Ends the block and returns it. Fails where its type demands a field that never came.
     pub(super) fn finish(self) -> Result<Finished, Malformed> {
         let whole = |wire: &str| {
             Block::from_wire(wire).map_err(|_| Malformed("the block lacks what its type demands"))

@@ -18,7 +18,7 @@ use crate::{
     step5_model_call::wire_format::WireFormat,
 };
 
-/// Stand among the digests of blocks where a message begins. No digest of a block takes these values
+/// Mark, among the digests of blocks, where a message begins. No digest of a block takes these values
 /// but by chance.
 const USER: Digest = Digest(*b"ennead role user");
 const ASSISTANT: Digest = Digest(*b"ennead role asst");
@@ -62,13 +62,13 @@ pub(in crate::step5_model_call) struct SettledMessage {
 /// How much is settled.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(in crate::step5_model_call) struct Extent {
-    /// Roles and blocks.
+    /// Number of items: the role and each block of a message.
     pub(in crate::step5_model_call) n_items: usize,
     /// Bytes of the messages in a request, each with a comma after it.
     pub(in crate::step5_model_call) n_bytes: usize,
     /// Bytes of the messages, as [`View`] counts them.
     n_view_bytes: usize,
-    /// Covers the items.
+    /// The digest of the items, in order.
     pub(in crate::step5_model_call) digest: Digest,
 }
 

@@ -6,7 +6,7 @@ pub(super) fn file_url(text: &str) -> Option<String> {
     let (at, scheme) = ["file:", "fileb:"].iter().find_map(|it| Some((lower.find(it)?, it)))?;
     let rest = text.get(at + scheme.len()..)?;
     let path = match rest.strip_prefix("//") {
-        // Without a host, an expansion may stand there.
+        // Without a host, an expansion may be there.
         Some(rest) if rest.starts_with('$') => rest,
         Some(rest) => &rest[rest.find('/')?..],
         None => rest,

@@ -57,7 +57,7 @@ pub struct Listing {
 }
 
 impl Look {
-    /// Finds nothing anywhere.
+    /// Returns a look that finds nothing anywhere.
     pub fn nowhere() -> Self {
         Self { at: |_| PathEntry::Missing, list: |_, _| Some(Listing::default()) }
     }
@@ -299,7 +299,7 @@ impl Follower {
 }
 
 impl PathCache {
-    /// Takes so much from what may still be looked at; false when there is not enough.
+    /// Takes `n` from what may still be looked at; false when there is not enough.
     fn takes(&mut self, n: usize) -> bool {
         let left = self.n_left.checked_sub(n);
         self.is_cut |= left.is_none();

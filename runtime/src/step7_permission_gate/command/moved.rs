@@ -16,7 +16,7 @@ use super::{
 };
 use crate::step7_permission_gate::{path_resolution::by_text, shell::word::Word};
 
-/// Things that may come to lie at one path; with more nobody knows what is there.
+/// Things that may come to lie at one path; with more it is not known what is there.
 const MAX_SOURCES: usize = 4;
 
 /// Places that one thing takes one after the other and that are followed.

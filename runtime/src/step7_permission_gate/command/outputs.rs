@@ -1,4 +1,4 @@
-//! Protected files that programs write which are no writers by trade: `sort -o`, `tar -C`, `git config`.
+//! Protected files that programs write which are not writers by trade: `sort -o`, `tar -C`, `git config`.
 //!
 //! Only protected paths are looked for, so that a word that is read after all costs a question and nothing
 //! more. Sources: the manual of each program; GNU findutils 4.9, GNU tar 1.34, git 2.39.

@@ -25,7 +25,7 @@ pub(super) fn runs(part: &CommandPart) -> NestedScripts {
     let Some(name) = part.inner().first() else { return found };
     let name = base(&name.text);
     let fed = fed_at(part);
-    // Where `find` runs nothing at a word, that is no program.
+    // Where `find` runs nothing at a word, that is not a program.
     let is_certain = |start: usize| {
         let before = start.checked_sub(1).map_or("", |it| part.words[it].text.as_str());
         name != "find"

@@ -10,7 +10,7 @@ pub(super) enum ShellInput<'a> {
     Text(&'a Word),
     /// The shell runs what it reads from standard input.
     Input,
-    /// A file.
+    /// The shell runs a file that is named after its options.
     File,
     /// The shell runs nothing: it prints its version or an error.
     Nothing,

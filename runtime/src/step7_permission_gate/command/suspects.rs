@@ -65,7 +65,7 @@ pub(super) fn suspected(
         }
     };
     for it in &part.assignments {
-        // Where the history is kept is no file that is written.
+        // The directory of the history is not a file that is written.
         if it.name != "GIT_DIR" {
             add(&it.value);
         }

@@ -58,7 +58,7 @@ pub(super) fn taken_apart(name: &str, args: &[Word]) -> Option<TakenApart> {
     }
 }
 
-/// Returns the arguments without those that name files which the program writes, and which are no programs; `None` if
+/// Returns the arguments without those that name files which the program writes, and which are not programs; `None` if
 /// it writes none in this way.
 pub(super) fn without_outputs(name: &str, args: &[Word]) -> Option<Vec<Word>> {
     match name {

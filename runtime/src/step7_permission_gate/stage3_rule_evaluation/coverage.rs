@@ -28,7 +28,7 @@ pub(in super::super) struct Coverage<'a> {
     parts: Vec<OnceCell<Covering>>,
 }
 
-/// What covers something.
+/// What allows a part of a command to run.
 #[derive(Clone, Debug)]
 enum Covering {
     /// No rule covers it.

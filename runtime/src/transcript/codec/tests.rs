@@ -242,7 +242,7 @@ fn kind_that_is_written_is_the_kind_that_is_read() {
         command: "make".into(),
         state: "exited".into(),
         exit_code: Some(2),
-        untold: true,
+        is_unreported: true,
     };
     let mode = RecordKind::Mode(crate::transcript::entry::ModeChange {
         mode: crate::permission::PermissionMode::Plan,

@@ -31,7 +31,7 @@ pub struct ConversationLine {
     pub at: Timestamp,
     /// The conversation line before it.
     pub parent: Option<EntryId>,
-    /// The message itself.
+    /// The message; its id names the line.
     pub message: Arc<Message>,
     /// Of an answer: who gave it, why it ended, what it cost.
     pub answer: Option<AnswerFields>,

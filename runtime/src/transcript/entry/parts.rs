@@ -59,7 +59,7 @@ pub struct SidechainHead {
 /// How a sub-agent in the background is.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BackgroundRecord {
-    /// The sub-agent.
+    /// The name of the sub-agent in the tree.
     pub agent: AgentId,
     /// The call that started it.
     pub call: ToolUseId,
@@ -68,8 +68,8 @@ pub struct BackgroundRecord {
     /// The code of a [`BackgroundState`](crate::ports::agents::BackgroundState).
     pub state: String,
     /// Whether the model has not learned of its end; written when the session is closed.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub untold: bool,
+    #[serde(default, rename = "untold", skip_serializing_if = "std::ops::Not::not")]
+    pub is_unreported: bool,
 }
 
 /// Bytes of a transcript that are not a line.
@@ -112,7 +112,7 @@ pub struct Record {
 /// A part that the model was shown in a message of the conversation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ShownPart {
-    /// The message.
+    /// The id of the message that shows the part.
     pub entry: EntryId,
     /// The name of the part.
     pub part: String,
@@ -120,7 +120,7 @@ pub struct ShownPart {
     pub source: u8,
     /// Digest of what it showed; zeros: that it is gone.
     pub state: Digest,
-    /// Characters of it.
+    /// Number of characters that the part takes.
     pub chars: u64,
 }
 
@@ -143,13 +143,13 @@ pub struct ViewChange {
 /// A text of a message that is shown in part.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CutText {
-    /// The message.
+    /// The id of the message that shows the part.
     pub entry: EntryId,
     /// Which of its blocks, from 0.
     pub block: u32,
     /// Bytes of the text as it was shown before with which it still begins.
     pub head: u64,
-    /// What follows them.
+    /// What is shown between the beginning and the end that stay.
     pub shown: String,
     /// Bytes of the text as it was shown before with which it still ends.
     pub tail: u64,

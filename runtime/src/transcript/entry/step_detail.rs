@@ -18,7 +18,7 @@ pub enum StepDetail {
         /// How many warnings there were.
         warnings: u32,
         /// What is known about the models that the settings name, JSON text; only when it is not as
-        /// before in the session. Stands here because another version may know something else.
+        /// before in the session. It is recorded because another version may know something else.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         models: Option<Stored>,
         /// Tools of MCP servers that joined before this turn, a JSON list as in

@@ -27,11 +27,11 @@ pub struct BackgroundTasks {
 impl BackgroundTasks {
     pub(crate) fn note(&mut self, record: &Record) {
         match &record.what {
-            RecordKind::Shell { shell, command, state, exit_code, untold } => {
+            RecordKind::Shell { shell, command, state, exit_code, is_unreported } => {
                 let number = shell.as_str().rsplit('_').next().and_then(|it| it.parse().ok());
                 self.last_shell = self.last_shell.max(number.unwrap_or(0));
                 match ShellState::read(state, *exit_code) {
-                    Some(state) if *untold || state == ShellState::Running => {
+                    Some(state) if *is_unreported || state == ShellState::Running => {
                         let status = ShellStatus::recorded(shell.clone(), command, state);
                         self.shells.insert(shell.clone(), status);
                     }
@@ -43,9 +43,9 @@ impl BackgroundTasks {
                 call,
                 description,
                 state,
-                untold,
+                is_unreported,
             }) => match BackgroundState::read(state) {
-                Some(state) if *untold || state == BackgroundState::Running => {
+                Some(state) if *is_unreported || state == BackgroundState::Running => {
                     let (agent, call) = (agent.clone(), call.clone());
                     let of = BackgroundAgent::running(agent.clone(), call, description);
                     self.agents.insert(agent, BackgroundAgent { state, ..of });
@@ -74,13 +74,13 @@ mod tests {
         ];
         for (states, open) in cases {
             let mut tasks = BackgroundTasks::default();
-            for (state, untold) in states {
+            for (state, is_unreported) in states {
                 let what = RecordKind::BackgroundAgent(BackgroundRecord {
                     agent: "a".into(),
                     call: "toolu_1".into(),
                     description: "d".into(),
                     state: (*state).into(),
-                    untold: *untold,
+                    is_unreported: *is_unreported,
                 });
                 tasks.note(&Record { at: Timestamp(1), run: None, turn: 0, what });
             }

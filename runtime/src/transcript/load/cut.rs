@@ -6,7 +6,7 @@ use crate::{
     transcript::{entry::RecordKind, lines::FileLines, read::Entry},
 };
 
-/// Loads a file up to and including this line. What comes after it stays in the file and is no part of the
+/// Loads a file up to and including this line. What comes after it stays in the file and is not part of the
 /// conversation. `None` where no line of the conversation has this name, or where a hook refused it as a
 /// prompt: no model is to read that one.
 pub fn load_until(bytes: &[u8], load_as: LoadAs, until: &EntryId) -> Option<Loaded> {

@@ -77,10 +77,10 @@ fn in_order(lines: Vec<Placed>, report: &mut Vec<Report>) -> Vec<Placed> {
     let mut order: Vec<(u64, usize)> = places.zip(0..).collect();
     order.sort_unstable();
     let seals = || order.iter().filter_map(|(_, at)| lines[*at].seal());
-    let is_told = seals().zip(seals().skip(1)).all(|(before, after)| {
+    let is_certain = seals().zip(seals().skip(1)).all(|(before, after)| {
         before.seq < after.seq && (before.seq + 1 < after.seq || after.prev == before.link)
     });
-    if !is_told {
+    if !is_certain {
         report.push(misplaced);
         return lines;
     }

@@ -1,7 +1,7 @@
 //! What a session goes on with, folded from its lines one after another.
 //!
 //! The session that writes the lines folds them as well: what a turn recorded holds when the turn is given
-//! up, and whoever opens the session again comes to the same.
+//! up, and a later opening of the session comes to the same.
 
 use std::sync::Arc;
 

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 /// One thing that was wrong, and how it was taken.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Report {
-    /// What was wrong.
+    /// What was wrong, by its kind.
     pub kind: ReportKind,
     /// The line, from 1, if it is about one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -78,7 +78,7 @@ pub enum ReportKind {
     ByteOrderMark,
     /// Zero bytes; taken out.
     NulBlock,
-    /// Bytes that are no UTF-8; replaced.
+    /// Bytes that are not UTF-8; replaced.
     #[serde(rename = "invalid_utf8")]
     InvalidUtf8,
     /// A line that was there before; passed over.

@@ -194,7 +194,7 @@ pub(super) fn excerpt(line: &impl std::fmt::Debug) -> String {
         }
     }
     let mut head = FirstChars(String::new());
-    // Full is no failure.
+    // Full is not a failure.
     let _full = std::fmt::write(&mut head, format_args!("{line:?}"));
     head.0
 }

@@ -172,7 +172,7 @@ impl<'a> RecordedInputs<'a> {
             let output = self.ahead(i).map(|it| self.hook(it, firing.event, firing.call.as_ref()));
             let Some(output) = output.transpose()?.flatten() else {
                 let line = self.ahead(i).or(self.lines.last().copied()).map_or(0, |it| it.number);
-                return Err(ReplayError::Untold { line, step, what: "what a hook did" });
+                return Err(ReplayError::Unrecorded { line, step, what: "what a hook did" });
             };
             outputs.push(output);
         }
@@ -264,7 +264,7 @@ impl<'a> RecordedInputs<'a> {
         let next = self.ahead(0);
         let found = next.and_then(record).and_then(|it| read(&it.what));
         let line = next.map_or(0, |it| it.number);
-        found.ok_or(ReplayError::Untold { line, step, what })
+        found.ok_or(ReplayError::Unrecorded { line, step, what })
     }
 
     fn json<T: serde::de::DeserializeOwned>(
@@ -275,7 +275,7 @@ impl<'a> RecordedInputs<'a> {
     ) -> Result<T, ReplayError> {
         let line = self.ahead(0).map_or(0, |it| it.number);
         let text = text_of(text, line, self.stored)?;
-        serde_json::from_str(&text).map_err(|_| ReplayError::Untold { line, step, what })
+        serde_json::from_str(&text).map_err(|_| ReplayError::Unrecorded { line, step, what })
     }
 }
 

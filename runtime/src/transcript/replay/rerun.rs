@@ -241,7 +241,7 @@ pub(super) fn catalogue(
 ///
 /// # Errors
 ///
-/// [`ReplayError::NotStored`] when they are not at hand, [`ReplayError::Untold`] when they are not a list
+/// [`ReplayError::NotStored`] when they are not at hand, [`ReplayError::Unrecorded`] when they are not a list
 /// of tools.
 pub(super) fn joined_tools(
     lines: &[&SealedLine<'_>],
@@ -252,8 +252,8 @@ pub(super) fn joined_tools(
     };
     let tools = super::text_of(tools, line, stored)?;
     let (step, what) = (Step::SettingsResolution, "the tools that joined");
-    let untold = |_| ReplayError::Untold { line, step, what };
-    serde_json::from_str(&tools).map(Some).map_err(untold)
+    let unrecorded = |_| ReplayError::Unrecorded { line, step, what };
+    serde_json::from_str(&tools).map(Some).map_err(unrecorded)
 }
 
 /// What a turn found with its settings that was not known before.

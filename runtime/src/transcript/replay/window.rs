@@ -154,7 +154,7 @@ impl<'a> TurnLines<'a> {
             at_step: *at_step,
             history: conversation.history.clone(),
             last_entry: conversation.last_entry.clone(),
-            settled: closed_outcomes(lines),
+            committed: closed_outcomes(lines),
             ended: self.lines.iter().take(first).filter_map(|it| call_end(it)).collect(),
             asked: denied.map(|it| it.0.clone()),
             denial: DenialReason::from_answer(denied.and_then(|it| it.1)),

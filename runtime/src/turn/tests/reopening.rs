@@ -55,7 +55,7 @@ impl Play {
             at_step: at,
             history: self.conversation.history.clone(),
             last_entry: self.conversation.last_entry.clone(),
-            settled: BTreeMap::new(),
+            committed: BTreeMap::new(),
             ended,
             asked,
             denial: DenialReason::default(),

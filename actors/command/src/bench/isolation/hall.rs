@@ -128,7 +128,7 @@ pub(super) enum Asked {
 }
 
 impl Hall {
-    /// Starts a server on loopback with so many tenants.
+    /// Starts a server on loopback with `n_tenants` tenants.
     pub(in crate::bench) async fn open(n_tenants: u32) -> Result<(Self, TcpListener), BenchError> {
         let dir = tempfile::Builder::new().prefix("ennead-bench-").tempdir()?;
         let playbook = Playbook::parse(PLAYBOOK, "bench")?;
@@ -170,7 +170,7 @@ impl Hall {
                     let session = format!("{url}/{id}").into();
                     return Ok(Guest { token: Arc::clone(token), session });
                 }
-                // A token may send so many requests a second; the answer says when the next may come.
+                // A token has a rate of requests; the answer says when the next may come.
                 match (answer["code"].as_str(), answer["retry_after_ms"].as_u64()) {
                     (Some("rate_limited"), Some(ms)) => {
                         tokio::time::sleep(Duration::from_millis(ms.clamp(1, 1_000))).await;

@@ -161,7 +161,7 @@ fn has_proxy() -> bool {
         .any(|it| variable(it).is_some())
 }
 
-/// A variable that is set and not empty. What is no UTF-8 in it shows as signs that no key and no
+/// A variable that is set and not empty. What is not UTF-8 in it shows as signs that no key and no
 /// address has.
 fn variable(name: &str) -> Option<String> {
     withdrawn_keys::variable(name)

@@ -102,7 +102,7 @@ fn whole(text: &str) -> Result<(), Failure> {
 
 fn written(written: io::Result<()>) -> Result<(), Failure> {
     match written {
-        // A reader that has read enough (`head`) closes the pipe; that is no failure of ours.
+        // A reader that has read enough (`head`) closes the pipe; that is not a failure of ours.
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
             let what = format!("cannot write to standard output: {error}");
             Err(Failure::new(Exit::RunFailed, what))

@@ -30,7 +30,7 @@ pub(super) struct Background {
     ceiling: Option<Duration>,
     /// Fires when it was waited for long enough.
     limit: Option<Pin<Box<Sleep>>>,
-    /// Whether the program was not told yet that nothing is under way.
+    /// Whether the program has yet to receive that nothing is under way.
     is_idle_due: bool,
 }
 
@@ -173,7 +173,7 @@ impl Face {
         self.has_nothing() && self.background.is_empty() && self.background.is_idle_due
     }
 
-    /// Notes that the program is to be told when nothing is under way.
+    /// Notes that the program is to receive a frame when nothing is under way.
     pub(super) fn will_rest(&mut self) {
         self.background.is_idle_due = true;
     }

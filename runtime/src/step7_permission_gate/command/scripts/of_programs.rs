@@ -1,4 +1,4 @@
-//! Texts that programs run which are no shells: in their arguments, and in the values of their options.
+//! Texts that programs run which are not shells: in their arguments, and in the values of their options.
 
 use super::{
     nested::{NestedScripts, joined, values},

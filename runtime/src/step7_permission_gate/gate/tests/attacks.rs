@@ -1,5 +1,5 @@
 //! Ways around rules and protected paths: by directories, links, options that run or write, and readers
-//! that no list holds. Beside them, the work that goes on under the same rules.
+//! that no list holds. Next to them, the work that goes on under the same rules.
 //!
 //! Built under `#[cfg(test)]` only.
 

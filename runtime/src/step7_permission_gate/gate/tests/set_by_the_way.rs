@@ -1,5 +1,5 @@
-//! Ways to set a variable that decides what runs which are no assignment, and scripts of `sed` and `awk` that look like
-//! others.
+//! Ways to set a variable that decides what runs which are not assignments, and scripts of `sed` and `awk` that look
+//! like others.
 //!
 //! Built under `#[cfg(test)]` only.
 

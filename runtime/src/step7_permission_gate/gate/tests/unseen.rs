@@ -1,4 +1,4 @@
-//! Programs that run what the gate cannot read, beside rules that deny or ask about commands.
+//! Programs that run what the gate cannot read, next to rules that deny or ask about commands.
 //!
 //! Built under `#[cfg(test)]` only.
 

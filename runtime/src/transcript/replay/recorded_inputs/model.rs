@@ -97,7 +97,8 @@ impl RecordedInputs<'_> {
         step: Step,
     ) -> Result<ModelAnswer, ReplayError> {
         let number = self.ahead(0).map_or(0, |it| it.number);
-        let untold = || ReplayError::Untold { line: number, step, what: "what the model answered" };
+        let unrecorded =
+            || ReplayError::Unrecorded { line: number, step, what: "what the model answered" };
         let line = match order.purpose {
             Purpose::Turn => {
                 self.ahead(1).and_then(conversation_line).filter(|it| it.answer.is_some())
@@ -108,13 +109,13 @@ impl RecordedInputs<'_> {
         let (stop_reason, blocks) = match (unsaid, line, fields) {
             (Some(unsaid), ..) => {
                 let content = text_of(&unsaid.content, number, self.stored)?;
-                (unsaid.stop_reason.as_str(), blocks(&content).ok_or_else(untold)?)
+                (unsaid.stop_reason.as_str(), blocks(&content).ok_or_else(unrecorded)?)
             }
             (None, Some(line), Some(fields)) => {
                 let blocks = line.message.blocks.get(self.n_paused..);
-                (&*fields.stop_reason, blocks.ok_or_else(untold)?.to_vec())
+                (&*fields.stop_reason, blocks.ok_or_else(unrecorded)?.to_vec())
             }
-            _ => return Err(untold()),
+            _ => return Err(unrecorded()),
         };
         Ok(ModelAnswer {
             message_id: line.and_then(|it| it.message.api_id.clone()).unwrap_or_default(),

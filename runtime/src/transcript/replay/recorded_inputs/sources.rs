@@ -27,14 +27,14 @@ impl RecordedInputs<'_> {
         let is_before = |it: &&&SealedLine<'_>| history_update(it).is_some() || is_look(it);
         let n_shown = self.rest_of_lines().iter().take_while(is_before).count();
         let Some(line) = self.ahead(n_shown).filter(|_| !self.is_over()) else { return Ok(None) };
-        let untold = ReplayError::Untold { line: line.number, step, what: "the sources" };
+        let unrecorded = ReplayError::Unrecorded { line: line.number, step, what: "the sources" };
         let Some(RecordKind::TurnStep { detail: StepDetail::Context { texts, .. }, .. }) =
             record(line).map(|it| &it.what)
         else {
-            return Err(untold);
+            return Err(unrecorded);
         };
         let texts = text_of(texts, line.number, self.stored)?;
-        serde_json::from_str(&texts).map(Some).map_err(|_| untold)
+        serde_json::from_str(&texts).map(Some).map_err(|_| unrecorded)
     }
 
     /// Takes what the last lines show the model, where the file ends before the record of the sources that

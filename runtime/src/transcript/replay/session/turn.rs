@@ -251,8 +251,8 @@ impl Session {
             _ => self.feed(at, SessionInput::Interrupt),
         }
         self.feed(at, SessionInput::TurnQuiet { key, late: false });
-        let settled = closed_outcomes(window.lines.get(first..).unwrap_or_default());
-        let left = TurnRemains { settled, was_sent: false };
+        let committed = closed_outcomes(window.lines.get(first..).unwrap_or_default());
+        let left = TurnRemains { committed, was_sent: false };
         self.feed(at, SessionInput::TurnLeft { key, left });
     }
 }

@@ -23,7 +23,7 @@ pub(super) enum Place {
     Shown,
     /// The request names a file that has it, or that names one that has it; Read opens them.
     Referenced,
-    /// Neither.
+    /// The request neither has it nor names a file that has it.
     Lost,
 }
 

@@ -94,7 +94,7 @@ pub(super) fn headers(text: &str) -> Vec<(String, String)> {
     pairs.map(|(name, value)| (name.trim().to_lowercase(), decoded(value.trim()))).collect()
 }
 
-/// A value whose `%xx` are bytes. What is no text then is taken as it is written.
+/// A value whose `%xx` are bytes. What is not text then is taken as it is written.
 fn decoded(value: &str) -> String {
     let mut bytes = Vec::with_capacity(value.len());
     let mut rest = value.as_bytes();

@@ -1,4 +1,4 @@
-//! Tells hooks which instruction files have entered the context, one after another.
+//! Reports to hooks which instruction files have entered the context, one after another.
 //!
 //! Nothing that the hooks answer changes what was loaded; one of them can end the run.
 
