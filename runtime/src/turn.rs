@@ -49,13 +49,13 @@ pub use setup::TurnSetup;
 pub use step7_plan::MAX_PLAN_BYTES;
 pub(crate) use step7_plan::plan_in;
 
-use crate::saturating::Saturating as _;
 use crate::{
     entropy::EntropyStream,
     event::Event,
     ids::EntryId,
     message::Message,
     run::{RunEnd, conversation::TurnMemory, facts::SessionFacts, history::History},
+    saturating::Saturating as _,
     step::Step,
     step2_state_initialization::TurnState,
     step4_context_shapers::Stage,

@@ -12,6 +12,7 @@ use ennead_runtime::{
         ToolContext,
         shells::{BackgroundShell, ShellsFull},
     },
+    saturating::Saturating as _,
     tool::{Access, Concurrency, ToolEffect, ToolErrorKind, ToolOutcome, ToolSpec},
 };
 use schemars::JsonSchema;
@@ -24,7 +25,6 @@ use crate::{
     hosted::{Worked, hosted_with_rest},
 };
 use background::KeptShell;
-use ennead_runtime::saturating::Saturating as _;
 use process::{Ending, Followed, Running};
 
 mod background;

@@ -14,11 +14,11 @@ use std::{
 use ennead_runtime::{
     ids::ToolUseId,
     ports::ToolContext,
+    saturating::Saturating as _,
     tool::{ToolOutcome, Truncation},
 };
 
 use crate::{blocking::stoppable, output::spill_path};
-use ennead_runtime::saturating::Saturating as _;
 
 /// Characters of a text that was too long that the model is shown; fewer where the limit is lower.
 const PREVIEW: usize = 2000;

@@ -5,13 +5,13 @@ use std::future::Future;
 
 use ennead_runtime::{
     ports::{BoxFuture, ToolContext},
+    saturating::Saturating as _,
     step7_permission_gate::Permit,
     tool::{ToolErrorKind, ToolOutcome, ToolSpec},
 };
 use serde::de::DeserializeOwned;
 
 use crate::schema::Schema;
-use ennead_runtime::saturating::Saturating as _;
 
 /// What a tool declares, with the validator of its input.
 pub(crate) struct Declaration {

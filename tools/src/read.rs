@@ -10,6 +10,7 @@ use std::{num::NonZeroU64, path::Path, sync::Arc};
 
 use ennead_runtime::{
     ports::ToolContext,
+    saturating::Saturating as _,
     tool::{ToolNote, ToolOutcome, ToolSpec, Truncation},
 };
 use schemars::JsonSchema;
@@ -22,7 +23,6 @@ use crate::{
     output::{MAX_LINE_CHARS, cut_line, push_numbered},
     paths,
 };
-use ennead_runtime::saturating::Saturating as _;
 
 /// Lines shown when no limit is asked for.
 const DEFAULT_LIMIT: usize = 2000;

@@ -15,7 +15,10 @@ use std::{
 };
 
 use ennead::{Ennead, Options, SessionHandle, SystemClock};
-use ennead_runtime::{ports::Clock, run::RunRequest, step1_settings_resolution::Durability};
+use ennead_runtime::{
+    ports::Clock, run::RunRequest, saturating::Saturating as _,
+    step1_settings_resolution::Durability,
+};
 use futures::future;
 use tokio_util::sync::CancellationToken;
 
@@ -24,7 +27,6 @@ use super::{
     demo::{Demo, DemoError, Survey, is_last, listen, simulator},
     simulate,
 };
-use ennead_runtime::saturating::Saturating as _;
 
 /// What hosting many conversations cost.
 #[derive(Clone, Debug, PartialEq, Eq)]

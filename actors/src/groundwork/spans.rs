@@ -9,13 +9,12 @@ use std::time::Duration;
 use ennead_runtime::{
     hook::HookEvent,
     ids::SessionId,
+    saturating::Saturating as _,
     step::Step,
     step5_model_call::{ModelAnswer, ModelFailure},
     tool::ToolCall,
 };
 use tracing::{Span, field::Empty, info_span};
-
-use ennead_runtime::saturating::Saturating as _;
 
 /// Makes the span of a session. That of a sub-agent is below the session that started it.
 pub(crate) fn session(above: Option<&Span>, session: &SessionId) -> Span {

@@ -15,12 +15,12 @@ use std::{
 use ennead_runtime::{
     event::Numbered,
     output::{ChannelPolicy, Normalizer, OutputEvent, Payload},
+    saturating::Saturating as _,
 };
 use futures::Stream;
 use tokio::time::{Instant, Sleep, sleep_until};
 
 use crate::ports::events::Events;
-use ennead_runtime::saturating::Saturating as _;
 
 /// The payloads of a session for one place.
 #[derive(Debug)]

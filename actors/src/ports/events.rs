@@ -25,7 +25,7 @@ use std::{
     fmt,
     future::poll_fn,
     pin::Pin,
-    sync::{Arc, Mutex, MutexGuard},
+    sync::{Arc, Mutex},
     task::{Context, Poll, Waker},
 };
 
@@ -101,11 +101,12 @@ impl EventHub {
     /// through (TRN-11), no matter who sends them. After the end of the session none is sent.
     pub fn publish(&self, mut event: Event) {
         // What has no listener is not looked through.
-        let is_looked_through = self.0.parent.is_some() || self.has_listener(&lock(&self.0.state));
+        let is_looked_through =
+            self.0.parent.is_some() || self.has_listener(&self.0.state.locked());
         if is_looked_through {
             self.redact(&mut event);
         }
-        let mut state = lock(&self.0.state);
+        let mut state = self.0.state.locked();
         let all = self.0.all.as_ref().filter(|(all, _)| all.has_listeners());
         if !is_looked_through && (all.is_some() || !state.listeners.is_empty()) {
             // Somebody has begun to listen meanwhile.
@@ -144,7 +145,7 @@ impl EventHub {
     /// arrives. Where there are none the event is counted and never made. Nothing of a run is sent after it
     /// was lost.
     pub(crate) fn publish_delta(&self, delta: impl FnOnce() -> Event) {
-        let mut state = lock(&self.0.state);
+        let mut state = self.0.state.locked();
         if state.is_closed || state.is_lost {
             return;
         }
@@ -167,7 +168,7 @@ impl EventHub {
 
     /// Subscribes to the events from now on, and to those that few listeners want.
     pub(crate) fn subscribe_to(&self, wants: Wants) -> Events {
-        let mut state = lock(&self.0.state);
+        let mut state = self.0.state.locked();
         state.n_listeners += 1;
         let key = state.n_listeners;
         let backlog = Backlog::default();
@@ -177,19 +178,19 @@ impl EventHub {
 
     /// Closes the hub, since the session is over. Listeners read what is left and then the end.
     pub fn close(&self) {
-        let mut state = lock(&self.0.state);
+        let mut state = self.0.state.locked();
         state.is_closed = true;
         state.listeners.iter_mut().for_each(Listener::wake);
     }
 
     /// Returns the defaults of channels, as the last turn found them.
     pub fn output(&self) -> Arc<OutputSettings> {
-        Arc::clone(&lock(&self.0.state).output)
+        Arc::clone(&self.0.state.locked().output)
     }
 
     /// Sets the defaults of channels.
     pub(crate) fn set_output(&self, output: &OutputSettings) {
-        let mut state = lock(&self.0.state);
+        let mut state = self.0.state.locked();
         if *state.output != *output {
             state.output = Arc::new(output.clone());
         }
@@ -198,7 +199,7 @@ impl EventHub {
     /// The next event of a listener; `Err` when none comes any more.
     /// Where none is there yet, the task of `context` is woken by the next one.
     fn take(&self, key: u64, context: Option<&Context<'_>>) -> Result<Option<Numbered>, Ended> {
-        let mut state = lock(&self.0.state);
+        let mut state = self.0.state.locked();
         let (seq, run) = (state.seq, state.open_run.clone());
         let is_closed = state.is_closed;
         let listener = state.listeners.iter_mut().find(|it| it.key == key).ok_or(Ended)?;
@@ -266,7 +267,7 @@ pub(crate) struct EndOfEvents(pub(crate) EventHub);
 
 impl Drop for EndOfEvents {
     fn drop(&mut self) {
-        let run = lock(&self.0.0.state).open_run.clone();
+        let run = self.0.0.state.locked().open_run.clone();
         if let Some(run) = run {
             self.0.publish(Event::RunLost { run, reason: "the session has ended".into() });
         }
@@ -276,7 +277,7 @@ impl Drop for EndOfEvents {
 
 impl fmt::Debug for EventHub {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "EventHub({} events)", lock(&self.0.state).seq)
+        write!(f, "EventHub({} events)", self.0.state.locked().seq)
     }
 }
 
@@ -315,7 +316,7 @@ impl Events {
 
     /// Returns the number of events that wait, and the bytes of their texts.
     pub fn backlog(&self) -> (usize, usize) {
-        let state = lock(&self.hub.0.state);
+        let state = self.hub.0.state.locked();
         let listener = state.listeners.iter().find(|it| it.key == self.key);
         listener.map_or((0, 0), |it| (it.backlog.len(), it.backlog.n_bytes()))
     }
@@ -336,7 +337,7 @@ impl Stream for Events {
 
 impl Drop for Events {
     fn drop(&mut self) {
-        lock(&self.hub.0.state).listeners.retain(|it| it.key != self.key);
+        self.hub.0.state.locked().listeners.retain(|it| it.key != self.key);
     }
 }
 
@@ -344,11 +345,6 @@ impl fmt::Debug for Events {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Events({} waiting)", self.backlog().0)
     }
-}
-
-/// A panic while the lock was held leaves valid state: every change is one step.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.locked()
 }
 
 #[cfg(test)]

@@ -5,10 +5,10 @@
 
 use std::{collections::BTreeMap, fmt, sync::Arc, time::Duration};
 
-use ennead_runtime::saturating::Saturating as _;
 use ennead_runtime::{
     hook::{HandlerEnd, HandlerOutput, HookEvent, HookHandler},
     ports::BoxFuture,
+    saturating::Saturating as _,
 };
 use futures::FutureExt;
 use serde_json::{Value, json};

@@ -2,7 +2,9 @@
 
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
-use ennead_runtime::{ids::TenantId, time::Timestamp, transcript::load::LoadAs};
+use ennead_runtime::{
+    ids::TenantId, saturating::Saturating as _, time::Timestamp, transcript::load::LoadAs,
+};
 
 use tokio::{sync::OwnedMutexGuard, task::yield_now};
 
@@ -18,7 +20,6 @@ use super::{
 use crate::{
     OpenError, SessionHandle, ports::transcript_store::FileStore, storage::transcript_index,
 };
-use ennead_runtime::saturating::Saturating as _;
 
 /// How often idle sessions are looked for.
 const SWEEP: Duration = Duration::from_secs(5);

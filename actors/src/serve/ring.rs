@@ -8,11 +8,10 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, OnceLock},
 };
 
-use ennead_runtime::time::Timestamp;
+use ennead_runtime::{saturating::Saturating as _, time::Timestamp};
 use tokio::sync::Notify;
 
 use crate::ports::events::SessionEvent;
-use ennead_runtime::saturating::Saturating as _;
 use ennead_tools::locked::Locked as _;
 
 /// Events of one session that are kept at most.

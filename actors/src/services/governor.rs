@@ -11,6 +11,7 @@ mod provider_limiter;
 use std::{collections::BTreeMap, sync::Mutex, time::Duration};
 
 use ennead_runtime::{digest::Digest, entropy::EntropyStream, governor::limits::GovernorLimits};
+use ennead_tools::locked::Locked as _;
 use ractor::{Actor, ActorProcessingErr, ActorRef, MessagingErr, concurrency::JoinHandle};
 
 use crate::{
@@ -114,7 +115,7 @@ impl Governors {
         // Names hold no zero and values no zero either, so no two lists of headers read the same.
         let headers = endpoint.headers.iter().flat_map(|(name, value)| [&**name, value]);
         let secret = Digest::of(headers.collect::<Vec<_>>().join("\0").as_bytes());
-        let mut limiters = provider_limiter::lock(&self.limiters);
+        let mut limiters = self.limiters.locked();
         limiters
             .entry((base, secret))
             .or_insert_with_key(|(base, secret)| {

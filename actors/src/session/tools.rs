@@ -2,10 +2,11 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    sync::{Arc, PoisonError, RwLock},
+    sync::{Arc, RwLock},
 };
 
 use ennead_runtime::{ids::ToolName, ports::Tool};
+use ennead_tools::locked::SharedLocked as _;
 
 /// The tools of a session and its sub-agents, by name. Grows when a server answers that was starting;
 /// which of them a turn may call is in its facts.
@@ -22,17 +23,17 @@ impl SessionTools {
     /// Returns the tool of this name.
     pub(crate) fn get(&self, name: &ToolName) -> Option<Arc<dyn Tool>> {
         // A whole tool is put in at once, so a panic elsewhere spoils nothing.
-        self.0.read().unwrap_or_else(PoisonError::into_inner).get(name).cloned()
+        self.0.for_reading().get(name).cloned()
     }
 
     /// Returns the names that are taken.
     pub(crate) fn names(&self) -> BTreeSet<ToolName> {
-        self.0.read().unwrap_or_else(PoisonError::into_inner).keys().cloned().collect()
+        self.0.for_reading().keys().cloned().collect()
     }
 
     /// Adds tools whose names are free.
     pub(crate) fn join(&self, tools: &[Arc<dyn Tool>]) {
-        let mut all = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.0.for_writing();
         for tool in tools {
             all.entry(tool.spec().name.clone()).or_insert_with(|| Arc::clone(tool));
         }

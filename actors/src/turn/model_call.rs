@@ -38,7 +38,6 @@ use crate::{
     services::governor::{CallPermit, CallRequest, Parked, ProviderLimiter},
     session::context::SessionContext,
 };
-use ennead_runtime::saturating::Saturating as _;
 use ennead_runtime::{
     block::BlockKind,
     event::Event,
@@ -47,6 +46,7 @@ use ennead_runtime::{
         headers::{RateLimitReport, outcome_of},
     },
     ports::{BoxFuture, ResponseBody, WireRequest, WireResponse},
+    saturating::Saturating as _,
     step5_model_call::{FailureClass, ModelAnswer, ModelFailure, failure, whole},
     tokens::{Tokens, Usage},
     turn::{

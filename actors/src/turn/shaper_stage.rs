@@ -4,9 +4,9 @@
 use std::sync::Arc;
 
 use crate::session::context::SessionContext;
-use ennead_runtime::saturating::Saturating as _;
 use ennead_runtime::{
     ports::BoxFuture,
+    saturating::Saturating as _,
     tokens::Tokens,
     turn::{TurnInput, effect::ShapeOrder, input::Crashed},
 };

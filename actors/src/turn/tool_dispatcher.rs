@@ -13,6 +13,7 @@ use std::{collections::HashMap, sync::Arc, time::Duration};
 use ennead_runtime::{
     ids::ToolUseId,
     ports::{CommittedOutcome, ToolContext, WorkGuard},
+    saturating::Saturating as _,
     step7_permission_gate::Permit,
     tool::{ToolCall, ToolErrorKind, ToolOutcome, ToolSpec},
     turn::TurnInput,
@@ -30,7 +31,6 @@ use crate::{
     turn::turn_supervisor::TurnMsg,
     world::clock::{Timer, within},
 };
-use ennead_runtime::saturating::Saturating as _;
 
 /// A call that is to run.
 pub(crate) struct Execution {

@@ -8,11 +8,10 @@ use std::{
 
 use ennead_runtime::{
     ports::{BoxFuture, Clock},
+    saturating::Saturating as _,
     time::Timestamp,
 };
 use tokio::sync::watch;
-
-use ennead_runtime::saturating::Saturating as _;
 
 /// Waits for time to pass.
 pub trait Timer: Send + Sync + fmt::Debug {

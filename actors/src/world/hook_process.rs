@@ -7,6 +7,7 @@ use ennead_runtime::{
     hook::{HandlerEnd, HandlerOutput, HookEvent, HookHandler},
     ports::WorkGuard,
     sandbox::Sandbox,
+    saturating::Saturating as _,
     step1_settings_resolution::Certificates,
 };
 use ennead_tools::process_tree::{ProcessInput, ProcessLaunch, Rest, Started, new_mark};
@@ -17,7 +18,6 @@ use tokio::{
 };
 
 use super::clock::{TimeSource, Timer, within};
-use ennead_runtime::saturating::Saturating as _;
 
 /// Bytes of each output that are kept; the rest is drained, so that the handler goes on.
 pub(super) const MAX_OUTPUT: u64 = 1024 * 1024;

@@ -9,7 +9,7 @@ use std::{
     fs,
     future::{self, pending},
     path::{Component, Path},
-    sync::{Arc, Mutex, MutexGuard},
+    sync::{Arc, Mutex},
     time::Duration,
 };
 
@@ -124,7 +124,7 @@ impl Simulator {
     /// Answers one request, and logs it. The script says what to send, and when.
     pub fn answer(&self, exchange: &Exchange<'_>) -> Script {
         let script =
-            self.playbook.exchange(exchange, &mut |attempt| lock(&self.attempts).next(attempt));
+            self.playbook.exchange(exchange, &mut |attempt| self.attempts.locked().next(attempt));
         let request = LoggedRequest {
             path: exchange.path.to_owned(),
             digest: Digest::of(exchange.body),
@@ -132,7 +132,7 @@ impl Simulator {
             status: script.status,
             rule: script.rule.clone(),
         };
-        let mut log = lock(&self.log);
+        let mut log = self.log.locked();
         log.n_requests += 1;
         if log.requests.len() == MAX_LOGGED {
             log.requests.pop_front();
@@ -143,13 +143,8 @@ impl Simulator {
 
     /// Returns the requests so far.
     pub fn log(&self) -> RequestLog {
-        lock(&self.log).clone()
+        self.log.locked().clone()
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // Counts and logs are whole after every step, so a panic elsewhere does not spoil them.
-    mutex.locked()
 }
 
 /// Sends requests to a [`Simulator`] in this process.

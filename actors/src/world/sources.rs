@@ -9,6 +9,7 @@ use std::{
 
 use ennead_runtime::{
     permission::Scope,
+    saturating::Saturating as _,
     step1_settings_resolution::instructions::{join_imports, with_imports},
     step3_context_assembly::{
         FileContent, InstructionFile, PathRule, SourceTexts, SourcesOrder, SourcesSeen,
@@ -23,7 +24,6 @@ use super::{
     negative_dir_cache::NegativeDirCache, rules, source_files::SessionDirs,
 };
 use crate::ports::transcript_store::layout::project_name;
-use ennead_runtime::saturating::Saturating as _;
 
 /// Instruction files above this many bytes are passed over.
 const MAX_INSTRUCTIONS: u64 = 4 * 1024 * 1024;

@@ -5,8 +5,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 
 use super::{count::Count, script::End, template::Templates, wire};
-use ennead_runtime::digest::Digest;
-use ennead_runtime::saturating::Saturating as _;
+use ennead_runtime::{digest::Digest, saturating::Saturating as _};
 
 /// Bytes a made-up event or garbage may have.
 const MAX_MADE_UP: usize = 64 << 20;

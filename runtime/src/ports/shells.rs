@@ -11,11 +11,11 @@ use std::{
 use serde::{Deserialize, Serialize};
 
 use super::{BoxFuture, WorkGuard};
-use crate::saturating::Saturating as _;
 use crate::{
     block::Block,
     ids::{EntryId, ShellId},
     message::{Message, MessageKind},
+    saturating::Saturating as _,
     step1_settings_resolution::ShellSettings,
     step3_context_assembly::reminder,
     transcript::entry::RecordKind,

@@ -260,9 +260,8 @@ mod tests {
         fn text_is_asked_as_if_each_pattern_were_looked_for(text in "([a-z]{1,6}|[ -~]{1,4}|sk-|ey|yJ|://|api-key|AKIA|é){0,30}") {
             let sieve = sieve(&[]);
             let is_there = sieve.words.iter().any(|it| {
-                text.as_bytes().windows(it.pattern.len()).any(|part| match it.any_case {
-                    true => part.eq_ignore_ascii_case(&it.pattern),
-                    false => part == &*it.pattern,
+                text.as_bytes().windows(it.pattern.len()).any(|part| {
+                    if it.any_case { part.eq_ignore_ascii_case(&it.pattern) } else { part == &*it.pattern }
                 })
             });
             prop_assert_eq!(sieve.holds_any(text.as_bytes()), is_there);

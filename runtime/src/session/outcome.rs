@@ -7,7 +7,6 @@ use super::{
     recorder::{PendingLines, WriteOrigin},
     run::{ActiveRun, Phase, TimeLimit},
 };
-use crate::saturating::Saturating as _;
 use crate::{
     digest::Digest,
     event::Event,
@@ -18,6 +17,7 @@ use crate::{
         RunEnd,
         outcome::{Denial, RunOutcome},
     },
+    saturating::Saturating as _,
 };
 
 /// Outcomes that are kept for repeated run ids.

@@ -12,8 +12,7 @@ use super::{
     cut,
     source8_tool_results::{Paragraph, reminder_quoting},
 };
-use crate::digest::Digest;
-use crate::saturating::Saturating as _;
+use crate::{digest::Digest, saturating::Saturating as _};
 
 /// Name of the tool that loads a skill.
 pub(crate) const TOOL: &str = "Skill";

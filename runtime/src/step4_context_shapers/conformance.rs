@@ -13,10 +13,10 @@ use super::{
     ShapedContext, ShaperSetup, Sharing, SummaryRequest,
     chain::{Summarised, shape},
 };
-use crate::saturating::Saturating as _;
 use crate::{
     ids::EntryId,
     message::{Messages, Role, tokens_of},
+    saturating::Saturating as _,
     step1_settings_resolution::ShaperSettings,
     step9_stop_check::conformance::{BadCase, read_messages},
     tokens::{Counting, Tokens},

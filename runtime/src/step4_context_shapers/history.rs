@@ -4,11 +4,11 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use crate::saturating::Saturating as _;
 use crate::{
     block::{Block, BlockKind},
     ids::{ToolName, ToolUseId},
     message::{Message, MessageKind, Messages, Role},
+    saturating::Saturating as _,
 };
 
 /// Returns for each place between two messages whether a cut there tears no call from its result. Place `i` is before

@@ -7,10 +7,9 @@
 use std::fmt::Display;
 
 use super::ShaperSetup;
-use crate::digest::Digest;
-use crate::saturating::Saturating as _;
 use crate::step3_context_assembly::frames::{MAX_ENDS, OpenFrames, after_tag, before_tag};
 use crate::tokens::Size;
+use crate::{digest::Digest, saturating::Saturating as _};
 
 /// A text that was cut.
 pub(super) struct Cut {

@@ -5,8 +5,7 @@
 use std::sync::Arc;
 
 use super::{ShapedContext, ShaperSetup, history};
-use crate::saturating::Saturating as _;
-use crate::{message::Message, tokens::Tokens};
+use crate::{message::Message, saturating::Saturating as _, tokens::Tokens};
 
 /// Part of the context budget at which pressure begins when no fixed limit is set, in percent.
 pub(crate) const PRESSURE_PERCENT: u64 = 70;

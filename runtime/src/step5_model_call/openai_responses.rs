@@ -12,6 +12,6 @@ mod stream;
 mod whole;
 mod wire;
 
-pub(super) use self::request::encode;
+pub(super) use self::request::form;
 pub(crate) use self::stream::Responses;
 pub use self::whole::read_whole;

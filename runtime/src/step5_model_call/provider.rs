@@ -9,7 +9,7 @@ use super::{
     ModelAnswer, ModelFailure,
     bedrock::BedrockReader,
     failure, openai_chat, openai_responses, openai_shared,
-    openai_shared::reader::FormatReader,
+    openai_shared::{encode::join, forms::RequestForm, reader::FormatReader},
     request::{EncodedHead, EncodedRequest, PrefixChain, encode, encode_grown},
     stream::{StreamDelta, StreamReader, StreamReport},
     view::{GrownView, View},
@@ -27,17 +27,9 @@ impl WireFormat {
         view: &View,
         chain: &mut PrefixChain,
     ) -> EncodedRequest {
-        match self {
-            Self::AnthropicMessages | Self::BedrockInvoke | Self::VertexRawPredict => {
-                encode(self, head, view, chain)
-            }
-            Self::OpenAiChat => {
-                openai_chat::encode(head, (&SharedList::default(), &view.messages), chain, true)
-            }
-            Self::OpenAiResponses => {
-                let messages = (&SharedList::default(), &*view.messages);
-                openai_responses::encode(head, messages, chain, true)
-            }
+        match self.openai_form(head) {
+            None => encode(self, head, view, chain),
+            Some(form) => join(head, form, (&SharedList::default(), &view.messages), chain, true),
         }
     }
 
@@ -50,16 +42,18 @@ impl WireFormat {
         chain: &mut PrefixChain,
         writes: bool,
     ) -> EncodedRequest {
+        match self.openai_form(head) {
+            None => encode_grown(self, head, view, chain, writes),
+            Some(form) => join(head, form, (&view.settled, &view.rest.messages), chain, writes),
+        }
+    }
+
+    /// Returns the form of the formats that join kept texts; `None` for the Messages API.
+    fn openai_form(self, head: &EncodedHead) -> Option<(RequestForm, &str)> {
         match self {
-            Self::AnthropicMessages | Self::BedrockInvoke | Self::VertexRawPredict => {
-                encode_grown(self, head, view, chain, writes)
-            }
-            Self::OpenAiChat => {
-                openai_chat::encode(head, (&view.settled, &view.rest.messages), chain, writes)
-            }
-            Self::OpenAiResponses => {
-                openai_responses::encode(head, (&view.settled, &view.rest.messages), chain, writes)
-            }
+            Self::AnthropicMessages | Self::BedrockInvoke | Self::VertexRawPredict => None,
+            Self::OpenAiChat => Some(openai_chat::form(head)),
+            Self::OpenAiResponses => Some(openai_responses::form(head)),
         }
     }
 

@@ -91,9 +91,12 @@ pub(super) fn may_be_protected(path: &str, is_removed: bool) -> bool {
             pattern.push('*');
         }
         let names = DIRECTORIES.iter().chain(FILES);
-        let is_like = |it: &&&str| match it.starts_with('.') {
-            true => part.starts_with(['.', '[']),
-            false => !(part.starts_with('.') || is_removed && part.starts_with(['*', '?'])),
+        let is_like = |it: &&&str| {
+            if it.starts_with('.') {
+                part.starts_with(['.', '['])
+            } else {
+                !(part.starts_with('.') || is_removed && part.starts_with(['*', '?']))
+            }
         };
         names.filter(is_like).any(|it| wildcard(&pattern, it))
     })

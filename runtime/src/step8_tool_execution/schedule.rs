@@ -6,8 +6,7 @@
 
 use std::{collections::BTreeMap, ops::Range};
 
-use crate::saturating::Saturating as _;
-use crate::{ids::ToolName, tool::Concurrency};
+use crate::{ids::ToolName, saturating::Saturating as _, tool::Concurrency};
 
 /// A call as far as scheduling is concerned.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -69,10 +69,14 @@ fn top(agents: &'static [(&'static str, &'static str)]) -> impl Fn(&Asked) -> Re
 /// The same; agents answer at once, and the top when it is asked again.
 fn held_below(agents: &'static [(&'static str, &'static str)]) -> Arc<Scripted> {
     let parent = top(agents);
-    model(move |asked| match asked.user().contains("again") {
-        true => text("still here"),
-        false if asked.is_agent() => text("found"),
-        false => parent(asked),
+    model(move |asked| {
+        if asked.user().contains("again") {
+            text("still here")
+        } else if asked.is_agent() {
+            text("found")
+        } else {
+            parent(asked)
+        }
     })
 }
 

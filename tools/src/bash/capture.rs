@@ -9,13 +9,12 @@ use std::{
 use ennead_runtime::{
     ports::ToolContext,
     redaction::{RedactionStream, Redactor},
+    saturating::Saturating as _,
 };
 use tokio::{
     fs::{self, File},
     io::AsyncWriteExt,
 };
-
-use ennead_runtime::saturating::Saturating as _;
 
 /// Bytes of output that are kept in a file.
 const MAX_FILE_BYTES: u64 = 64 << 20;

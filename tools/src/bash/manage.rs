@@ -8,6 +8,7 @@ use ennead_runtime::{
         ToolContext,
         shells::{BackgroundShell, NewOutput, ShellState},
     },
+    saturating::Saturating as _,
     tool::{Access, Concurrency, ToolEffect, ToolErrorKind, ToolOutcome, ToolSpec, Truncation},
 };
 use schemars::JsonSchema;
@@ -16,7 +17,6 @@ use serde_json::json;
 
 use super::number;
 use crate::built_in::{BuiltIn, BuiltInCall};
-use ennead_runtime::saturating::Saturating as _;
 
 /// Characters of new output that are shown by default.
 const DEFAULT_OUTPUT_CHARS: u64 = 32_000;

@@ -19,7 +19,7 @@ use std::{
     },
     process::{Command, ExitCode, Stdio},
     sync::{
-        Arc, Mutex, MutexGuard,
+        Arc, Mutex,
         atomic::{AtomicBool, AtomicI32, Ordering},
     },
     thread::JoinHandle,
@@ -37,9 +37,9 @@ use super::{
     link::{self, ASK_TO_END, Report},
     sweep::{self, SweepTarget},
 };
-use crate::locked::Locked as _;
 use crate::{
     helper::{self, FIRST, NAME, OUTER, PROBE, PROBE_PROCESSES},
+    locked::Locked as _,
     sandbox,
 };
 use ennead_runtime::saturating::Saturating as _;
@@ -228,9 +228,9 @@ impl ReaperThreads {
                     if pid.as_raw_pid() == self.first.load(Ordering::SeqCst) =>
                 {
                     self.first.store(0, Ordering::SeqCst);
-                    *lock(&self.status) = status.as_raw();
+                    *self.status.locked() = status.as_raw();
                     // Not where the end of all is under way: this one ended by it.
-                    if rest == Rest::Stays && lock(&self.sweep).is_none() {
+                    if rest == Rest::Stays && self.sweep.locked().is_none() {
                         return self.send_count(0);
                     }
                     options = WaitOptions::NOHANG;
@@ -246,14 +246,14 @@ impl ReaperThreads {
             }
         }
         self.is_over.store(true, Ordering::SeqCst);
-        let sweep = lock(&self.sweep).take();
+        let sweep = self.sweep.locked().take();
         let n_left = sweep.and_then(|it| it.join().ok()).unwrap_or_default();
         self.send_count(n_left)
     }
 
     /// Ends all that is below us, in a thread of its own, as its dead must be taken in meanwhile.
     fn begin_sweep(self: &Arc<Self>) {
-        let mut begun = lock(&self.sweep);
+        let mut begun = self.sweep.locked();
         if begun.is_none() && !self.is_over.load(Ordering::SeqCst) {
             let sweeping = Arc::clone(self);
             *begun = std::thread::Builder::new().spawn(move || sweeping.sweep()).ok();
@@ -282,11 +282,6 @@ impl ReaperThreads {
     }
 
     fn send_count(&self, n_left: u32) -> io::Result<()> {
-        Report::Ended { status: *lock(&self.status), n_left }.send(&self.link)
+        Report::Ended { status: *self.status.locked(), n_left }.send(&self.link)
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // Nothing in here can be left half done.
-    mutex.locked()
 }

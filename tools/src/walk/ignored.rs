@@ -15,8 +15,7 @@ use std::{
 
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
 
-use crate::locked::Locked as _;
-use crate::{globs, paths};
+use crate::{globs, locked::Locked as _, paths};
 
 /// Bytes of one ignore file that are read.
 const MAX_BYTES: u64 = 1 << 20;

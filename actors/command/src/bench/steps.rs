@@ -7,7 +7,9 @@
 use std::{fmt, sync::Arc, time::Duration};
 
 use ennead::{Events, Placement, SessionHandle, internal::GoOn, testing::Breakpoints};
-use ennead_runtime::{event::Event, ids::SessionId, ports::Clock, step::Step};
+use ennead_runtime::{
+    event::Event, ids::SessionId, ports::Clock, saturating::Saturating as _, step::Step,
+};
 use futures::future;
 use serde::Serialize;
 use tokio::sync::mpsc::{self, UnboundedSender};
@@ -18,7 +20,6 @@ use super::{
     samples::{as_us, median},
     stage::{CALLS, RUNS_PER_SESSION, Stage, StageMeters, answered, close},
 };
-use ennead_runtime::saturating::Saturating as _;
 
 use crate::demo::is_last;
 

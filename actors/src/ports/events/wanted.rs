@@ -6,8 +6,9 @@ use ennead_runtime::{
     event::{Event, RecordedMessage},
     transcript::entry::Line,
 };
+use ennead_tools::locked::Locked as _;
 
-use super::{EventHub, HubState, lock};
+use super::{EventHub, HubState};
 
 /// Events that a listener gets only when it asks for them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -64,7 +65,7 @@ impl EventHub {
 
     /// Returns whether there is no listener. Then that many events are numbered as if they had been sent, and not made.
     pub(crate) fn pass_over(&self, n_events: usize) -> bool {
-        let mut state = lock(&self.0.state);
+        let mut state = self.0.state.locked();
         if self.has_listener(&state) {
             return false;
         }
@@ -76,12 +77,12 @@ impl EventHub {
 
     /// Returns whether a listener asked for the events of answers as they come.
     pub(crate) fn wants_stream(&self) -> bool {
-        lock(&self.0.state).listeners.iter().any(|it| it.wants.stream)
+        self.0.state.locked().listeners.iter().any(|it| it.wants.stream)
     }
 
     /// Whether a listener, here or at a parent, asked for something.
     fn is_wanted(&self, what: fn(&Wants) -> bool) -> bool {
-        lock(&self.0.state).listeners.iter().any(|it| what(&it.wants))
+        self.0.state.locked().listeners.iter().any(|it| what(&it.wants))
             || self.0.parent.as_ref().is_some_and(|(parent, _)| parent.is_wanted(what))
     }
 }

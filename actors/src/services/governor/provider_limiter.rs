@@ -10,7 +10,7 @@ mod permit;
 use std::{
     collections::BTreeMap,
     fmt,
-    sync::{Arc, Mutex, MutexGuard},
+    sync::{Arc, Mutex},
 };
 
 use ennead_runtime::{
@@ -19,6 +19,7 @@ use ennead_runtime::{
         Ask, Governor, GovernorInput, GovernorOutput, ParkReason, Refusal, Tenant, Ticket,
         limits::GovernorLimits,
     },
+    saturating::Saturating as _,
 };
 use ractor::ActorRef;
 use tokio::{
@@ -28,7 +29,6 @@ use tokio::{
 
 pub(crate) use self::permit::CallPermit;
 use super::GovernorMsg;
-use ennead_runtime::saturating::Saturating as _;
 use ennead_tools::locked::Locked as _;
 
 /// Starts the actor of a limiter in one place.
@@ -92,11 +92,6 @@ pub(crate) struct Parked {
     pub(crate) reason: ParkReason,
     /// How long at least, in milliseconds; `None`: until another call ends.
     pub(crate) for_ms: Option<u64>,
-}
-
-/// Locks, even after a panic: what is locked here is whole after every step.
-pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.locked()
 }
 
 impl ProviderLimiter {
@@ -175,7 +170,7 @@ impl ProviderLimiter {
             limits.max_park_ms
         };
         let now = self.now();
-        let mut state = lock(&self.0.state);
+        let mut state = self.0.state.locked();
         let ticket = Ticket(state.n_tickets);
         state.n_tickets += 1;
         let CallRequest { tenant, tokens, is_retry, .. } = request;
@@ -192,13 +187,13 @@ impl ProviderLimiter {
 
     fn send(&self, input: GovernorInput) {
         let now = self.now();
-        lock(&self.0.state).handle(now, input, None);
+        self.0.state.locked().handle(now, input, None);
     }
 
     /// Passes on that the governor's time has come.
     pub(super) fn tick(&self) {
         let now = self.now();
-        let mut state = lock(&self.0.state);
+        let mut state = self.0.state.locked();
         state.armed = None;
         state.handle(now, GovernorInput::Tick, None);
     }
@@ -206,7 +201,7 @@ impl ProviderLimiter {
     /// Sets the actor that receives when to look from now on. What waits already is handed to it.
     pub(super) fn taken_over_by(&self, actor: &ActorRef<GovernorMsg>) -> Succession {
         let now = self.now();
-        let mut state = lock(&self.0.state);
+        let mut state = self.0.state.locked();
         state.actor = Some(actor.clone());
         state.armed = None;
         state.arm(now);
@@ -268,7 +263,7 @@ pub(super) struct Succession {
 
 impl Drop for Succession {
     fn drop(&mut self) {
-        let mut state = lock(&self.limiter.0.state);
+        let mut state = self.limiter.0.state.locked();
         if state.actor.as_ref().map(|it| it.get_id()) == Some(self.actor.get_id()) {
             (state.actor, state.armed) = (None, None);
         }

@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use ennead_runtime::{
     ports::{ResponseBody, TransportError},
+    saturating::Saturating as _,
     step5_model_call::{ModelFailure, failure},
 };
 use tokio::time::timeout;
 
 use super::watchdog::Watchdog;
-use ennead_runtime::saturating::Saturating as _;
 
 /// Bytes of an answer that are read where other sessions wait. JSON of this size takes well below a
 /// millisecond, the input of a call included, which is read again at its end. What comes after them

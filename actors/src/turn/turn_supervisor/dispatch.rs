@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use ennead_runtime::{
+    saturating::Saturating as _,
     step6_tool_dispatch::Admission,
     step7_permission_gate::Permit,
     tool::{ToolCall, ToolSpec},
@@ -24,7 +25,6 @@ use crate::{
         tool_dispatcher::{DispatcherMsg, Execution, ToolDispatcher, ToolDispatcherSetup},
     },
 };
-use ennead_runtime::saturating::Saturating as _;
 
 /// Checks the inputs of calls, at once where that is light.
 pub(super) fn check_inputs(

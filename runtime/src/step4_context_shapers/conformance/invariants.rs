@@ -5,11 +5,11 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use super::ShaperCase;
-use crate::saturating::Saturating as _;
 use crate::{
     block::{Block, BlockKind},
     ids::{EntryId, ToolUseId},
     message::{Message, MessageKind, Messages, Role, tokens_of},
+    saturating::Saturating as _,
     step4_context_shapers::{
         ShapedContext, Stage,
         chain::{Shaped, shape},

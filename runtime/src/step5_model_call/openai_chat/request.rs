@@ -6,14 +6,13 @@ use crate::{
     block::{BlockKind, quote},
     digest::Digest,
     message::Role,
-    shared::SharedList,
     step5_model_call::{
         openai_shared::{
-            encode::{UserMessage, UserPart, join, joined, sent_id, system_text},
+            encode::{UserMessage, UserPart, joined, sent_id, system_text},
             forms::RequestForm,
         },
-        request::{EncodedHead, EncodedRequest, PrefixChain, RequestHead},
-        view::{SettledMessage, ViewMessage},
+        request::{EncodedHead, RequestHead},
+        view::ViewMessage,
     },
 };
 
@@ -22,21 +21,14 @@ const MARK: Digest = Digest(*b"ennead chat form");
 /// Characters of an id that the API takes.
 const MAX_ID_CHARS: usize = 40;
 
-/// Encodes the request for the messages of a view, those that are settled and the rest, given the chain of the request
-/// before; the chain is brought up to this request. Bytes and digest do not depend on what the chain held.
+/// Returns the form of a request, and what it has up to the place of the next message.
 ///
 /// The system prompt is one system message. Results of tools are one `tool` message each, right
 /// after the calls; images among them follow in a message of the user. Reasoning and what a
 /// provider ran itself are left out.
-pub(in super::super) fn encode(
-    head: &EncodedHead,
-    messages: (&SharedList<SettledMessage>, &[ViewMessage]),
-    chain: &mut PrefixChain,
-    writes: bool,
-) -> EncodedRequest {
+pub(in super::super) fn form(head: &EncodedHead) -> (RequestForm, &str) {
     let form = RequestForm { mark: MARK, parameters: parameters(head.head()), message };
-    let stable = head.in_chat_form(stable);
-    join(&form, head, stable, messages, chain, writes)
+    (form, head.in_chat_form(stable))
 }
 
 fn parameters(head: &RequestHead) -> String {

@@ -8,15 +8,14 @@ use crate::{
     block::{Block, BlockKind, quote},
     digest::Digest,
     message::Role,
-    shared::SharedList,
     step5_model_call::{
         openai_shared::{
             call::MAX_ID_CHARS,
-            encode::{UserMessage, UserPart, join, joined, sent_id, system_text},
+            encode::{UserMessage, UserPart, joined, sent_id, system_text},
             forms::RequestForm,
         },
-        request::{EncodedHead, EncodedRequest, PrefixChain, RequestHead},
-        view::{SettledMessage, ViewMessage},
+        request::{EncodedHead, RequestHead},
+        view::ViewMessage,
         wire_format::OPENAI_ITEM,
     },
     tool::ToolSpec,
@@ -24,21 +23,14 @@ use crate::{
 
 const MARK: Digest = Digest(*b"ennead resp form");
 
-/// Encodes the request for the messages of a view, those that are settled and the rest, given the chain of the request
-/// before; the chain is brought up to this request. Bytes and digest do not depend on what the chain held.
+/// Returns the form of a request, and what it has up to the place of the next message.
 ///
 /// Nothing is kept at the server, so reasoning is asked for in encrypted form and goes back in
 /// front of the calls it led to. Results of tools are `function_call_output` items; images among
 /// them follow in a message of the user.
-pub(in super::super) fn encode(
-    head: &EncodedHead,
-    messages: (&SharedList<SettledMessage>, &[ViewMessage]),
-    chain: &mut PrefixChain,
-    writes: bool,
-) -> EncodedRequest {
+pub(in super::super) fn form(head: &EncodedHead) -> (RequestForm, &str) {
     let form = RequestForm { mark: MARK, parameters: parameters(head.head()), message };
-    let stable = head.in_responses_form(stable);
-    join(&form, head, stable, messages, chain, writes)
+    (form, head.in_responses_form(stable))
 }
 
 fn parameters(head: &RequestHead) -> String {

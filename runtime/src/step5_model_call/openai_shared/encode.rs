@@ -25,17 +25,18 @@ use crate::{
 /// Precedes the text of a result that is an error: these formats have no field for it.
 const ERROR_PREFIX: &str = "Error: ";
 
-/// Joins parameters, what never changes up to the opened list of messages, and the messages. Where the
-/// body is not written, the request has an empty one, and nothing of the settled part is looked at.
+/// Encodes the request for the messages of a view, those that are settled and the rest, given the chain of the request
+/// before; the chain is brought up to this request. Bytes and digest do not depend on what the chain held. `stable` is
+/// what never changes, up to the opened list of messages. Where the body is not written, the request has an empty one,
+/// and nothing of the settled part is looked at.
 pub(crate) fn join(
-    form: &RequestForm,
     head: &EncodedHead,
-    stable: &str,
+    (form, stable): (RequestForm, &str),
     (settled, rest): (&SharedList<SettledMessage>, &[ViewMessage]),
     chain: &mut PrefixChain,
     writes: bool,
 ) -> EncodedRequest {
-    chain.forms.follow(form, settled, rest);
+    chain.forms.follow(&form, settled, rest);
     // After each text but the last there is a comma, and one in front where the list is not empty.
     let has_before = !stable.ends_with('[');
     let n_texts = chain.forms.n_bytes();

@@ -205,11 +205,11 @@ impl EvaluatedNames {
                 .and_then(|it| it.strip_prefix('-'))
             else {
                 is_over |= takes_names && arg.is_literal();
-                match takes_names {
-                    true => self.name(arg),
+                if takes_names {
+                    self.name(arg);
+                } else if !arg.is_literal() {
                     // It may become an option.
-                    false if !arg.is_literal() => self.expansion(arg),
-                    false => {}
+                    self.expansion(arg);
                 }
                 continue;
             };

@@ -175,10 +175,14 @@ pub(super) fn edits_in_place(option: &str) -> bool {
 /// Where `sed -i` keeps a file as it was: under its name with the suffix, or under the suffix with the name in the place
 /// of each `*`; that may be in another directory. Source: the manual of GNU sed 4.9.
 fn sed_copies(args: &[Word], file: &Word) -> Vec<Word> {
-    let suffix = |it: &str| match has_letter(it, 'i', "efl") {
-        true => it.split_once('i').map(|it| it.1.to_owned()),
-        false if is_long(it, "--in-place") => it.split_once('=').map(|it| it.1.to_owned()),
-        false => None,
+    let suffix = |it: &str| {
+        if has_letter(it, 'i', "efl") {
+            it.split_once('i').map(|it| it.1.to_owned())
+        } else if is_long(it, "--in-place") {
+            it.split_once('=').map(|it| it.1.to_owned())
+        } else {
+            None
+        }
     };
     let options = args.iter().take_while(|it| it.text != "--");
     let suffixes = options.filter_map(|it| suffix(&it.text)).filter(|it| !it.is_empty());
@@ -192,9 +196,10 @@ fn sed_copies(args: &[Word], file: &Word) -> Vec<Word> {
             found.extend(elsewhere.map(|it| Word::plain(&it)));
             continue;
         }
-        let copy = match suffix.contains('*') {
-            true => suffix.replace('*', name),
-            false => format!("{name}{suffix}"),
+        let copy = if suffix.contains('*') {
+            suffix.replace('*', name)
+        } else {
+            format!("{name}{suffix}")
         };
         found.push(Word::plain(&format!("{directory}{copy}")));
         if copy.contains('/') {

@@ -141,10 +141,12 @@ impl ShellReader<'_> {
         let before = self.at;
         let both = self.eat("&>>") || self.eat("&>");
         let has_number = !both && self.descriptor();
-        let found = match both {
-            true => Some((">", Redirect::Write)),
-            false if !has_number && (self.sees("<(") || self.sees(">(")) => None,
-            false => OPERATORS.into_iter().find(|(it, _)| self.eat(it)),
+        let found = if both {
+            Some((">", Redirect::Write))
+        } else if !has_number && (self.sees("<(") || self.sees(">(")) {
+            None
+        } else {
+            OPERATORS.into_iter().find(|(it, _)| self.eat(it))
         };
         let Some((operator, kind)) = found else {
             self.at = before;

@@ -236,10 +236,14 @@ impl World {
     }
 
     pub(super) fn dispatch(&self, calls: &[ToolCall]) -> TurnInput {
-        let admission = |(i, call): (usize, &ToolCall)| match call.input.contains("bad") {
-            true => Admission::InvalidInput("`bad` is not known".into()),
-            false if QUOTA <= i => Admission::TooMany,
-            false => Admission::Admitted,
+        let admission = |(i, call): (usize, &ToolCall)| {
+            if call.input.contains("bad") {
+                Admission::InvalidInput("`bad` is not known".into())
+            } else if QUOTA <= i {
+                Admission::TooMany
+            } else {
+                Admission::Admitted
+            }
         };
         TurnInput::Dispatched(calls.iter().enumerate().map(admission).collect())
     }

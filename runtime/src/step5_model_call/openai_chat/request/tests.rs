@@ -6,6 +6,7 @@ use super::*;
 use crate::{
     block::Block,
     step5_model_call::{
+        request::PrefixChain,
         view::View,
         wire_format::{OPENAI_ITEM, WireFormat},
     },

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::*;
-use crate::step5_model_call::{view::View, wire_format::WireFormat};
+use crate::step5_model_call::{request::PrefixChain, view::View, wire_format::WireFormat};
 
 fn head(model: &str, stream: bool) -> EncodedHead {
     EncodedHead::new(RequestHead {

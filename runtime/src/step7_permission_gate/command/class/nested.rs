@@ -245,10 +245,8 @@ fn of_flock(args: &[Word], part: &CommandPart, around: &CommandContext) -> Comma
         return Dangerous;
     };
     let is_number = lock.is_literal() && lock.text.bytes().all(|it| it.is_ascii_digit());
-    let locks = match is_number {
-        true => ReadOnly,
-        false => of_write(&named(lock, part, around), part, around),
-    };
+    let locks =
+        if is_number { ReadOnly } else { of_write(&named(lock, part, around), part, around) };
     let runs = match rest.split_first() {
         None => ReadOnly,
         // The text is in parts of its own.
