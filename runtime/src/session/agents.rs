@@ -5,6 +5,7 @@
 //! which the others ask ([`tree`]).
 
 mod calls;
+mod ends;
 pub(super) mod tree;
 
 use std::{collections::BTreeMap, time::Duration};
@@ -12,17 +13,11 @@ use std::{collections::BTreeMap, time::Duration};
 use self::tree::{TreeQuestion, TreeTotals};
 use super::{Machine, Now, SessionEffect, input::AgentRequest, names::SpawnId};
 use crate::{
-    cost::CostLedger,
     ids::{AgentId, ToolUseId},
     lease::{Lease, LeaseRefused, Tree},
     ports::agents::{AgentPlacement, BackgroundAgent},
-    run::{
-        agent_types::{AgentType, agent_type},
-        outcome::{RunError, RunOutcome},
-    },
+    run::agent_types::{AgentType, agent_type},
     step1_settings_resolution::AgentLimits,
-    tokens::Usage,
-    transcript::load::UsageTotals,
 };
 
 /// Where a session is in its tree of agents.
@@ -203,80 +198,6 @@ impl Machine {
         let kind = Box::new(kind);
         let start = SessionEffect::StartAgent { request, agent, kind, lease, background: started };
         self.effects.push(start);
-    }
-
-    /// Refuses a sub-agent that was to be started and cannot be.
-    pub(super) fn agent_refused(&mut self, now: Now, agent: &AgentId, why: String) {
-        let Some(running) = self.agents.running.remove(agent) else { return };
-        self.refuse(running.request, why);
-        self.agent_over(now, agent);
-        self.leave_turn_if_over();
-        self.close_if_over(now);
-    }
-
-    /// Ends a sub-agent that has ended its run. Its call gets the report exactly once.
-    pub(super) fn agent_ended(
-        &mut self,
-        now: Now,
-        agent: &AgentId,
-        result: Box<Result<RunOutcome, RunError>>,
-    ) {
-        let Some(running) = self.agents.running.remove(agent) else { return };
-        match (running.background, &mut self.active, &*result) {
-            (Some(background), ..) => {
-                if let Ok(outcome) = &*result {
-                    self.count_in_session(agent.clone(), outcome.usage, &outcome.cost);
-                }
-                self.background_agent_ended(background, &result);
-            }
-            (None, Some(active), Ok(outcome)) => {
-                active.cost.enter(agent.clone(), outcome.cost.clone());
-                active.run.usage = active.run.usage + outcome.usage;
-                active.questions.add(&outcome.questions);
-            }
-            (None, ..) => {}
-        }
-        self.effects.push(SessionEffect::ReportAgent { agent: agent.clone(), result });
-        self.effects.push(SessionEffect::CloseAgent(agent.clone()));
-        self.agent_over(now, agent);
-        self.leave_turn_if_over();
-        self.close_if_over(now);
-        self.wake(now);
-    }
-
-    /// Counts what a crashed sub-agent used, and those below it.
-    pub(super) fn agent_crashed(
-        &mut self,
-        now: Now,
-        agent: &AgentId,
-        used: Vec<(AgentId, UsageTotals)>,
-    ) {
-        if self.agents.is_in_background(agent) {
-            for (who, used) in used {
-                self.count_in_session(who, used.usage, &used.ledger());
-            }
-        } else if let Some(active) = &mut self.active
-            && self.agents.running.contains_key(agent)
-        {
-            for (who, used) in used {
-                active.run.usage = active.run.usage + used.usage;
-                active.cost.enter(who, used.ledger());
-            }
-        }
-        let crashed = RunError::Failed("the sub-agent crashed".into());
-        self.agent_ended(now, agent, Box::new(Err(crashed)));
-    }
-
-    /// Counts what an agent used that works for no run.
-    fn count_in_session(&mut self, agent: AgentId, used: Usage, cost: &CostLedger) {
-        self.spent = self.spent + used;
-        self.cost.enter(agent.clone(), cost.clone());
-        self.cost_here.enter(agent, cost.clone());
-    }
-
-    fn agent_over(&mut self, now: Now, agent: &AgentId) {
-        self.agents.lease.mark_ended(agent);
-        self.ask_top(now, TreeQuestion::Close { agent: agent.clone() });
     }
 
     /// Stops the sub-agent whose call is gone.

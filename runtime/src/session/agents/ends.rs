@@ -1,0 +1,87 @@
+//! How a sub-agent ends: refused, with an outcome, or crashed. Its call gets one report, and the tree its place back.
+
+use super::tree::TreeQuestion;
+use crate::{
+    cost::CostLedger,
+    ids::AgentId,
+    run::outcome::{RunError, RunOutcome},
+    session::{Machine, Now, SessionEffect},
+    tokens::Usage,
+    transcript::load::UsageTotals,
+};
+
+impl Machine {
+    /// Refuses a sub-agent that was to be started and cannot be.
+    pub(in crate::session) fn agent_refused(&mut self, now: Now, agent: &AgentId, why: String) {
+        let Some(running) = self.agents.running.remove(agent) else { return };
+        self.refuse(running.request, why);
+        self.agent_over(now, agent);
+        self.leave_turn_if_over();
+        self.close_if_over(now);
+    }
+
+    /// Ends a sub-agent that has ended its run. Its call gets the report exactly once.
+    pub(in crate::session) fn agent_ended(
+        &mut self,
+        now: Now,
+        agent: &AgentId,
+        result: Box<Result<RunOutcome, RunError>>,
+    ) {
+        let Some(running) = self.agents.running.remove(agent) else { return };
+        match (running.background, &mut self.active, &*result) {
+            (Some(background), ..) => {
+                if let Ok(outcome) = &*result {
+                    self.count_in_session(agent.clone(), outcome.usage, &outcome.cost);
+                }
+                self.background_agent_ended(background, &result);
+            }
+            (None, Some(active), Ok(outcome)) => {
+                active.cost.enter(agent.clone(), outcome.cost.clone());
+                active.run.usage = active.run.usage + outcome.usage;
+                active.questions.add(&outcome.questions);
+            }
+            (None, ..) => {}
+        }
+        self.effects.push(SessionEffect::ReportAgent { agent: agent.clone(), result });
+        self.effects.push(SessionEffect::CloseAgent(agent.clone()));
+        self.agent_over(now, agent);
+        self.leave_turn_if_over();
+        self.close_if_over(now);
+        self.wake(now);
+    }
+
+    /// Counts what a crashed sub-agent used, and those below it.
+    pub(in crate::session) fn agent_crashed(
+        &mut self,
+        now: Now,
+        agent: &AgentId,
+        used: Vec<(AgentId, UsageTotals)>,
+    ) {
+        if self.agents.is_in_background(agent) {
+            for (who, used) in used {
+                self.count_in_session(who, used.usage, &used.ledger());
+            }
+        } else if let Some(active) = &mut self.active
+            && self.agents.running.contains_key(agent)
+        {
+            for (who, used) in used {
+                active.run.usage = active.run.usage + used.usage;
+                active.cost.enter(who, used.ledger());
+            }
+        }
+        let crashed = RunError::Failed("the sub-agent crashed".into());
+        self.agent_ended(now, agent, Box::new(Err(crashed)));
+    }
+
+    /// Counts what an agent used that works for no run.
+    fn count_in_session(&mut self, agent: AgentId, used: Usage, cost: &CostLedger) {
+        self.spent = self.spent + used;
+        self.cost.enter(agent.clone(), cost.clone());
+        self.cost_here.enter(agent, cost.clone());
+    }
+
+    pub(super) fn agent_over(&mut self, now: Now, agent: &AgentId) {
+        self.agents.lease.mark_ended(agent);
+        self.ask_top(now, TreeQuestion::Close { agent: agent.clone() });
+    }
+}
