@@ -62,6 +62,6 @@ pub(crate) struct World {
     pub http: HttpLimits,
     /// Reads settings and instruction files.
     pub files: Arc<dyn SourceLookup>,
-    /// Keeps transcripts.
+    /// The store that holds the transcripts.
     pub transcripts: Arc<dyn TranscriptStore>,
 }

@@ -86,7 +86,7 @@ impl View {
         Self { rows: vec![Row::new(None, "coordinator".into())] }
     }
 
-    /// Notes what happened.
+    /// Updates the rows by an event of the session.
     pub fn observe(&mut self, event: &Event) {
         match event {
             Event::AgentStarted { agent, description, .. } => {

@@ -1,7 +1,7 @@
 //! Ctrl-C, SIGTERM, SIGHUP and SIGQUIT: what runs is interrupted first, so that its transcript is ended in order; the
 //! second one ends the command, whatever its threads do.
 //!
-//! Signals are waited for on a thread of their own. A scheduler thread that is busy or blocked hears
+//! Signals are waited for on a thread of their own. A scheduler thread that is busy or blocked receives
 //! nothing, and then only SIGKILL could end the command.
 
 use std::{io, process, thread, time::Duration};

@@ -118,7 +118,7 @@ impl Server {
             return Ok(files);
         }
         let journal = self.0.paths.runs(hosted.tenant(), hosted.id());
-        // It may be written anew, so nobody else takes the files before it is.
+        // It may be written anew, so nothing else takes the files before it is.
         let read = self.write(move || (journal::load(&journal), files));
         let (runs, files) = read.await?;
         let runs = runs.map_err(|it| Problem::internal("the runs cannot be read", &it))?;

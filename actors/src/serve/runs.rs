@@ -53,7 +53,7 @@ impl RunState {
     }
 }
 
-/// A run.
+/// A run of a session, from its receipt to its outcome.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Run {
     pub(crate) id: RunId,

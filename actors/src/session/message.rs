@@ -51,7 +51,7 @@ pub(crate) enum SessionMsg {
     Interrupt,
     /// End the run under way after its present turn.
     Stop,
-    /// End the session.
+    /// End the run under way and close the transcript, then end the session.
     Close(oneshot::Sender<()>),
     /// Change the permission mode.
     SetMode(PermissionMode, oneshot::Sender<Result<(), ModeError>>),
@@ -117,7 +117,7 @@ pub(crate) enum SessionMsg {
 
 /// What goes with a request for hooks.
 pub(crate) struct HookToken {
-    /// Receives the outcome.
+    /// The turn that receives what the handlers answered.
     pub(crate) turn: ActorRef<TurnMsg>,
     /// Held until the handlers are over.
     pub(crate) token: TaskTrackerToken,
@@ -125,7 +125,7 @@ pub(crate) struct HookToken {
     pub(crate) span: tracing::Span,
 }
 
-/// A model call that waits to be let go.
+/// A model call that waits to be admitted.
 pub(crate) struct WaitingCall {
     pub(crate) name: CallName,
     /// The limits in the settings under which it is made.
@@ -140,14 +140,14 @@ pub(crate) struct WaitingCall {
 
 /// A tool wants a sub-agent.
 pub(crate) struct SpawnRequest {
-    /// Its turn.
+    /// The key of the turn whose call asks.
     pub(crate) key: u64,
     /// The limits in its turn's settings.
     pub(crate) limits: AgentLimits,
     /// The layers that these settings were made of.
     pub(crate) layers: Arc<[LayerText]>,
-    /// What for.
+    /// The task of the sub-agent, as the call gives it.
     pub(crate) order: AgentOrder,
-    /// Who waits.
+    /// Receives the report, once.
     pub(crate) reply: oneshot::Sender<AgentReport>,
 }

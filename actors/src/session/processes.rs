@@ -59,7 +59,7 @@ impl Processes {
         self.0.values().filter(of_turn).for_each(|it| it.actor.kill());
     }
 
-    /// Ends all.
+    /// Ends the processes of all turns, detached ones included.
     pub(super) fn end_all(&self) {
         self.0.values().for_each(|it| it.actor.kill());
     }

@@ -124,7 +124,7 @@ pub enum OpenOutcome {
 pub struct ArchiveSetup {
     /// For the text of locks.
     pub clock: Arc<dyn Clock>,
-    /// Keeps the transcripts.
+    /// The store that holds the transcripts.
     pub store: Arc<dyn TranscriptStore>,
     /// Where the archive and its writers are entered.
     pub directory: Directory,

@@ -94,7 +94,7 @@ impl Clock for SystemClock {
 /// transcripts, whatever the machine is doing.
 ///
 /// As a timer it moves itself: a [`sleep`](Timer::sleep) ends at once, and the clock shows the time after
-/// it, so that nobody waits for retries. A [`deadline`](Timer::deadline) ends when the clock has been moved
+/// it, so that retries take no time. A [`deadline`](Timer::deadline) ends when the clock has been moved
 /// that far, by a sleep or by [`advance`](ManualClock::advance).
 #[derive(Debug, Default)]
 pub struct ManualClock {

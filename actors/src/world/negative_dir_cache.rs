@@ -119,7 +119,7 @@ mod tests {
         Seen::of(&fs::metadata(path).unwrap())
     }
 
-    /// As if the directory had stood as it is for a minute.
+    /// As if the directory had been as it is for a minute.
     fn remember(without: &NegativeDirCache, path: &Path) {
         let later = Timestamp(SystemClock::new().now().0 + 60_000);
         without.remember(path, state(path), later);

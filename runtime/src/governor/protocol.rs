@@ -158,7 +158,7 @@ impl From<Cause> for ParkReason {
 /// A call that will not be made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
-    /// What stood in the way.
+    /// Why it is not made.
     pub reason: ParkReason,
     /// How long it waited, in milliseconds.
     pub waited_ms: u64,

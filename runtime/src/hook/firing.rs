@@ -84,7 +84,7 @@ pub enum Firing<'a> {
     },
     /// A session is being closed.
     SessionEnd {
-        /// Why; `other`, as nobody says more.
+        /// Why; always `other`, since no reason is known.
         reason: Cow<'a, str>,
     },
     /// A tool call ran and failed.

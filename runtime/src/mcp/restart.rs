@@ -1,6 +1,6 @@
 //! When a server that is gone is started again.
 //!
-//! Pauses double from a second on. A server that stood for a while has shown that it works, so its
+//! Pauses double from a second on. A server that ran for a while has shown that it works, so its
 //! next end is the first again; one that ends at once each time is given up until somebody wants it.
 
 use std::time::Duration;
@@ -11,7 +11,7 @@ const FIRST: Duration = Duration::from_secs(1);
 /// Attempts in a row: 5, with pauses that double from 1 s.
 const MAX_ATTEMPTS: u32 = 5;
 
-/// Standing so long, a server has shown that it works.
+/// A server that ran for this long has shown that it works.
 const PROVEN: Duration = Duration::from_secs(60);
 
 /// What is remembered of a server's ends.
@@ -22,10 +22,10 @@ pub struct Restarts {
 }
 
 impl Restarts {
-    /// Notes that the server has ended after it ran for `stood`. Returns the pause before it is started again; `None`:
+    /// Notes that the server has ended after it ran for `time`. Returns the pause before it is started again; `None`:
     /// no further start is tried.
-    pub fn note_end(&mut self, stood: Duration) -> Option<Duration> {
-        if PROVEN <= stood {
+    pub fn note_end(&mut self, time: Duration) -> Option<Duration> {
+        if PROVEN <= time {
             self.n_ends = 0;
         }
         self.n_ends = self.n_ends.saturating_add(1);

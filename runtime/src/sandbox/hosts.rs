@@ -69,8 +69,8 @@ impl HostRules {
     }
 
     /// Returns whether a host that may be asked for may be reached at this address of it. One that is not public may
-    /// only where it is listed itself, and the machine's own only where `localhost` is what was asked for: else whoever
-    /// has a listed name could lead it to services of the machine or its network.
+    /// only where it is listed itself, and the machine's own only where `localhost` is what was asked for: else the owner of
+    /// a listed name could lead it to services of the machine or its network.
     pub fn allow_at(&self, host: &Host, address: IpAddr) -> bool {
         let at = Host::Address(address.to_canonical());
         if self.denied.iter().any(|it| covers(it, &at)) {

@@ -140,7 +140,7 @@ impl Turn {
             let answer = if handler.only_restricts { answer.restricting() } else { answer };
             let effect = answer.effect().to_owned();
             if output.ended != HandlerEnd::Unmet {
-                // Before its condition was looked at nobody could say that it runs.
+                // That it runs was not known before its condition was looked at.
                 if handler.condition.is_some() {
                     self.publish_start(event, firing, index, handler);
                 }

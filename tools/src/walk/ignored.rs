@@ -28,7 +28,7 @@ const MAX_LINES: usize = 5_000;
 pub(crate) enum IgnoreFiles {
     /// No ignore file counts.
     None,
-    /// Only `.gitignore` counts.
+    /// Only files named `.gitignore` count.
     OfGit,
     /// `.ignore`, `.gitignore` and `.git/info/exclude`.
     All,

@@ -57,7 +57,7 @@ pub enum Misbehaviour {
     Hang,
     /// Each turn has a result of a mebibyte, and the next follows at once.
     Flood,
-    /// Each call panics.
+    /// Each call of a tool panics.
     Panic,
     /// Each run starts four sub-agents, which try to start more.
     Spawn,
@@ -81,7 +81,7 @@ impl Misbehaviour {
 /// What those that misbehave did.
 #[derive(Clone, Debug, Serialize)]
 pub struct Misbehaved {
-    /// How.
+    /// What these tenants do to others.
     pub how: Misbehaviour,
     /// Tenants that did so.
     pub n_tenants: u32,
@@ -94,7 +94,7 @@ pub struct Misbehaved {
 pub struct Isolated {
     /// Whether the build checks what a release does not; then the figures say little.
     pub debug_build: bool,
-    /// Tenants in all.
+    /// Number of tenants, those that misbehave included.
     pub n_tenants: u32,
     /// Sessions in all, each of them an actor.
     pub n_sessions: u32,

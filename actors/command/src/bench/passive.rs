@@ -130,7 +130,7 @@ impl Known {
 /// What was made to be measured; it is deleted with this.
 #[expect(missing_debug_implementations, reason = "holds a directory of any kind")]
 pub struct Prepared {
-    /// Where it lies.
+    /// The directory in which it was made.
     pub directory: PathBuf,
     _keeps: Box<dyn Send>,
 }

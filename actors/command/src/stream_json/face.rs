@@ -54,7 +54,7 @@ pub struct FaceOptions {
 /// What the loop works with.
 #[derive(Debug)]
 pub struct Setup {
-    /// Hosts the session.
+    /// The host in which the session is opened.
     pub ennead: Ennead,
     /// The session that is opened once the program has introduced itself.
     pub session: SessionOptions,

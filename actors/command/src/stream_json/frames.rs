@@ -27,7 +27,7 @@ impl Frame {
         Self { session, ..self.clone() }
     }
 
-    /// Returns the session.
+    /// Returns the id of the session that the frames name.
     pub fn session(&self) -> &SessionId {
         &self.session
     }

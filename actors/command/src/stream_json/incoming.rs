@@ -6,27 +6,27 @@ use serde_json::{Map, Value};
 /// A line of the program.
 #[derive(Debug)]
 pub enum Incoming {
-    /// A prompt.
+    /// A prompt, which begins a run or waits for the one under way.
     Prompt(Prompt),
     /// The program wants something done, and an answer.
     Request {
         /// Names the request in its answer.
         id: String,
-        /// What is wanted.
+        /// The kind of the request, by its name on the wire.
         subtype: String,
         /// All fields of the request.
         fields: Map<String, Value>,
     },
     /// The program answers a question of ours.
     Answer {
-        /// The question.
+        /// The id of the question that is answered.
         id: String,
         /// The answer; the error in words when the program could not give one.
         result: Result<Value, String>,
     },
     /// The program no longer wants the answer to this request.
     Cancel {
-        /// The request.
+        /// The id of the request that is cancelled.
         id: String,
     },
     /// A line of a kind that is of no interest here.

@@ -1,7 +1,7 @@
 //! Who watches the tree of actors as it lives and dies.
 //!
-//! Until the tree is watched for the first time, a change costs one look at a pointer; afterwards, while nobody
-//! does, one at a counter. What waits for a watcher is bounded: one that is too slow receives how many
+//! Until the tree is watched for the first time, a change costs one look at a pointer; afterwards, without
+//! a watcher, one at a counter. What waits for a watcher is bounded: one that is too slow receives how many
 //! changes it missed and takes a new picture of the tree.
 
 use tokio::sync::broadcast::{self, error::RecvError};

@@ -35,7 +35,7 @@ pub(crate) struct Approvals(Arc<Mutex<QuestionBook>>);
 #[derive(Default)]
 struct QuestionBook {
     open: BTreeMap<ApprovalId, PendingEntry>,
-    /// The newest last.
+    /// Questions that were answered or expired, the newest last.
     ended: VecDeque<ApprovalId>,
     n_raised: u64,
 }
@@ -58,9 +58,9 @@ struct Route {
 
 /// An answer on its way to the turn.
 pub(crate) struct SurfaceAnswer {
-    /// What it answers.
+    /// The key of the question that it answers.
     pub(crate) key: QuestionKey,
-    /// The answer.
+    /// The answer, and who gave it.
     pub(crate) given: GivenAnswer,
     /// Receives whether it was taken.
     pub(crate) reply: oneshot::Sender<Result<(), AnswerError>>,
@@ -204,7 +204,7 @@ impl OpenQuestion {
         self.question.key()
     }
 
-    /// Returns the question.
+    /// Returns the question that is open.
     pub(crate) fn question(&self) -> &Question {
         &self.question
     }

@@ -29,7 +29,7 @@ pub(super) struct ShownDeltas {
     /// The end of what came while there was no listener: at most twice `MAX_SECRET` and one delta. One who comes
     /// later is shown no part of a secret that began in it.
     held: Vec<StreamDelta>,
-    /// Bytes in `held`.
+    /// Number of bytes of text in `held`.
     n_held: usize,
 }
 

@@ -1,4 +1,4 @@
-//! A model call under limits of the tree of agents waits until the tree lets it go.
+//! A model call under limits of the tree of agents waits until the tree admits it.
 //!
 //! Asked for each call, repeated ones and those for summaries included, since only then its size, its
 //! model and its output ceiling are known, and the limits under which it is made. Where nothing is

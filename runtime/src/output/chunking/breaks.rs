@@ -27,7 +27,7 @@ pub(super) struct Breaks {
     /// Line ends in the blanks at the end, and the place after the last of them.
     n_lines: usize,
     line: TextPosition,
-    /// What stood before those blanks ended a sentence.
+    /// The text before those blanks ended a sentence.
     ends_sentence: bool,
     /// The line of code before this one is the opening one.
     lines_in_code: usize,

@@ -74,7 +74,7 @@ fn stable(head: &RequestHead) -> String {
 fn message(message: &ViewMessage) -> String {
     match message.role {
         Role::Assistant => {
-            // An item of reasoning is refused without what it led to. What stood after it may have
+            // An item of reasoning is refused without what it led to. What followed it may have
             // been cut off.
             let is_item = |it: &Block| matches!(it.kind(), BlockKind::Opaque { kind } if &**kind == OPENAI_ITEM);
             let end = message.blocks.iter().rposition(|it| item(it).is_some() && !is_item(it));

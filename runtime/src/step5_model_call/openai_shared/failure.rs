@@ -38,7 +38,7 @@ const TOO_LONG: [&str; 13] = [
     "reduce the length of the messages",
 ];
 
-/// What an error object says, wherever it stood.
+/// What an error object says, wherever it was.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct ErrorFields {
     kind: String,

@@ -21,7 +21,7 @@ pub enum ViewNote {
     ThinkingOnly,
     /// Answers in front of the first message of the user were left out.
     LeadingAnswer,
-    /// A block stood with the wrong role: a call of the user, a result of the model.
+    /// A block had the wrong role: a call of the user, a result of the model.
     WrongRole,
     /// The input or the name of a call would be refused; the view holds another.
     CallRepaired(ToolUseId),

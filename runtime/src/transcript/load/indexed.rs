@@ -129,7 +129,7 @@ impl IndexedLoad {
     }
 
     /// Returns the index of what was taken; `None` where nothing was, where the last line holds no hash, or where
-    /// the conversation cannot be told from the lines without a doubt.
+    /// the conversation does not follow from the lines without a doubt.
     pub fn index(&self) -> Option<TranscriptIndex> {
         let last = self.last?;
         let hash: Digest = last.hash()?;

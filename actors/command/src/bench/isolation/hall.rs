@@ -112,7 +112,7 @@ pub(in crate::bench) struct Hall {
 #[derive(Clone, Debug)]
 pub(in crate::bench) struct Guest {
     token: Arc<str>,
-    /// Its address.
+    /// The address of the session at the server.
     session: Arc<str>,
 }
 

@@ -23,7 +23,7 @@ pub struct RunTimes {
     /// The time that 99 of 100 did not exceed.
     #[serde(rename = "p99_us", serialize_with = "as_us")]
     pub p99: Duration,
-    /// The longest.
+    /// The time of the slowest run.
     #[serde(rename = "max_us", serialize_with = "as_us")]
     pub max: Duration,
     /// Processor time of the process in thousandths of the time that passed: 1000 is one core in full use.
@@ -41,7 +41,7 @@ pub(super) struct RunSamples {
 }
 
 impl RunSamples {
-    /// Adds a run.
+    /// Adds a run, by how it ended.
     pub(super) fn push(&mut self, asked: Asked, took: Duration) {
         match asked {
             Asked::Answered => self.took.push(took),
@@ -64,7 +64,7 @@ impl RunSamples {
         self.spent(more.cpu, more.elapsed);
     }
 
-    /// Summarises the samples.
+    /// Summarises the samples that were added.
     pub(super) fn times(mut self) -> RunTimes {
         self.took.sort_unstable();
         let n = self.took.len();
