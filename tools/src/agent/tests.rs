@@ -31,10 +31,7 @@ impl SpawnAgent for FixedReport {
     }
 }
 
-fn call(
-    status: impl Into<Option<AgentStatus>>,
-    text: &str,
-) -> (ToolOutcome, AgentOrder) {
+fn call(status: impl Into<Option<AgentStatus>>, text: &str) -> (ToolOutcome, AgentOrder) {
     let status = status.into();
     let agent = (status != Some(AgentStatus::Refused)).then(|| "a1".into());
     let mut report = AgentReport::new(status, agent, text);
@@ -134,9 +131,7 @@ fn only_an_agent_that_surely_ended_gives_its_place_up() {
         (S::Stalled, true, false),
         (S::Cancelled, true, false),
     ];
-    for (status, head, expected) in cases {
-        let mut report = AgentReport::new(status, None, "");
-        report.head = head;
-        assert_eq!(is_over(&report), expected, "{status:?}");
+    for (status, has_head, expected) in cases {
+        assert_eq!(is_over(status, has_head), expected, "{status:?}");
     }
 }

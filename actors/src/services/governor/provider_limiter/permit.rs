@@ -1,8 +1,9 @@
 //! What a call holds while it waits or runs, and what it reports of it.
 
 use ennead_runtime::governor::{CallOutcome, GovernorInput, Ticket, headers::RateLimitReport};
+use ennead_tools::locked::Locked as _;
 
-use super::{ProviderLimiter, lock};
+use super::ProviderLimiter;
 
 /// A call that was let through, or waits to be. Dropped without an end it counts as given up: its
 /// slot is free again, and so is what it had not used.
@@ -33,7 +34,7 @@ impl Drop for CallPermit {
             return;
         }
         let now = self.limiter.now();
-        let mut state = lock(&self.limiter.0.state);
+        let mut state = self.limiter.0.state.locked();
         state.waiting.remove(&self.ticket);
         state.handle(now, GovernorInput::Abandoned(self.ticket), None);
     }
