@@ -33,7 +33,7 @@ use ennead_runtime::{
     ids::AgentId,
     ports::BoxFuture,
     run::conversation::Conversation,
-    session::{Machine, Now, PromptId, RunOrigin, SessionInput, TreePlace},
+    session::{Machine, Now, PromptId, SessionInput, TreePlace},
     step1_settings_resolution::Durability,
     transcript::entry::LineFrame,
 };
@@ -112,7 +112,7 @@ pub(crate) struct SessionState {
     /// Waits for MCP servers that were not ready when the session was opened.
     server_waiter: Option<ActorId>,
     /// Who waits for the end of a run, and the place of its prompt in the queue.
-    prompts: BTreeMap<RunOrigin, (RunReply, Slot)>,
+    prompts: BTreeMap<PromptId, (RunReply, Slot)>,
     last_prompt: PromptId,
     turn: Option<TurnHandles>,
     timer: Option<RunTimer>,
@@ -244,7 +244,7 @@ impl SessionState {
             SessionMsg::Prompt(Admitted { work, slot }) => {
                 let Prompt { request, reply } = *work;
                 self.last_prompt.0 += 1;
-                self.prompts.insert(self.last_prompt.into(), (reply, slot));
+                self.prompts.insert(self.last_prompt, (reply, slot));
                 SessionInput::Prompt { prompt: self.last_prompt, request: Box::new(request) }
             }
             SessionMsg::Interrupt => SessionInput::Interrupt,

@@ -49,7 +49,7 @@ pub use self::{
         TreePlace,
         tree::{Debit, TreeAnswer, TreeQuestion},
     },
-    effect::{Batch, SessionEffect},
+    effect::{Batch, SessionEffect, SpawnEffect},
     end_hooks::EndHooks,
     input::{AgentRequest, EarlierConversation, Now, OpenedTranscript, SessionInput, TurnRemains},
     names::{CallName, PromptId, RunOrigin, SpawnId, WriteTicket},
@@ -62,9 +62,6 @@ use crate::{
     tokens::Usage,
     tool::ToolSpec,
 };
-
-/// The origin of a run that the session begins by itself.
-pub const WOKEN: RunOrigin = RunOrigin::Woken;
 
 /// A session, as far as it decides.
 #[derive(Debug)]

@@ -6,7 +6,7 @@
 use std::{collections::VecDeque, sync::Arc, time::Duration};
 
 use ennead_runtime::{
-    session::{SessionEffect, SessionInput, WOKEN},
+    session::{RunOrigin, SessionEffect, SessionInput, SpawnEffect},
     turn::TurnInput,
 };
 use ennead_tools::locked::Locked as _;
@@ -50,41 +50,37 @@ impl SessionState {
     async fn carry_out_spawns(
         &mut self,
         myself: &ActorRef<SessionMsg>,
-        first: SessionEffect,
+        first: SpawnEffect,
         mut effects: Effects,
     ) -> HandlerResult {
         let mut next = Some(first);
         while let Some(effect) = next {
             match effect {
-                SessionEffect::StartTurn { key, setup, is_last } => {
+                SpawnEffect::StartTurn { key, setup, is_last } => {
                     self.start_turn(myself, key, setup).await?;
                     if is_last {
                         self.to_turn(key, TurnInput::StopRequested);
                     }
                 }
-                SessionEffect::StopTurn { key } => self.stop_turn(myself, key).await?,
-                SessionEffect::WatchTime { run, deadline } => {
+                SpawnEffect::StopTurn { key } => self.stop_turn(myself, key).await?,
+                SpawnEffect::WatchTime { run, deadline } => {
                     self.watch_time(myself, run, deadline).await?;
                 }
-                SessionEffect::ReadSettings => self.read_settings(myself).await?,
-                SessionEffect::LoadEarlier => self.load_earlier(myself).await?,
-                SessionEffect::StartAgent { request, agent, kind, lease, background } => {
+                SpawnEffect::ReadSettings => self.read_settings(myself).await?,
+                SpawnEffect::LoadEarlier => self.load_earlier(myself).await?,
+                SpawnEffect::StartAgent { request, agent, kind, lease, background } => {
                     let started = self
                         .start_agent(myself, request, &agent, *kind, lease, background.as_deref())
                         .await?;
                     let follows = match (started, background) {
-                        (Err(why), _) => SessionInput::AgentRefused { agent, why },
-                        (Ok(()), Some(background)) => SessionInput::AgentKept(background),
-                        (Ok(()), None) => {
-                            next = self.carry_out(myself, &mut effects)?;
-                            continue;
-                        }
+                        (Err(why), _) => Some(SessionInput::AgentRefused { agent, why }),
+                        (Ok(()), background) => background.map(SessionInput::AgentKept),
                     };
-                    effects.extend(self.machine.handle(self.now(), follows));
+                    if let Some(follows) = follows {
+                        effects.extend(self.machine.handle(self.now(), follows));
+                    }
                 }
-                SessionEffect::CloseTranscript => self.end_shells(myself).await?,
-                // `carry_out` returns no others.
-                _ => {}
+                SpawnEffect::CloseTranscript => self.end_shells(myself).await?,
             }
             next = self.carry_out(myself, &mut effects)?;
         }
@@ -96,7 +92,7 @@ impl SessionState {
         &mut self,
         myself: &ActorRef<SessionMsg>,
         effects: &mut Effects,
-    ) -> Result<Option<SessionEffect>, ActorProcessingErr> {
+    ) -> Result<Option<SpawnEffect>, ActorProcessingErr> {
         while let Some(effect) = effects.pop_front() {
             match effect {
                 SessionEffect::Publish(event) => self.session_context.hub.publish(event),
@@ -113,13 +109,17 @@ impl SessionState {
                     });
                 }
                 SessionEffect::Ready { is_open } => self.readiness.known(is_open),
-                SessionEffect::Reply { prompt, mut result } => {
-                    if prompt == WOKEN {
-                        self.session_context.redaction.result(&mut result);
-                        self.woken_ended(*result);
-                    } else if let Some((reply, _slot)) = self.prompts.remove(&prompt) {
-                        self.session_context.redaction.result(&mut result);
-                        reply(*result);
+                SessionEffect::Reply { origin, mut result } => {
+                    self.session_context.redaction.result(&mut result);
+                    match origin {
+                        RunOrigin::Woken => self.woken_ended(*result),
+                        RunOrigin::Prompt(prompt) => {
+                            if let Some((reply, _slot)) = self.prompts.remove(&prompt) {
+                                reply(*result);
+                            }
+                        }
+                        // Its sender is gone, and asks by the name of the run.
+                        RunOrigin::Resumed => {}
                     }
                 }
                 SessionEffect::TurnRecorded { key, ticket } => {
@@ -137,7 +137,7 @@ impl SessionState {
                     effects.extend(self.machine.handle(self.now(), left));
                 }
                 SessionEffect::UnwatchTime => self.timer = None,
-                SessionEffect::LetCallGo(name) => self.let_call_go(name),
+                SessionEffect::AdmitCall(name) => self.admit_call(name),
                 SessionEffect::RefuseAgent { request, why } => self.children.refuse(request, why),
                 SessionEffect::DropRequest { request } => self.children.forget(request),
                 SessionEffect::CloseAgent(agent) => self.children.close(&agent),
@@ -150,18 +150,12 @@ impl SessionState {
                 SessionEffect::AnswerAgent { agent, answer } => {
                     self.children.answer(&agent, answer);
                 }
-                SessionEffect::CloseTranscript
+                SessionEffect::Spawn(SpawnEffect::CloseTranscript)
                     if self.processes.is_empty() && self.machine.end_hooks().is_none() =>
                 {
                     self.close_transcript(myself)?;
                 }
-                spawning @ (SessionEffect::StartTurn { .. }
-                | SessionEffect::StopTurn { .. }
-                | SessionEffect::WatchTime { .. }
-                | SessionEffect::ReadSettings
-                | SessionEffect::LoadEarlier
-                | SessionEffect::CloseTranscript
-                | SessionEffect::StartAgent { .. }) => return Ok(Some(spawning)),
+                SessionEffect::Spawn(effect) => return Ok(Some(effect)),
             }
         }
         self.answer_woken();

@@ -209,7 +209,7 @@ impl SessionState {
     }
 
     /// Admits a model call. One that crashed meanwhile is followed by one that asks anew.
-    pub(super) fn let_call_go(&mut self, name: CallName) {
+    pub(super) fn admit_call(&mut self, name: CallName) {
         let Some(turn) = self.turn_of(name.turn) else { return };
         let Some(call) = turn.waiting_call.take_if(|it| it.name == name) else { return };
         turn.sent = Some(call.sent);

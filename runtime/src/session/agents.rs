@@ -11,7 +11,7 @@ pub(super) mod tree;
 use std::{collections::BTreeMap, time::Duration};
 
 use self::tree::{TreeQuestion, TreeTotals};
-use super::{Machine, Now, SessionEffect, input::AgentRequest, names::SpawnId};
+use super::{Machine, Now, SessionEffect, SpawnEffect, input::AgentRequest, names::SpawnId};
 use crate::{
     ids::{AgentId, ToolUseId},
     lease::{Lease, LeaseRefused, Tree},
@@ -196,8 +196,8 @@ impl Machine {
         let started = background.clone().map(Box::new);
         self.agents.running.insert(agent.clone(), Running { request, key, call, background });
         let kind = Box::new(kind);
-        let start = SessionEffect::StartAgent { request, agent, kind, lease, background: started };
-        self.effects.push(start);
+        let start = SpawnEffect::StartAgent { request, agent, kind, lease, background: started };
+        self.effects.push(start.into());
     }
 
     /// Stops the sub-agent whose call is gone.

@@ -27,10 +27,8 @@ pub enum SessionEffect {
     Publish(Event),
     /// Write lines; answered by [`SessionInput::Written`](super::SessionInput::Written).
     Write(Batch),
-    /// Read the settings layers; answered by `SettingsRead`.
-    ReadSettings,
-    /// Read the earlier conversation and close its sidechains; answered by `Loaded`.
-    LoadEarlier,
+    /// Start or end actors. What follows waits until that is done.
+    Spawn(SpawnEffect),
     /// The transcript is open and the conversation is known, or neither will come to be: answer
     /// those that wait for that.
     Ready {
@@ -40,20 +38,11 @@ pub enum SessionEffect {
     /// Report the outcome of a run. Frees the place of its prompt in the queue.
     Reply {
         /// What the run answers.
-        prompt: RunOrigin,
+        origin: RunOrigin,
         /// The outcome, or why there is none.
         result: Box<Result<RunOutcome, RunError>>,
     },
 
-    /// Start the supervisor of a turn.
-    StartTurn {
-        /// Names the turn. Counts up within the life of the session.
-        key: u64,
-        /// What it begins with.
-        setup: Box<TurnSetup>,
-        /// Whether it is to be the last of its run.
-        is_last: bool,
-    },
     /// Lines that a turn waits for are safe.
     TurnRecorded {
         /// The key of the turn, as in `StartTurn`.
@@ -75,42 +64,16 @@ pub enum SessionEffect {
         /// The key of the turn, as in `StartTurn`.
         key: u64,
     },
-    /// End a turn and all that it started, and say `TurnQuiet` when nothing of it is at work.
-    StopTurn {
-        /// The key of the turn, as in `StartTurn`.
-        key: u64,
-    },
     /// End a turn if it was not ended, forget it, and answer with `TurnLeft` before any other input.
     LeaveTurn {
         /// The key of the turn, as in `StartTurn`.
         key: u64,
     },
-    /// Say `TimeIsUp` at this reading of the clock; replaces an earlier limit.
-    WatchTime {
-        /// The run, counted from the opening of the session.
-        run: u64,
-        /// The end of the time, by the clock that never goes back.
-        deadline: Duration,
-    },
     /// No limit holds any more.
     UnwatchTime,
 
-    /// Let a waiting model call go.
-    LetCallGo(CallName),
-    /// Start a sub-agent for a request. Where it works in the background, the request is answered at once, and
-    /// `AgentKept` comes when it was started.
-    StartAgent {
-        /// The request, as in `SpawnAgent`.
-        request: SpawnId,
-        /// The name of the sub-agent in the tree.
-        agent: AgentId,
-        /// The type of the sub-agent: its prompt, tools and model.
-        kind: Box<AgentType>,
-        /// What it may hand on.
-        lease: Lease,
-        /// How it is reported, where it works in the background.
-        background: Option<Box<BackgroundAgent>>,
-    },
+    /// Let a model call begin that waited for its place in the tree.
+    AdmitCall(CallName),
     /// A request gets no sub-agent.
     RefuseAgent {
         /// The request, as in `SpawnAgent`.
@@ -141,9 +104,58 @@ pub enum SessionEffect {
         /// The answer, which names its question.
         answer: TreeAnswer,
     },
+}
 
+/// An effect by which actors are started or ended.
+#[derive(Debug)]
+pub enum SpawnEffect {
+    /// Read the settings layers; answered by `SettingsRead`.
+    ReadSettings,
+    /// Read the earlier conversation and close its sidechains; answered by `Loaded`.
+    LoadEarlier,
+    /// Start the supervisor of a turn.
+    StartTurn {
+        /// Names the turn. Counts up within the life of the session.
+        key: u64,
+        /// What it begins with.
+        setup: Box<TurnSetup>,
+        /// Whether it is to be the last of its run.
+        is_last: bool,
+    },
+    /// End a turn and all that it started, and say `TurnQuiet` when nothing of it is at work.
+    StopTurn {
+        /// The key of the turn, as in `StartTurn`.
+        key: u64,
+    },
+    /// Say `TimeIsUp` at this reading of the clock; replaces an earlier limit.
+    WatchTime {
+        /// The run, counted from the opening of the session.
+        run: u64,
+        /// The end of the time, by the clock that never goes back.
+        deadline: Duration,
+    },
+    /// Start a sub-agent for a request. Where it works in the background, the request is answered at once, and
+    /// `AgentKept` comes when it was started.
+    StartAgent {
+        /// The request, as in `SpawnAgent`.
+        request: SpawnId,
+        /// The name of the sub-agent in the tree.
+        agent: AgentId,
+        /// The type of the sub-agent: its prompt, tools and model.
+        kind: Box<AgentType>,
+        /// What it may hand on.
+        lease: Lease,
+        /// How it is reported, where it works in the background.
+        background: Option<Box<BackgroundAgent>>,
+    },
     /// Close the transcript, then end the session.
     CloseTranscript,
+}
+
+impl From<SpawnEffect> for SessionEffect {
+    fn from(effect: SpawnEffect) -> Self {
+        Self::Spawn(effect)
+    }
 }
 
 /// Lines that are written at once.

@@ -6,7 +6,7 @@
 use std::mem;
 
 use super::{
-    ClosePhase, Machine, Now, SessionEffect,
+    ClosePhase, Machine, Now, SessionEffect, SpawnEffect,
     input::TurnRemains,
     queue::Queued,
     recorder::{PendingLines, WriteOrigin},
@@ -27,7 +27,7 @@ impl Machine {
             Phase::Turning(turn) => {
                 let key = turn.key;
                 active.phase = Phase::Stopping { turn, end, is_quiet: false };
-                self.effects.push(SessionEffect::StopTurn { key });
+                self.effects.push(SpawnEffect::StopTurn { key }.into());
                 self.stop_agents_of(key);
             }
             phase => active.phase = phase,
@@ -219,6 +219,6 @@ impl Machine {
     pub(super) fn close_transcript(&mut self, now: Now) {
         self.closing = ClosePhase::Done;
         self.record_ended_tasks(now);
-        self.effects.push(SessionEffect::CloseTranscript);
+        self.effects.push(SpawnEffect::CloseTranscript.into());
     }
 }

@@ -129,7 +129,7 @@ pub enum SessionInput {
     },
     /// The time of a run is up.
     TimeIsUp {
-        /// The run, as in [`SessionEffect::WatchTime`](super::SessionEffect::WatchTime).
+        /// The run, as in [`SpawnEffect::WatchTime`](super::SpawnEffect::WatchTime).
         run: u64,
         /// The limit that was reached.
         deadline: Duration,
@@ -219,7 +219,7 @@ pub struct TurnRemains {
 /// What a tool call asks a sub-agent with.
 #[derive(Clone, Debug)]
 pub struct AgentRequest {
-    /// Names the request in [`SessionEffect::StartAgent`](super::SessionEffect::StartAgent).
+    /// Names the request in [`SpawnEffect::StartAgent`](super::SpawnEffect::StartAgent).
     pub request: SpawnId,
     /// The key of the turn whose call asks.
     pub key: u64,

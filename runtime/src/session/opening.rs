@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use super::{
-    Machine, Now, Readiness, SessionEffect,
+    Machine, Now, Readiness, SessionEffect, SpawnEffect,
     input::{EarlierConversation, OpenedTranscript},
     recorder::{PendingLines, WriteOrigin},
     run::record,
@@ -35,7 +35,7 @@ impl Machine {
             }
             OpenedTranscript::Existing => {
                 self.recorder.opened(&mut self.effects);
-                self.effects.push(SessionEffect::LoadEarlier);
+                self.effects.push(SpawnEffect::LoadEarlier.into());
             }
             OpenedTranscript::Failed(why) => {
                 // Where it was open before, no other writer follows: no further run can be recorded.

@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, mem, sync::Arc, time::Duration};
 
 use super::{
-    Machine, Now, SessionEffect,
+    Machine, Now, SessionEffect, SpawnEffect,
     recorder::{PendingLines, WriteOrigin},
     run::{ActiveRun, Phase, TimeLimit},
 };
@@ -124,7 +124,7 @@ impl Machine {
         active.limit = first;
         self.effects.push(match first {
             Some(TimeLimit { deadline, .. }) => {
-                SessionEffect::WatchTime { run: active.number, deadline }
+                SpawnEffect::WatchTime { run: active.number, deadline }.into()
             }
             None => SessionEffect::UnwatchTime,
         });

@@ -3,7 +3,7 @@
 use std::{mem, sync::Arc, time::Duration};
 
 use super::{
-    ClosePhase, Machine, Measuring, Now, Readiness, SessionEffect,
+    ClosePhase, Machine, Measuring, Now, Readiness, SessionEffect, SpawnEffect,
     mode::mode_line,
     names::{PromptId, RunOrigin},
     recorder::PendingLines,
@@ -49,8 +49,8 @@ impl Machine {
         self.next_run(now);
     }
 
-    pub(super) fn reply(&mut self, prompt: RunOrigin, result: Result<RunOutcome, RunError>) {
-        self.effects.push(SessionEffect::Reply { prompt, result: Box::new(result) });
+    pub(super) fn reply(&mut self, origin: RunOrigin, result: Result<RunOutcome, RunError>) {
+        self.effects.push(SessionEffect::Reply { origin, result: Box::new(result) });
     }
 
     /// Begins the next run of the queue, when nothing is under way.
@@ -88,7 +88,7 @@ impl Machine {
             return false;
         }
         self.measuring = Measuring::Asked;
-        self.effects.push(SessionEffect::ReadSettings);
+        self.effects.push(SpawnEffect::ReadSettings.into());
         true
     }
 

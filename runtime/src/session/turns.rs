@@ -3,7 +3,7 @@
 use std::mem;
 
 use super::{
-    Machine, Now, SessionEffect, SessionInput,
+    Machine, Now, SessionEffect, SessionInput, SpawnEffect,
     names::WriteTicket,
     recorder::{Acknowledged, WriteOrigin},
     run::{Phase, TurnInFlight},
@@ -65,7 +65,7 @@ impl Machine {
         let started = Event::TurnStarted { turn: active.run.turns };
         self.effects.push(SessionEffect::Publish(started));
         let setup = Box::new(self.conversation.turn(&active.run, budget));
-        self.effects.push(SessionEffect::StartTurn { key, setup, is_last: active.stops });
+        self.effects.push(SpawnEffect::StartTurn { key, setup, is_last: active.stops }.into());
     }
 
     /// Why nothing more may be spent, in words; `None` while more may be. What is not known to cost

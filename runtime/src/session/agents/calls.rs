@@ -45,7 +45,7 @@ impl Machine {
         match result {
             Ok(()) => {
                 turn.under_way = Some(max_cost.into());
-                self.effects.push(SessionEffect::LetCallGo(name));
+                self.effects.push(SessionEffect::AdmitCall(name));
             }
             Err(refused) => {
                 active.error = Some(refused.to_string());

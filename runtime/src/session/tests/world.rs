@@ -18,8 +18,8 @@ use crate::{
         outcome::RunError,
     },
     session::{
-        AgentRequest, Machine, Now, OpenedTranscript, SessionEffect, SessionInput, TreePlace,
-        TurnRemains,
+        AgentRequest, Machine, Now, OpenedTranscript, SessionEffect, SessionInput, SpawnEffect,
+        TreePlace, TurnRemains,
         names::{CallName, PromptId, RunOrigin, SpawnId, WriteTicket},
     },
     step1_settings_resolution::AgentLimits,
@@ -259,7 +259,10 @@ impl SessionWorld {
         self.now.elapsed += Duration::from_millis(5);
         self.now.at = Timestamp(self.now.at.0 + 5);
         for effect in self.machine.handle(self.now, input) {
-            self.log.push(format!("{effect:?}"));
+            self.log.push(match &effect {
+                SessionEffect::Spawn(effect) => format!("{effect:?}"),
+                effect => format!("{effect:?}"),
+            });
             self.carry_out(effect);
         }
     }
@@ -270,18 +273,18 @@ impl SessionWorld {
                 self.lines.insert(batch.ticket, batch.lines);
                 self.owed.push(Owed::Written(batch.ticket));
             }
-            SessionEffect::ReadSettings => self.owed.push(Owed::Settings),
+            SessionEffect::Spawn(SpawnEffect::ReadSettings) => self.owed.push(Owed::Settings),
             // Nobody asked for what a session does by itself.
-            SessionEffect::Reply { prompt: RunOrigin::Woken | RunOrigin::Resumed, .. } => {}
-            SessionEffect::Reply { prompt: RunOrigin::Prompt(prompt), .. } => {
+            SessionEffect::Reply { origin: RunOrigin::Woken | RunOrigin::Resumed, .. } => {}
+            SessionEffect::Reply { origin: RunOrigin::Prompt(prompt), .. } => {
                 *self.replies.entry(prompt.0).or_default() += 1
             }
-            SessionEffect::StartTurn { key, .. } => {
+            SessionEffect::Spawn(SpawnEffect::StartTurn { key, .. }) => {
                 assert_eq!(self.turn.replace(key), None, "two turns at once");
                 assert_eq!(self.n_closed, 0, "a turn starts after the end");
                 self.owed.push(Owed::Turn(key));
             }
-            SessionEffect::StopTurn { key } => {
+            SessionEffect::Spawn(SpawnEffect::StopTurn { key }) => {
                 assert_eq!(self.turn, Some(key), "a turn is ended that is not under way");
                 self.owed.push(Owed::Quiet(key));
             }
@@ -291,12 +294,14 @@ impl SessionWorld {
                 let left = TurnRemains { was_sent: true, ..TurnRemains::default() };
                 self.input(SessionInput::TurnLeft { key, left });
             }
-            SessionEffect::WatchTime { run, deadline } => {
+            SessionEffect::Spawn(SpawnEffect::WatchTime { run, deadline }) => {
                 self.owed.retain(|it| !matches!(it, Owed::Time(..)));
                 self.owed.push(Owed::Time(run, deadline));
             }
             SessionEffect::UnwatchTime => self.owed.retain(|it| !matches!(it, Owed::Time(..))),
-            SessionEffect::StartAgent { request, agent, background, .. } => {
+            SessionEffect::Spawn(SpawnEffect::StartAgent {
+                request, agent, background, ..
+            }) => {
                 assert!(self.requests.remove(&request), "a request is answered twice");
                 assert!(self.running.insert(agent.clone()));
                 self.owed.push(Owed::Agent(agent.clone()));
@@ -316,15 +321,15 @@ impl SessionWorld {
             SessionEffect::ReportAgent { agent, .. } => {
                 *self.reported.entry(agent).or_default() += 1;
             }
-            SessionEffect::CloseTranscript => self.n_closed += 1,
-            SessionEffect::LoadEarlier
+            SessionEffect::Spawn(SpawnEffect::CloseTranscript) => self.n_closed += 1,
+            SessionEffect::Spawn(SpawnEffect::LoadEarlier)
             | SessionEffect::Publish(_)
             | SessionEffect::Ready { .. }
             | SessionEffect::TurnRecorded { .. }
             | SessionEffect::SetMode { .. }
             | SessionEffect::SetAgentsMode(_)
             | SessionEffect::StopAfterTurn { .. }
-            | SessionEffect::LetCallGo(_)
+            | SessionEffect::AdmitCall(_)
             | SessionEffect::AskTop(_)
             | SessionEffect::AnswerAgent { .. } => {}
         }

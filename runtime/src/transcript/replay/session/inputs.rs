@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::Session;
 use crate::{
     digest::Digest,
-    session::{Now, SessionEffect, SessionInput, TreeQuestion},
+    session::{Now, SessionEffect, SessionInput, SpawnEffect, TreeQuestion},
     time::Timestamp,
     transcript::{
         entry::{Line, Record, RecordKind},
@@ -28,12 +28,14 @@ impl Session {
         let mut written = Vec::new();
         for effect in self.machine.handle(now, input) {
             match effect {
-                SessionEffect::StartTurn { key, setup, .. } => decisions.turn = Some((key, setup)),
-                SessionEffect::WatchTime { run, deadline } => {
+                SessionEffect::Spawn(SpawnEffect::StartTurn { key, setup, .. }) => {
+                    decisions.turn = Some((key, setup))
+                }
+                SessionEffect::Spawn(SpawnEffect::WatchTime { run, deadline }) => {
                     decisions.limit = Some((run, deadline));
                 }
                 SessionEffect::UnwatchTime => decisions.limit = None,
-                SessionEffect::ReadSettings => decisions.wants_settings = true,
+                SessionEffect::Spawn(SpawnEffect::ReadSettings) => decisions.wants_settings = true,
                 SessionEffect::AskTop(TreeQuestion::Admit { agent, .. }) => {
                     decisions.asks_for = Some(agent);
                 }
