@@ -44,7 +44,8 @@ pub(crate) async fn within<T>(
     tokio::select! {
         biased;
         result = work => Some(result),
-        () = timer.deadline(limit) => None,
+        // Work that is always ready uses up what the scheduler gives a task, and the limit is looked at all the same.
+        () = tokio::task::unconstrained(timer.deadline(limit)) => None,
     }
 }
 

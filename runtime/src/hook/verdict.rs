@@ -75,6 +75,8 @@ pub struct HookVerdict {
     pub permission: Option<HookPermission>,
     /// Of PreToolUse: replaces the whole input. JSON text of an object.
     pub updated_input: Option<String>,
+    /// Of PreToolUse: whether the hook whose input holds allowed the call, too.
+    pub answers: bool,
     /// Of PostToolUse: what the model sees in place of the result.
     pub updated_output: Option<String>,
     /// The same, if the tool is one of a server.
@@ -160,6 +162,7 @@ pub fn merge(event: HookEvent, answers: Vec<HookAnswer>) -> HookVerdict {
     let mut merged = HookVerdict::default();
     let (mut n_inputs, mut n_outputs) = (0, 0);
     for HookAnswer { verdict } in answers {
+        let allows = matches!(verdict.decision, Some(HookDecision::Allow { .. }));
         merged.decision = stricter(merged.decision, verdict.decision);
         merged.permission = match (merged.permission, verdict.permission) {
             (Some(first), Some(next)) if first.denies.is_none() && next.denies.is_some() => {
@@ -170,6 +173,7 @@ pub fn merge(event: HookEvent, answers: Vec<HookAnswer>) -> HookVerdict {
         if verdict.updated_input.is_some() {
             n_inputs += 1;
             merged.updated_input = verdict.updated_input;
+            merged.answers = allows;
         }
         n_outputs += u32::from(verdict.updated_output.is_some());
         merged.updated_output = verdict.updated_output.or(merged.updated_output);

@@ -84,7 +84,7 @@ pub(crate) const SEES_PAST_REPORTS: u32 = 17;
 /// The first revision in which hooks that ask servers run.
 pub(crate) const ASKS_SERVERS: u32 = 17;
 
-/// The first revision in which a hook that allows a call and gives its input decides what else only a person does.
+/// The first revision in which a hook that allows a call and gives its input may answer in place of a person.
 pub(crate) const HOOKS_ANSWER: u32 = 18;
 
 /// What is fixed when a session is opened.

@@ -16,8 +16,8 @@ pub(super) enum Remembered {
     Nothing,
     /// A hook allowed the call, and none objected.
     Allow {
-        /// Whether the input is one that a hook gave, which may answer what a person is asked.
-        gave_input: bool,
+        /// Whether the input is one that the hook gave, which may answer what a person is asked.
+        answers: bool,
     },
     /// A hook wants a person to be asked, for this reason.
     Ask(String),
@@ -40,9 +40,7 @@ pub(super) fn read(verdict: &HookVerdict) -> Result<(Remembered, Option<String>)
             return Err(format!("the call was put off: {reason}"));
         }
         Some(HookDecision::Ask { reason }) => Remembered::Ask(reason.clone()),
-        Some(HookDecision::Allow { .. }) => {
-            Remembered::Allow { gave_input: verdict.updated_input.is_some() }
-        }
+        Some(HookDecision::Allow { .. }) => Remembered::Allow { answers: verdict.answers },
         None => Remembered::Nothing,
     };
     if let Some(input) = &verdict.updated_input

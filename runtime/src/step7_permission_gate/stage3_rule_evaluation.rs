@@ -9,6 +9,8 @@ mod coverage;
 
 pub(super) use coverage::Coverage;
 
+use serde_json::Value;
+
 use super::{
     GateSetup, PathKind, ResolvedPath, RuleRef,
     call_input::CallInput,
@@ -181,10 +183,21 @@ fn evaluate_alone(
     }
 }
 
-/// Whether a hook answers what a person would be asked. There is a plan to be approved in the mode `plan` alone.
+/// Whether a hook gave what a person would: answers to the questions of the model, or a plan that is approved.
 fn is_answered(facts: &CallFacts<'_>, setup: &GateSetup) -> bool {
-    *facts.hooks == Remembered::Allow { gave_input: true }
-        && (facts.tool != "ExitPlanMode" || setup.mode() == PermissionMode::Plan)
+    if *facts.hooks != (Remembered::Allow { answers: true }) {
+        return false;
+    }
+    let holds_text =
+        |field| facts.input.get(field).and_then(Value::as_str).is_some_and(|it| !it.is_empty());
+    match facts.tool {
+        "AskUserQuestion" => {
+            let answers = facts.input.get("answers").and_then(Value::as_object);
+            answers.is_some_and(|it| !it.is_empty()) || holds_text("response")
+        }
+        "ExitPlanMode" => setup.mode() == PermissionMode::Plan && holds_text("plan"),
+        _ => false,
+    }
 }
 
 /// The path that a tool writes to.

@@ -2,7 +2,11 @@
 
 use std::sync::Arc;
 
-use super::{Awaits, Effect, Turn, count, step7_plan::PlanTool};
+use super::{
+    Awaits, Effect, Turn, count,
+    step7_plan::PlanTool,
+    step7_question::{ANSWERED, answers_itself},
+};
 use crate::{
     event::Event,
     hook::{Firing, HookDecision, HookEvent, HookVerdict},
@@ -56,7 +60,10 @@ impl Turn {
         let (Some(index), Some(setup)) = (open, setup) else { return self.gate_closed() };
         let state = &self.state.calls[index];
         let Some(spec) = &state.spec else { return self.gate_closed() };
-        let (gate, step) = Gate::open(state.call.clone(), spec, &setup);
+        let (mut gate, mut step) = Gate::open(state.call.clone(), spec, &setup);
+        if answers_itself(&state.call, spec) && !matches!(step, GateStep::Decided { .. }) {
+            step = gate.refuse(ANSWERED);
+        }
         self.state.gate = Some((index, gate));
         self.gate_step(step);
     }

@@ -66,9 +66,6 @@ impl Turn {
                 }
                 _ => self.refuse("the session has no file for a plan"),
             },
-            None if self.answers_itself(index) => {
-                self.refuse("the person who is asked answers: call again with the questions alone")
-            }
             Some(PlanTool::Enter) | None => self.raise(reason, suggestions),
         }
     }

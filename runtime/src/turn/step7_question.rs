@@ -4,24 +4,22 @@
 
 use serde_json::{Map, Value};
 
-use super::Turn;
-use crate::{step2_state_initialization::CallState, tool::Access};
+use crate::tool::{Access, ToolCall, ToolSpec};
 
 /// The fields of the input in which answers lie.
 const ANSWERS: [&str; 3] = ["answers", "response", "annotations"];
 
-impl Turn {
-    /// Whether the model has put answers into its own questions. A person who says yes to the call would seem to have
-    /// given them.
-    pub(super) fn answers_itself(&self, index: usize) -> bool {
-        let Some(CallState { call, spec: Some(spec), .. }) = self.state.calls.get(index) else {
-            return false;
-        };
-        // A tool of an embedder that has this name is another one.
-        if spec.access != Access::Person || spec.name.as_str() != "AskUserQuestion" {
-            return false;
-        }
-        let input: Map<String, Value> = serde_json::from_str(&call.input).unwrap_or_default();
-        ANSWERS.iter().any(|it| input.get(*it).is_some_and(|it| !it.is_null()))
+/// Why a call that holds answers is refused.
+pub(super) const ANSWERED: &str =
+    "the person who is asked answers: call again with the questions alone";
+
+/// Whether the model has put answers into its own questions. A person, or a hook, that says yes to the call would
+/// seem to have given them, so this is looked at before hooks are.
+pub(super) fn answers_itself(call: &ToolCall, spec: &ToolSpec) -> bool {
+    // A tool of an embedder that has this name is another one.
+    if spec.access != Access::Person || spec.name.as_str() != "AskUserQuestion" {
+        return false;
     }
+    let input: Map<String, Value> = serde_json::from_str(&call.input).unwrap_or_default();
+    ANSWERS.iter().any(|it| input.get(*it).is_some_and(|it| !it.is_null()))
 }

@@ -79,8 +79,14 @@ async fn model_that_answers_itself_is_refused_and_nobody_is_asked() {
         let place = TestDirs::new();
         let mut input = questions();
         input[field] = value;
+        // A hook that allows everything as it is does not make them the answers of a person.
+        let echo = json!({"hookSpecificOutput": {
+            "hookEventName": "PreToolUse", "permissionDecision": "allow", "updatedInput": input,
+        }});
+        let echo = json!([{"hooks": [{"type": "command", "command": format!("echo '{echo}'")}]}]);
+        let options = place.session().setting("hooks", json!({ "PreToolUse": echo }));
         let model = says(vec![call("q", "AskUserQuestion", input), text("done")]);
-        let asking = Asking::start(&place, &model, place.session()).await;
+        let asking = Asking::start(&place, &model, options).await;
         let outcome = asking.outcome().await;
         assert_eq!(outcome.denials.len(), 1);
         let result = model.last().result("q");

@@ -3,6 +3,7 @@
 //! Built under `#[cfg(test)]` only.
 
 use super::*;
+use crate::hook::{HookAnswer, merge};
 
 // REQ: PRM-2
 #[test]
@@ -35,7 +36,7 @@ fn hook_can_deny_ask_and_stop() {
     assert_eq!(deny(broken), denied);
 }
 
-/// Whether a call is allowed unasked, where a hook answers so; `None`: a person is asked.
+/// Whether a call is allowed unasked, where hooks answer so; `None`: a person is asked.
 fn decided(tool: &str, mode: Mode, verdict: &HookVerdict, may_answer: bool) -> Option<bool> {
     let spec = spec(tool, Access::Person, ToolEffect::ReadOnly);
     let setup = hooked_setup(tool, mode, Handler::Approver, &["allow user *"]);
@@ -44,19 +45,51 @@ fn decided(tool: &str, mode: Mode, verdict: &HookVerdict, may_answer: bool) -> O
     stage(&gate.hooks_answered(verdict, may_answer)).map(|it| it.0)
 }
 
+/// What hooks say together that allow the call, if so, or give an input, if any.
+fn together(hooks: &[(bool, Option<&str>)]) -> HookVerdict {
+    let answer = |(allows, input): &(bool, Option<&str>)| {
+        let decision = allows.then(|| HookDecision::Allow { reason: String::new() });
+        let updated_input = input.map(Into::into);
+        let verdict = HookVerdict { decision, updated_input, ..HookVerdict::default() };
+        HookAnswer { verdict }
+    };
+    merge(HookEvent::PreToolUse, hooks.iter().map(answer).collect())
+}
+
 // REQ: PRM-1, HKS-2
 #[test]
-fn hook_answers_for_a_person_only_with_an_input_and_a_plan_only_in_its_mode() {
-    let (with, without) = (allowing(Some("x")), allowing(None));
-    for tool in ["AskUserQuestion", "EnterPlanMode", "Mine"] {
+fn hook_answers_for_a_person_only_with_what_a_person_would_give() {
+    let plan = r#"{"plan": "first the bridge"}"#;
+    let answers = r#"{"answers": {"Which?": "Wood"}}"#;
+    let cases = [
+        ("AskUserQuestion", answers, true),
+        ("AskUserQuestion", r#"{"response": "neither"}"#, true),
+        ("AskUserQuestion", r#"{"answers": {}, "response": ""}"#, false),
+        ("AskUserQuestion", plan, false),
+        ("EnterPlanMode", answers, false),
+        ("ExitPlanMode", r#"{"plan": ""}"#, false),
+        ("ExitPlanMode", "{}", false),
+        ("Mine", answers, false),
+    ];
+    for (tool, input, is_answered) in cases {
         for mode in [Mode::Default, Mode::BypassPermissions, Mode::Plan] {
-            assert_eq!(decided(tool, mode, &with, true), Some(true), "{tool} {mode:?}");
-            assert_eq!(decided(tool, mode, &without, true), None, "{tool} {mode:?}");
-            assert_eq!(decided(tool, mode, &with, false), None, "as before revision 18: {tool}");
+            let expected = is_answered.then_some(true);
+            let verdict = together(&[(true, Some(input))]);
+            assert_eq!(decided(tool, mode, &verdict, true), expected, "{tool} {input} {mode:?}");
+            assert_eq!(decided(tool, mode, &verdict, false), None, "as before revision 18");
         }
     }
-    assert_eq!(decided("ExitPlanMode", Mode::Plan, &with, true), Some(true));
-    assert_eq!(decided("ExitPlanMode", Mode::Default, &with, true), None);
-    let silent = HookVerdict { decision: None, ..with };
-    assert_eq!(decided("AskUserQuestion", Mode::Default, &silent, true), None);
+    let approves = together(&[(true, Some(plan))]);
+    assert_eq!(decided("ExitPlanMode", Mode::Plan, &approves, true), Some(true));
+    assert_eq!(decided("ExitPlanMode", Mode::Default, &approves, true), None, "there is no plan");
+    // It is one hook that allows and gives the input.
+    for hooks in [
+        &[(false, Some(answers)), (true, None)][..],
+        &[(true, None), (false, Some(answers))],
+        &[(true, Some(answers)), (false, Some(answers))],
+    ] {
+        assert_eq!(decided("AskUserQuestion", Mode::Default, &together(hooks), true), None);
+    }
+    let hooks = [(true, None), (true, Some(answers))];
+    assert_eq!(decided("AskUserQuestion", Mode::Default, &together(&hooks), true), Some(true));
 }
