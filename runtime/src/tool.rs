@@ -95,7 +95,8 @@ pub enum Access {
     },
     /// Needs a rule or an answer: network, embedder's tools.
     Ask,
-    /// Needs an answer each time, in every mode and whatever rules allow: a person decides.
+    /// Needs an answer each time, in every mode and whatever rules allow: a person decides. For the tools
+    /// AskUserQuestion and ExitPlanMode a hook may answer that gives what the person would.
     Person,
 }
 

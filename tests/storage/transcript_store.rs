@@ -86,26 +86,40 @@ async fn store_in_memory_holds_byte_for_byte_what_the_files_hold_and_no_file_is_
     }
 }
 
-// REQ: SES-1
+// REQ: SES-1, PRM-1
 #[tokio::test]
-async fn store_in_memory_makes_no_directory_in_the_workspace_until_a_long_result_needs_it() {
-    for is_long in [false, true] {
+async fn long_results_are_files_in_a_guarded_directory_whatever_the_store_is() {
+    for is_led_elsewhere in [false, true] {
         let place = TestDirs::new();
+        place.write("outside/a", "");
+        place.write("workspace/a", "");
+        if is_led_elsewhere {
+            let link = place.path("workspace/.transcripts");
+            std::os::unix::fs::symlink(place.path("outside"), link).unwrap();
+        }
         let model = model(|asked| match asked.n_answers() {
             0 => call("t", "talk", json!({})),
             _ => text("heard"),
         });
-        let store: Arc<dyn TranscriptStore> = Arc::new(MemoryStore::default());
-        let ennead = start(&place, store, &model).await;
+        let memory = MemoryStore::default();
+        let ennead = start(&place, Arc::new(memory.clone()), &model).await;
         let mut options = place.session();
         options.transcripts = None;
-        let talker = talker(if is_long { 200_000 } else { 200 });
-        let session = ennead.open(options.tool(talker)).await.unwrap();
-        session.prompt("listen").await.unwrap();
+        match ennead.open(options.tool(talker(200_000))).await {
+            Err(error) => {
+                assert!(is_led_elsewhere, "{error}");
+                assert!(matches!(error, OpenError::UnsafeTranscripts(_)), "{error}");
+            }
+            Ok(session) => {
+                assert!(!is_led_elsewhere, "results would be written outside the workspace");
+                session.prompt("listen").await.unwrap();
+            }
+        }
         ennead.shutdown().await;
-        assert_eq!(place.has("workspace/.transcripts"), is_long);
-        let kept_out = place.has("workspace/.transcripts/.gitignore");
-        assert_eq!(kept_out, is_long, "git is kept out of what is made");
+        let root = place.path("workspace/.transcripts");
+        assert!(!files(&root).keys().any(|it| it.extension().is_some_and(|it| it == "jsonl")));
+        assert_eq!(root.join(".gitignore").exists(), !is_led_elsewhere, "git is kept out");
+        assert_eq!(memory.texts().is_empty(), is_led_elsewhere);
     }
 }
 

@@ -77,7 +77,7 @@ fn every_source_file_opens_with_what_it_is_for() {
 #[test]
 fn a_module_stands_beside_its_folder() {
     let inside: Vec<_> = rust_files().into_iter().filter(|path| path.ends_with("mod.rs")).collect();
-    assert!(inside.is_empty(), "name it after its folder, beside it: {inside:#?}");
+    assert!(inside.is_empty(), "name it after its folder, next to it: {inside:#?}");
 }
 
 #[test]

@@ -22,7 +22,6 @@ use ennead_runtime::saturating::Saturating as _;
 
 pub use faulty::{FaultyStore, StoreAccess};
 pub use files::FileStore;
-use guard::UnsafeTranscripts;
 pub use lock::Holder;
 
 /// Keeps transcripts.
@@ -32,7 +31,8 @@ pub use lock::Holder;
 /// transcripts of sub-agents and a `.meta.json` for each, and `stored/` has texts that lines name. The
 /// directory is [`SessionOptions::transcripts`](crate::SessionOptions::transcripts); a store without
 /// directories takes the path for a key. Long results of tools are files under that directory whatever
-/// the store is, since tools read them by their path; it is made when the first of them is kept.
+/// the store is, since tools read them by their path; where no directory is named, `.transcripts` in the workspace
+/// is made for them and kept out of git.
 ///
 /// A transcript that is appended to is never changed otherwise. [`TranscriptStore::open`],
 /// [`TranscriptStore::lock`], [`TranscriptStore::write`] and the methods of [`TranscriptLog`] are called on
@@ -51,17 +51,6 @@ pub use lock::Holder;
 /// # Ok::<(), ennead::data::StoreError>(())
 /// ```
 pub trait TranscriptStore: Debug + Send + Sync {
-    /// Makes ready the directory in a workspace that transcripts go to where nothing names another, before a session
-    /// there is opened. A store that keeps no files has nothing to do.
-    ///
-    /// # Errors
-    ///
-    /// [`UnsafeTranscripts`] when a repository, or another user, decides where the files would go.
-    fn prepare(&self, directory: &Path) -> Result<(), UnsafeTranscripts> {
-        let _unused = directory;
-        Ok(())
-    }
-
     /// Opens the transcript of this name for appending; makes an empty one where there is none.
     ///
     /// # Errors

@@ -65,7 +65,7 @@ pub enum TranscriptError {
         violation: Violation,
     },
     /// It holds nothing, but sidechains lie next to it.
-    #[error("{}: [emptied] it holds nothing, but sub-agents left transcripts beside it", file.display())]
+    #[error("{}: [emptied] it holds nothing, but sub-agents left transcripts next to it", file.display())]
     Emptied {
         /// Path of the transcript.
         file: PathBuf,
@@ -77,7 +77,7 @@ pub enum TranscriptError {
         file: PathBuf,
     },
     /// A sub-agent's transcript without what was noted about it when it was started.
-    #[error("{}: [no_meta] the .meta.json beside it is missing or says nothing", file.display())]
+    #[error("{}: [no_meta] the .meta.json next to it is missing or says nothing", file.display())]
     NoMeta {
         /// Path of the transcript.
         file: PathBuf,

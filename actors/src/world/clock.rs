@@ -19,8 +19,8 @@ pub trait Timer: Send + Sync + fmt::Debug {
     /// an MCP server.
     fn sleep(&self, time: Duration) -> BoxFuture<'static, ()>;
 
-    /// Ends when a limit is reached, which cuts work off: the time limit of a run, of a tool or of a hook, the end
-    /// of a question, the limit of a classifier. The same as [`sleep`](Timer::sleep) unless it is implemented; a timer
+    /// Ends when a limit is reached, which cuts work off: the time limit of a run, of a tool (`timeout_ms`) or of a
+    /// hook, the end of a question, the limit of a classifier. Commands of Bash and MCP servers have limits of their own. The same as [`sleep`](Timer::sleep) unless it is implemented; a timer
     /// that makes pauses short must not make limits short.
     fn deadline(&self, limit: Duration) -> BoxFuture<'static, ()> {
         self.sleep(limit)
@@ -167,6 +167,20 @@ mod tests {
         assert!((&mut limit).now_or_never().is_none());
         clock.advance(Duration::from_secs(1));
         assert!(limit.now_or_never().is_some());
+    }
+
+    // The work uses up what the scheduler gives a task at once, so that a timer asked by the usual way is never looked at.
+    #[tokio::test]
+    async fn limit_ends_work_that_is_always_ready() {
+        let permits = tokio::sync::Semaphore::new(1);
+        let mut n_rounds = 0_u64;
+        let work = async {
+            while n_rounds < 10_000_000_000 {
+                drop(permits.acquire().await);
+                n_rounds += 1;
+            }
+        };
+        assert_eq!(within(&SystemTimer, Duration::from_millis(5), work).await, None);
     }
 
     #[test]

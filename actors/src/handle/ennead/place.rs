@@ -8,10 +8,7 @@ use crate::{
     options::SessionOptions,
     ports::{
         errors::OpenError,
-        transcript_store::{
-            TranscriptStore,
-            layout::{IN_WORKSPACE, Layout},
-        },
+        transcript_store::{guard, layout::Layout},
     },
     world::{environment::Environment, real_paths::RealPaths, source_files::SessionDirs},
 };
@@ -47,10 +44,9 @@ pub(super) fn place(
     })
 }
 
-/// Returns where the transcripts of a session lie; `store` keeps them.
+/// Returns where the transcripts of a session lie.
 pub(super) fn layout(
     environment: &Environment,
-    store: &dyn TranscriptStore,
     options: &SessionOptions,
     dirs: &SessionDirs,
 ) -> Result<Layout, OpenError> {
@@ -60,8 +56,8 @@ pub(super) fn layout(
         }
         (None, Some(_)) => Ok(Layout::sdk(&dirs.config, &dirs.workspace.to_string_lossy())),
         (None, None) => {
-            let root = dirs.workspace.join(IN_WORKSPACE);
-            store.prepare(&root).map_err(OpenError::UnsafeTranscripts)?;
+            let root = dirs.workspace.join(".transcripts");
+            guard::prepare(&root).map_err(OpenError::UnsafeTranscripts)?;
             Ok(Layout::new(root))
         }
     }

@@ -49,8 +49,7 @@ impl Ennead {
         redaction: Redaction,
     ) -> Result<Box<SessionSetup>, OpenError> {
         let LookResult { dirs, mut real_paths, layers, first: first_look, .. } = looked;
-        let layout =
-            layout(&self.options.environment, &*self.options.transcript_store, &options, &dirs)?;
+        let layout = layout(&self.options.environment, &options, &dirs)?;
         let file = layout.session(&id).map_err(|it| OpenError::BadId(it.id))?;
         if options.id.is_some() && options.transcripts.is_none() {
             guard::check_session(&file).map_err(OpenError::UnsafeTranscripts)?;

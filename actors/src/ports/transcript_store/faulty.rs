@@ -9,9 +9,7 @@ use std::{
 
 use ennead_tools::locked::Locked as _;
 
-use super::{
-    Holder, Lease, StoreError, SyncWork, TranscriptLog, TranscriptStore, guard::UnsafeTranscripts,
-};
+use super::{Holder, Lease, StoreError, SyncWork, TranscriptLog, TranscriptStore};
 
 /// Passes all accesses on to another store, except those that a test has fail. For tests of what a program
 /// does when its disk is full, and of a store of its own under an [`Ennead`](crate::Ennead).
@@ -149,10 +147,6 @@ impl FaultyStore {
 }
 
 impl TranscriptStore for FaultyStore {
-    fn prepare(&self, directory: &Path) -> Result<(), UnsafeTranscripts> {
-        self.store.prepare(directory)
-    }
-
     fn open(&self, name: &Path) -> Result<Box<dyn TranscriptLog>, StoreError> {
         let log = self.access(StoreAccess::Open, || self.store.open(name))?;
         Ok(Box::new(FaultyLog { log, store: self.clone() }))

@@ -8,9 +8,7 @@ use std::{
 };
 
 use super::{
-    Holder, Lease, StoreError, SyncWork, TranscriptLog, TranscriptStore,
-    guard::{self, UnsafeTranscripts},
-    in_place,
+    Holder, Lease, StoreError, SyncWork, TranscriptLog, TranscriptStore, in_place,
     lock::SessionLock,
 };
 use crate::groundwork::files;
@@ -49,10 +47,6 @@ fn read_with(
 }
 
 impl TranscriptStore for FileStore {
-    fn prepare(&self, directory: &Path) -> Result<(), UnsafeTranscripts> {
-        guard::prepare(directory)
-    }
-
     fn open(&self, name: &Path) -> Result<Box<dyn TranscriptLog>, StoreError> {
         let file = files::in_directory(name, |path| {
             // Open for both, so that a pipe waits for nobody.

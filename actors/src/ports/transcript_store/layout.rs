@@ -12,9 +12,6 @@ use crate::ports::transcript_store::TranscriptStore;
 /// Characters of a project's name before a hash represents the rest.
 const MAX_NAME: usize = 200;
 
-/// Name of the directory in the workspace that transcripts go to where nothing names another.
-pub(crate) const IN_WORKSPACE: &str = ".transcripts";
-
 /// Where one transcript and what belongs to it lie.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TranscriptPaths {
@@ -88,11 +85,6 @@ impl TranscriptPaths {
     /// Returns the path of what is known about a sub-agent: `agent-<id>.meta.json`.
     pub(crate) fn meta(&self) -> PathBuf {
         self.file.with_extension("meta.json")
-    }
-
-    /// Returns the directory in the workspace that this is below, if transcripts go there by default.
-    pub(crate) fn in_workspace(&self) -> Option<&Path> {
-        self.file.ancestors().find(|it| it.file_name().is_some_and(|it| it == IN_WORKSPACE))
     }
 
     /// Returns the path of the lock, `<session>.lock`, which names the writer.

@@ -7,7 +7,6 @@ mod end;
 use std::{
     collections::{HashSet, VecDeque},
     fs::File,
-    io,
     sync::Arc,
 };
 
@@ -24,7 +23,7 @@ use ennead_runtime::{
 use crate::{
     groundwork::files,
     ports::transcript_store::{
-        StoreError, SyncWork, TranscriptLog, TranscriptStore, guard, layout::TranscriptPaths,
+        StoreError, SyncWork, TranscriptLog, TranscriptStore, layout::TranscriptPaths,
     },
     storage::{
         checkpoint::{self, Acknowledged, Checkpoint},
@@ -300,12 +299,9 @@ impl TranscriptFile {
             TextFolder::Records => self.log.attach(&path, text.text.as_bytes()),
             // Tools read it by its path, so it is a file whatever the store is.
             TextFolder::ToolResults if path.exists() => Ok(()),
-            TextFolder::ToolResults => match self.paths.in_workspace().map(guard::prepare) {
-                Some(Err(error)) => Err(io::Error::other(error).into()),
-                _ => files::write_whole(&path, text.text.as_bytes())
-                    .map(|file| self.unsynced.push(file))
-                    .map_err(Into::into),
-            },
+            TextFolder::ToolResults => files::write_whole(&path, text.text.as_bytes())
+                .map(|file| self.unsynced.push(file))
+                .map_err(Into::into),
         };
         kept.map_err(|error| {
             self.stored.remove(&(text.place, text.digest));

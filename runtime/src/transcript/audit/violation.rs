@@ -118,9 +118,9 @@ wrong! {
     /// The file ends before the run does.
     NoEnd, "no_end", "the run has no end";
     /// Whole lines are missing at the end.
-    CutOff { seq: u64 }, "cut_off", "the transcript was cut off: the .checkpoint beside it knows its line number {seq}; remove that file if you put another transcript here yourself";
+    CutOff { seq: u64 }, "cut_off", "the transcript was cut off: the .checkpoint next to it knows its line number {seq}; remove that file if you put another transcript here yourself";
     /// The end was taken away and another one written.
-    NotAsClosed, "not_as_closed", "the .checkpoint beside the transcript knows another line of this number; remove that file if you put another transcript here yourself";
+    NotAsClosed, "not_as_closed", "the .checkpoint next to the transcript knows another line of this number; remove that file if you put another transcript here yourself";
     /// A text that is named is not there.
     NoText { digest: Digest }, "no_text", "the stored text {digest} is missing";
     /// A text that is named is another one.

@@ -82,7 +82,7 @@ fn table(figures: &Figures) -> String {
          and steps. Sessions read no settings and no instruction files. Lines are written and,\n\
          except where interrupts are measured, not forced to disk. Turns run on one scheduler\n\
          thread; at once, the time of all is divided by the turns of all. Step 9 ends where the\n\
-         next turn begins, and after an answer when a listener hears that the turn is finished.\n\
+         next turn begins, and after an answer when a listener receives that the turn is finished.\n\
          The 10 ms are for serving; a run has ended when all that it started is gone and its\n\
          end is on the disk.\n",
     );

@@ -65,7 +65,7 @@ async fn survey(demo: Demo, choice: Choice) -> Result<Exit, Failure> {
     show::result(&result_text(&outcome, &record, &OutputSettings::default()))?;
     let transcript = transcript.display();
     show::note(&format!(
-        "\nTranscript: {transcript}\nThose of the sub-agents lie beside it. `ennead verify \
+        "\nTranscript: {transcript}\nThose of the sub-agents lie next to it. `ennead verify \
          {transcript}` checks all of them, `ennead trace {transcript}` shows the nine steps."
     ));
     match ended_by {
