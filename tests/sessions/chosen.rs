@@ -149,9 +149,11 @@ async fn failed_hook_blocks_a_call_only_if_it_guards_it() {
         let place = TestDirs::new();
         let options = place.session().tool(probe());
         let hook = Arc::new(broken);
-        let options = match guards {
-            true => options.guarding_hook(HookEvent::PreToolUse, "probe", limit, hook).unwrap(),
-            false => options.hook(HookEvent::PreToolUse, "probe", limit, hook).unwrap(),
+        let event = HookEvent::PreToolUse;
+        let options = if guards {
+            options.guarding_hook(event, "probe", limit, hook).unwrap()
+        } else {
+            options.hook(event, "probe", limit, hook).unwrap()
         };
         let model = says(vec![call("t", "probe", json!({}))]);
         place.run(&model, options).await;
@@ -159,7 +161,7 @@ async fn failed_hook_blocks_a_call_only_if_it_guards_it() {
     }
 }
 
-/// A day: whoever waits for it by another timer than that of the options does so in vain.
+/// A day. A limit that followed another timer than that of the options would not be reached within the test.
 const LONG: Duration = Duration::from_secs(86_400);
 
 /// The result of a call in a session in which something reaches `waits` and its limit is over then.

@@ -177,5 +177,20 @@ impl<B> fmt::Debug for Declared<B> {
     }
 }
 
+/// Returns the specification of a tool about which only a person decides, and which touches nothing.
+pub(crate) fn person_spec(name: &str, description: &str, input_schema: Arc<str>) -> ToolSpec {
+    ToolSpec {
+        name: name.into(),
+        description: description.into(),
+        input_schema,
+        effect: ToolEffect::ReadOnly,
+        concurrency: Concurrency::Alone,
+        access: Access::Person,
+        output_cap: Some(100_000),
+        timeout_ms: None,
+        polls: false,
+    }
+}
+
 #[cfg(test)]
 mod tests;

@@ -6,13 +6,13 @@ use std::sync::Arc;
 
 use ennead_runtime::{
     ports::ToolContext,
-    tool::{Access, Concurrency, ToolEffect, ToolOutcome, ToolSpec},
+    tool::{ToolOutcome, ToolSpec},
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::built_in::{BuiltIn, BuiltInCall};
+use crate::built_in::{BuiltIn, BuiltInCall, person_spec};
 
 pub(crate) struct EnterPlanMode;
 
@@ -36,27 +36,13 @@ pub(crate) struct ExitInput {
     allowed_prompts: Option<Value>,
 }
 
-fn spec(name: &str, description: &str, input_schema: Arc<str>) -> ToolSpec {
-    ToolSpec {
-        name: name.into(),
-        description: description.into(),
-        input_schema,
-        effect: ToolEffect::ReadOnly,
-        concurrency: Concurrency::Alone,
-        access: Access::Person,
-        output_cap: Some(100_000),
-        timeout_ms: None,
-        polls: false,
-    }
-}
-
 impl BuiltIn for EnterPlanMode {
     type Input = EnterInput;
 
     fn spec(input_schema: Arc<str>) -> ToolSpec {
         let description = "Asks a person for plan mode, in which you read, search and write a plan, and \
                            change nothing else. For work that needs agreement before it begins.";
-        spec("EnterPlanMode", description, input_schema)
+        person_spec("EnterPlanMode", description, input_schema)
     }
 
     async fn call(_: BuiltInCall<EnterInput>, _: ToolContext) -> ToolOutcome {
@@ -71,7 +57,7 @@ impl BuiltIn for ExitPlanMode {
     fn spec(input_schema: Arc<str>) -> ToolSpec {
         let description = "Shows the plan in your plan file to a person and asks for approval. Call it in \
                            plan mode, with an empty input, when the plan is whole. Approval ends plan mode.";
-        spec("ExitPlanMode", description, input_schema)
+        person_spec("ExitPlanMode", description, input_schema)
     }
 
     async fn call(call: BuiltInCall<ExitInput>, _: ToolContext) -> ToolOutcome {

@@ -7,17 +7,17 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use ennead_runtime::{
     ports::ToolContext,
-    tool::{Access, Concurrency, ToolEffect, ToolErrorKind, ToolOutcome, ToolSpec},
+    tool::{ToolErrorKind, ToolOutcome, ToolSpec},
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::built_in::{BuiltIn, BuiltInCall};
+use crate::built_in::{BuiltIn, BuiltInCall, person_spec};
 
 pub(crate) struct AskUserQuestion;
 
-/// What is asked.
+/// The questions that a person is asked, and the answers once there are some.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct AskInput {
@@ -83,19 +83,9 @@ impl BuiltIn for AskUserQuestion {
     type Input = AskInput;
 
     fn spec(input_schema: Arc<str>) -> ToolSpec {
-        ToolSpec {
-            name: "AskUserQuestion".into(),
-            description: "Asks the person you work for to choose between answers, where you cannot go on well \
-                without knowing. Do not ask what you can find out, or whether a plan is good."
-                .into(),
-            input_schema,
-            effect: ToolEffect::ReadOnly,
-            concurrency: Concurrency::Alone,
-            access: Access::Person,
-            output_cap: Some(100_000),
-            timeout_ms: None,
-            polls: false,
-        }
+        let description = "Asks the person you work for to choose between answers, where you cannot go on well \
+                without knowing. Do not ask what you can find out, or whether a plan is good.";
+        person_spec("AskUserQuestion", description, input_schema)
     }
 
     async fn call(call: BuiltInCall<AskInput>, _: ToolContext) -> ToolOutcome {

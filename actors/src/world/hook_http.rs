@@ -33,8 +33,8 @@ const SHORT_ANSWER: usize = 32 * 1024;
 /// Reaches the servers of hooks. Clones share it.
 #[derive(Clone)]
 pub(crate) struct HookServers {
-    /// Made when first needed, where no model is asked by it. `None`: this build has no HTTP.
-    transport: Arc<OnceLock<Option<Arc<dyn Transport>>>>,
+    /// Made when first needed, where no model is asked by it; or why there is none.
+    transport: Arc<OnceLock<Result<Arc<dyn Transport>, String>>>,
     environment: Arc<Environment>,
 }
 
@@ -42,7 +42,7 @@ impl HookServers {
     /// Makes what reaches servers, by HTTP of our own, which may be there already. Values of headers are taken from this
     /// environment.
     pub(crate) fn new(own: Option<Arc<dyn Transport>>, environment: &Environment) -> Self {
-        let transport = own.map_or_else(OnceLock::new, |own| OnceLock::from(Some(own)));
+        let transport = own.map_or_else(OnceLock::new, |own| OnceLock::from(Ok(own)));
         Self { transport: Arc::new(transport), environment: Arc::new(environment.clone()) }
     }
 
@@ -84,8 +84,8 @@ impl HookServers {
         if network.is_some_and(|it| it != SandboxNetwork::Open) {
             return Err("the sandbox lets hooks of a repository reach no server".into());
         }
-        let own = || own_transport(&self.environment).ok();
-        let transport = self.transport.get_or_init(own).as_ref().ok_or("there is no HTTP here")?;
+        let own = || own_transport(&self.environment).map_err(|it| it.to_string());
+        let transport = self.transport.get_or_init(own).as_ref().map_err(String::clone)?;
         let url = http.url.replace(PROJECT, &context.project);
         let body = Bytes::from_owner(SharedInput(input));
         let mut request = WireRequest::new(url, self.headers(http, context), body, CONNECT);

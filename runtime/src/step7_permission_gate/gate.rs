@@ -124,9 +124,8 @@ impl Gate {
         &self.call
     }
 
-    /// Takes the merged answer of the hooks. Afterwards [`Gate::call`] holds the input that counts. `may_answer`: a
-    /// hook that allows a call and gives its input may answer in place of a person.
-    pub(crate) fn hooks_answered(&mut self, verdict: &HookVerdict, may_answer: bool) -> GateStep {
+    /// Takes the merged answer of the hooks. Afterwards [`Gate::call`] holds the input that counts.
+    pub(crate) fn hooks_answered(&mut self, verdict: &HookVerdict) -> GateStep {
         if !matches!(self.waiting, GateWait::Hooks) {
             return self.out_of_order();
         }
@@ -134,9 +133,6 @@ impl Gate {
             Err(reason) => self.deny(GateStage::PreToolUseHooks, None, reason),
             Ok((remembered, input)) => {
                 self.hooks = remembered;
-                if let stage2::Remembered::Allow { answers } = &mut self.hooks {
-                    *answers &= may_answer;
-                }
                 if let Some(input) = input {
                     self.call.input = input.into();
                 }

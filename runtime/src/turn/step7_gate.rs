@@ -113,9 +113,9 @@ impl Turn {
         if let Some(reason) = &verdict.stop {
             self.end_with(RunEnd::HookStopped, Some(reason.clone()));
         }
-        let may_answer = HOOKS_ANSWER <= self.facts.revision;
+        verdict.answers &= HOOKS_ANSWER <= self.facts.revision;
         let Some((_, gate)) = &mut self.state.gate else { return };
-        let step = gate.hooks_answered(&verdict, may_answer);
+        let step = gate.hooks_answered(&verdict);
         self.gate_step(step);
     }
 

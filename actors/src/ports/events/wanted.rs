@@ -63,7 +63,7 @@ impl EventHub {
         !state.listeners.is_empty() || self.0.all.as_ref().is_some_and(|it| it.0.has_listeners())
     }
 
-    /// Returns whether there is no listener. Then that many events are numbered as if they had been sent, and not made.
+    /// Returns whether there is no listener. If so, numbers that many events as if they had been sent, without making them.
     pub(crate) fn pass_over(&self, n_events: usize) -> bool {
         let mut state = self.0.state.locked();
         if self.has_listener(&state) {

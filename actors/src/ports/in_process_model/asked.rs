@@ -39,7 +39,7 @@ struct WireMessage<'a> {
     content: Vec<&'a RawValue>,
 }
 
-/// Reads the request.
+/// Returns what the body of a request asks of a model in this process.
 ///
 /// # Errors
 ///

@@ -30,7 +30,7 @@ pub(crate) struct RunView {
     /// The id, a UUID; the transcript has it too.
     #[schema(value_type = String)]
     id: RunId,
-    /// The session.
+    /// The id of the session that it is a run of.
     #[schema(value_type = String)]
     session: SessionId,
     /// How the run was to be delivered.

@@ -144,7 +144,7 @@ fn outcome_in(look: Look, spec: &ToolSpec, setup: &GateSetup, input: &str) -> St
                 assert_eq!(order.judge_again(judged.links().clone()), judged, "{input}");
                 gate.command_judged(judged)
             }
-            GateStep::RunHooks { .. } => gate.hooks_answered(&HookVerdict::default(), true),
+            GateStep::RunHooks { .. } => gate.hooks_answered(&HookVerdict::default()),
             GateStep::Ask { reason, .. } => return format!("ask {reason}"),
             GateStep::Decided { decision, permit } => {
                 assert_eq!(decision.allowed, permit.is_some());
@@ -300,7 +300,7 @@ fn hooked(texts: &[&str], verdict: &HookVerdict) -> (Gate, GateStep) {
     let setup = setup(Mode::Default, Handler::Approver, texts);
     let (mut gate, step) = Gate::open(call(&spec, &run("first")), &spec, &setup);
     assert!(matches!(step, GateStep::RunHooks { .. }));
-    let step = gate.hooks_answered(verdict, true);
+    let step = gate.hooks_answered(verdict);
     let step = judged(&mut gate, step);
     (gate, step)
 }

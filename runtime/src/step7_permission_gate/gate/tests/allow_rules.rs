@@ -14,7 +14,7 @@ fn named(spec: &ToolSpec, mode: Mode, texts: &[&str], input: &str) -> (bool, Vec
                 gate.path_resolved(resolve(&given, "/w", "/h", &mut look))
             }
             GateStep::Judge(order) => gate.command_judged(order.judge(EYES)),
-            GateStep::RunHooks { .. } => gate.hooks_answered(&HookVerdict::default(), true),
+            GateStep::RunHooks { .. } => gate.hooks_answered(&HookVerdict::default()),
             GateStep::Ask { reason, .. } => panic!("nobody can be asked: {reason}"),
             GateStep::Decided { decision, .. } => return (decision.allowed, gate.allow_rules()),
         };

@@ -37,12 +37,12 @@ fn hook_can_deny_ask_and_stop() {
 }
 
 /// Whether a call is allowed unasked, where hooks answer so; `None`: a person is asked.
-fn decided(tool: &str, mode: Mode, verdict: &HookVerdict, may_answer: bool) -> Option<bool> {
+fn decided(tool: &str, mode: Mode, verdict: &HookVerdict) -> Option<bool> {
     let spec = spec(tool, Access::Person, ToolEffect::ReadOnly);
     let setup = hooked_setup(tool, mode, Handler::Approver, &["allow user *"]);
     let (mut gate, step) = Gate::open(call(&spec, "{}"), &spec, &setup);
     assert!(matches!(step, GateStep::RunHooks { .. }), "{tool}");
-    stage(&gate.hooks_answered(verdict, may_answer)).map(|it| it.0)
+    stage(&gate.hooks_answered(verdict)).map(|it| it.0)
 }
 
 /// What hooks say together that allow the call, if so, or give an input, if any.
@@ -75,21 +75,22 @@ fn hook_answers_for_a_person_only_with_what_a_person_would_give() {
         for mode in [Mode::Default, Mode::BypassPermissions, Mode::Plan] {
             let expected = is_answered.then_some(true);
             let verdict = together(&[(true, Some(input))]);
-            assert_eq!(decided(tool, mode, &verdict, true), expected, "{tool} {input} {mode:?}");
-            assert_eq!(decided(tool, mode, &verdict, false), None, "as before revision 18");
+            assert_eq!(decided(tool, mode, &verdict), expected, "{tool} {input} {mode:?}");
+            let before = HookVerdict { answers: false, ..verdict };
+            assert_eq!(decided(tool, mode, &before), None, "as before revision 18");
         }
     }
     let approves = together(&[(true, Some(plan))]);
-    assert_eq!(decided("ExitPlanMode", Mode::Plan, &approves, true), Some(true));
-    assert_eq!(decided("ExitPlanMode", Mode::Default, &approves, true), None, "there is no plan");
+    assert_eq!(decided("ExitPlanMode", Mode::Plan, &approves), Some(true));
+    assert_eq!(decided("ExitPlanMode", Mode::Default, &approves), None, "there is no plan");
     // It is one hook that allows and gives the input.
     for hooks in [
         &[(false, Some(answers)), (true, None)][..],
         &[(true, None), (false, Some(answers))],
         &[(true, Some(answers)), (false, Some(answers))],
     ] {
-        assert_eq!(decided("AskUserQuestion", Mode::Default, &together(hooks), true), None);
+        assert_eq!(decided("AskUserQuestion", Mode::Default, &together(hooks)), None);
     }
     let hooks = [(true, None), (true, Some(answers))];
-    assert_eq!(decided("AskUserQuestion", Mode::Default, &together(&hooks), true), Some(true));
+    assert_eq!(decided("AskUserQuestion", Mode::Default, &together(&hooks)), Some(true));
 }
