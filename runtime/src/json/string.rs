@@ -2,28 +2,21 @@
 //!
 //! Lines and requests are full of strings, and nearly all are names, ids and codes that need no
 //! escape: those are looked at many bytes at a time and copied in one piece. The others, JSON
-//! inside of JSON above all, are copied from one escape to the next.
+//! inside of JSON above all, are copied by words of eight.
 
-use crate::digest::HEX;
+/// The bytes below the blank, with their escapes.
+const CONTROLS: [&str; 32] = [
+    "\\u0000", "\\u0001", "\\u0002", "\\u0003", "\\u0004", "\\u0005", "\\u0006", "\\u0007", "\\b",
+    "\\t", "\\n", "\\u000b", "\\f", "\\r", "\\u000e", "\\u000f", "\\u0010", "\\u0011", "\\u0012",
+    "\\u0013", "\\u0014", "\\u0015", "\\u0016", "\\u0017", "\\u0018", "\\u0019", "\\u001a",
+    "\\u001b", "\\u001c", "\\u001d", "\\u001e", "\\u001f",
+];
 
-/// What follows the backslash, for each byte that needs one; zero for all others. A `u` begins
-/// a code of four digits.
-const LETTERS: [u8; 256] = {
-    let mut letters = [0; 256];
-    let mut byte = 0;
-    while byte < 32 {
-        letters[byte] = b'u';
-        byte += 1;
-    }
-    letters[8] = b'b';
-    letters[9] = b't';
-    letters[10] = b'n';
-    letters[12] = b'f';
-    letters[13] = b'r';
-    letters[b'"' as usize] = b'"';
-    letters[b'\\' as usize] = b'\\';
-    letters
-};
+/// Bytes that are copied in one step.
+const WORD: usize = 8;
+
+/// Bytes that are looked at in one step.
+const CHUNK: usize = 16;
 
 /// Returns `text` as a JSON string, quotes included.
 pub fn quote(text: &str) -> String {
@@ -61,33 +54,60 @@ pub(crate) fn push_quoted(text: &str, out: &mut Vec<u8>) {
     if is_plain(text) {
         out.extend_from_slice(text.as_bytes());
     } else {
-        push_escaped(text.as_bytes(), out);
+        push_escaped(text, out);
     }
     out.push(b'"');
 }
 
-fn push_escaped(mut bytes: &[u8], out: &mut Vec<u8>) {
-    // A quote or a backslash is copied with what follows its own backslash.
-    let mut n_escaped = 0;
-    let letter = |byte: &u8| LETTERS[usize::from(*byte)];
-    while let Some(n_plain) = bytes[n_escaped..].iter().position(|byte| letter(byte) != 0) {
-        let (plain, rest) = bytes.split_at(n_escaped + n_plain);
-        out.extend_from_slice(plain);
-        out.push(b'\\');
-        (bytes, n_escaped) = match rest {
-            [b'"' | b'\\', ..] => (rest, 1),
-            [coded, rest @ ..] => {
-                out.push(letter(coded));
-                if letter(coded) == b'u' {
-                    out.extend_from_slice(b"00");
-                    out.extend_from_slice(&HEX[usize::from(*coded)]);
-                }
-                (rest, 0)
+fn push_escaped(text: &str, out: &mut Vec<u8>) {
+    let (mut bytes, mut at) = (text.as_bytes(), out.len());
+    // Most of them are JSON, where one byte in eight is a quote: a word is copied whole, and what stood after a byte
+    // with an escape is written over.
+    out.resize(at + escaped_len(text) + WORD, 0);
+    while let (Some(word), Some(room)) = (bytes.first_chunk::<WORD>(), out.get_mut(at..at + WORD)) {
+        room.copy_from_slice(word);
+        let n_plain = n_plain(u64::from_le_bytes(*word));
+        at += n_plain;
+        bytes = &bytes[n_plain..];
+        if n_plain < WORD
+            && let Some((byte, rest)) = bytes.split_first()
+        {
+            let escape = escape(*byte);
+            if let Some(room) = out.get_mut(at..at + escape.len()) {
+                room.copy_from_slice(escape);
             }
-            [] => (rest, 0),
-        };
+            at += escape.len();
+            bytes = rest;
+        }
     }
-    out.extend_from_slice(bytes);
+    out.truncate(at);
+    for byte in bytes {
+        match needs_escape(*byte) {
+            true => out.extend_from_slice(escape(*byte)),
+            false => out.push(*byte),
+        }
+    }
+}
+
+/// How many bytes of a word are in front of the first that needs an escape. The lowest byte is the first.
+#[inline]
+fn n_plain(word: u64) -> usize {
+    const ONES: u64 = u64::MAX / 255;
+    const HIGH: u64 = ONES << 7;
+    // The upper bit of a byte that is below; what a borrow sets above it is not the first.
+    let below = |word: u64, limit: u8| word.wrapping_sub(ONES * u64::from(limit)) & !word & HIGH;
+    let is = |byte: u8| below(word ^ (ONES * u64::from(byte)), 1);
+    let marks = below(word, b' ') | is(b'"') | is(b'\\');
+    (marks.trailing_zeros() / 8) as usize
+}
+
+/// A byte that needs one, with its escape.
+fn escape(byte: u8) -> &'static [u8] {
+    match byte {
+        b'"' => br#"\""#,
+        b'\\' => br"\\",
+        control => CONTROLS.get(usize::from(control)).map_or(&[], |it| it.as_bytes()),
+    }
 }
 
 /// Counts the bytes of the text as JSON string, without the quotes.
@@ -112,8 +132,8 @@ fn needs_escape(byte: u8) -> bool {
 fn is_plain(text: &str) -> bool {
     let bytes = text.as_bytes();
     // The last piece overlaps with the one before it.
-    if let Some(last) = bytes.last_chunk::<16>() {
-        are_plain(last) && bytes.as_chunks::<16>().0.iter().all(are_plain)
+    if let Some(last) = bytes.last_chunk::<CHUNK>() {
+        are_plain(last) && bytes.as_chunks::<CHUNK>().0.iter().all(are_plain)
     } else if let (Some(first), Some(last)) = (bytes.first_chunk::<8>(), bytes.last_chunk::<8>()) {
         are_plain(first) && are_plain(last)
     } else {

@@ -121,6 +121,9 @@ impl Redactor {
             }
             return;
         }
+        if !self.may_find(block.wire_open().as_bytes()) {
+            return;
+        }
         let mut wire = block.wire_open().to_owned();
         wire.push('}');
         if let Cow::Owned(redacted) = self.json(&wire)

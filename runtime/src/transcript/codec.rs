@@ -22,26 +22,28 @@ pub(crate) const MAX_RECORD: usize = 4096;
 /// What records say their version is, with its key. In version 1 every line had a hash of its own.
 const RECORD_VERSION: &str = r#"","v":2,"at":"#;
 
-/// Appends the JSON object of a line without closing brace, number and hashes.
+/// Appends the JSON object of a line without closing brace, number and hashes. Returns where in `out` its frame ends: what
+/// is in front follows from the kind of line, its time, its ids and its [`LineFrame`].
 ///
 /// A record that would be longer than [`MAX_RECORD`] is shortened in its free texts.
-pub(crate) fn encode(line: &Line, frame: &LineFrame, out: &mut Vec<u8>) {
+pub(crate) fn encode(line: &Line, frame: &LineFrame, out: &mut Vec<u8>) -> usize {
     match line {
         Line::Conversation(line) => conversation(line, frame, out),
         Line::Harness(record) => {
             let start = out.len();
-            harness(record, out);
+            let frame_end = harness(record, out);
             let limit = MAX_RECORD - SEAL;
             if limit < out.len() - start {
                 let cut = cut::shortened(record, out.len() - start, limit);
                 out.truncate(start);
                 harness(&cut, out);
             }
+            frame_end
         }
     }
 }
 
-fn harness(record: &Record, out: &mut Vec<u8>) {
+fn harness(record: &Record, out: &mut Vec<u8>) -> usize {
     out.extend_from_slice(br#"{"type":"ennead","kind":""#);
     out.extend_from_slice(record.what.kind().as_bytes());
     out.extend_from_slice(RECORD_VERSION.as_bytes());
@@ -56,9 +58,10 @@ fn harness(record: &Record, out: &mut Vec<u8>) {
     if json::push_without_tag(&record.what, out).is_err() {
         out.truncate(start);
     }
+    start
 }
 
-fn conversation(line: &ConversationLine, frame: &LineFrame, out: &mut Vec<u8>) {
+fn conversation(line: &ConversationLine, frame: &LineFrame, out: &mut Vec<u8>) -> usize {
     let message = &*line.message;
     out.extend_from_slice(br#"{"type":""#);
     out.extend_from_slice(role(message.role).as_bytes());
@@ -93,6 +96,7 @@ fn conversation(line: &ConversationLine, frame: &LineFrame, out: &mut Vec<u8>) {
         field("agentId", agent.as_str(), out);
     }
     out.extend_from_slice(br#","userType":"external""#);
+    let frame_end = out.len();
     match message.kind {
         MessageKind::Meta => out.extend_from_slice(br#","isMeta":true"#),
         MessageKind::CompactSummary => out.extend_from_slice(br#","isCompactSummary":true"#),
@@ -112,6 +116,7 @@ fn conversation(line: &ConversationLine, frame: &LineFrame, out: &mut Vec<u8>) {
         }
         field("sourceToolAssistantUUID", result.source.as_str(), out);
     }
+    frame_end
 }
 
 fn write_message(message: &Message, line: &ConversationLine, out: &mut Vec<u8>) {

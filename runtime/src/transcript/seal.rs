@@ -11,8 +11,9 @@
 //! ```
 //!
 //! Which lines hold one follows from the lines alone and not from how they were written, so that the same
-//! session leaves the same bytes: prompts, those at which a turn waits for something (the model, a call with side
-//! effects), those of no turn, and the one with which 4 KiB have no hash yet.
+//! session leaves the same bytes: records of no turn, with which a run begins and ends, and the line with which
+//! 8 KiB have no hash yet. That many are hashed at once: the eight chunks of a hash side by side, as wide registers
+//! take them, cost a quarter of what they cost one by one. Until then the check sums hold the lines.
 //!
 //! Before version 2 every line held a hash, of its own bytes, and the whole hash of the line before:
 //! `…,"seq":7,"prev":"…32 digits","hash":"…32 digits"}`. Both forms may follow one another in a file.
@@ -22,8 +23,6 @@ use std::fmt;
 use crate::{
     digest::{Digest, HEX},
     json::number,
-    message::MessageKind,
-    step::Step,
     transcript::{
         codec::{self, MAX_RECORD},
         entry::{Line, LineFrame, Record, RecordKind},
@@ -121,23 +120,13 @@ pub enum Proof {
     },
 }
 
-/// Bytes that have no hash at most, but for those of one line.
-const MAX_OPEN: usize = 4096;
+/// Bytes that have no hash at most, but for those of one line: as many as BLAKE3 hashes side by side.
+const MAX_OPEN: usize = 8192;
 
 /// Whether a line holds a hash, after which `n_open` bytes are without one.
 fn bears_hash(line: &Line, n_open: usize) -> bool {
-    let at_rest = match line {
-        Line::Conversation(line) => line.message.kind == MessageKind::Prompt,
-        Line::Harness(record) => {
-            record.turn == 0
-                || match &record.what {
-                    RecordKind::TurnStep { step, .. } => *step == Step::ContextShaping,
-                    RecordKind::ToolIntent { .. } | RecordKind::TurnEnd { .. } => true,
-                    _ => false,
-                }
-        }
-    };
-    at_rest || MAX_OPEN <= n_open
+    let is_of_no_turn = matches!(line, Line::Harness(record) if record.turn == 0);
+    is_of_no_turn || MAX_OPEN <= n_open
 }
 
 /// Lines at the end of a file that no hash covers yet; the next one does.
@@ -171,25 +160,31 @@ impl<'a> LineBatch<'a> {
         Self { out, open, head, link, start }
     }
 
-    /// Appends a whole line, newline included, which `edit` may change before: it is given the buffer
-    /// and the place at which the JSON object begins, whole and with its brace, and leaves one there. A
-    /// record that is too long then is shortened again.
+    /// Appends a whole line, newline included, which `edit` may change before: it is given the buffer,
+    /// the place at which the JSON object begins, whole and with its brace, and leaves one there, and the place
+    /// at which its frame ends: the names and values in front are its kind, its time, its ids and the [`LineFrame`].
+    /// A record that is too long then is shortened again.
     ///
     /// A `run_end` learns the last hash before it here, since only who seals knows it.
-    pub fn push(&mut self, line: &Line, frame: &LineFrame, edit: impl Fn(&mut Vec<u8>, usize)) {
+    pub fn push(
+        &mut self,
+        line: &Line,
+        frame: &LineFrame,
+        edit: impl Fn(&mut Vec<u8>, usize, usize),
+    ) {
         let start = self.out.len();
-        match line {
+        let frame_end = match line {
             Line::Harness(record) if matches!(record.what, RecordKind::RunEnd { .. }) => {
                 let mut record = record.clone();
                 if let RecordKind::RunEnd { head: before, .. } = &mut record.what {
                     *before = Some(self.head.hash);
                 }
-                codec::encode(&Line::Harness(record), frame, self.out);
+                codec::encode(&Line::Harness(record), frame, self.out)
             }
             line => codec::encode(line, frame, self.out),
-        }
+        };
         self.out.push(b'}');
-        edit(self.out, start);
+        edit(self.out, start, frame_end);
         if let Line::Harness(_) = line
             && MAX_RECORD - SEAL < self.out.len() - start
             && let Ok(record) = serde_json::from_slice::<Record>(&self.out[start..])

@@ -8,6 +8,7 @@ use std::borrow::Cow;
 use ennead_runtime::{
     block::Block,
     digest::Digest,
+    ids::AgentId,
     tool::ToolCall,
     transcript::{
         entry::{Line, LineFrame, Record, StoredText, TextFolder},
@@ -23,20 +24,36 @@ use super::Redaction;
 const RECORD: &str = r#"{"type":"ennead""#;
 
 impl Redaction {
-    /// Appends a line without secrets.
-    pub(crate) fn append(&self, line: &Line, frame: &LineFrame, batch: &mut LineBatch<'_>) {
+    /// Returns whether no secret is in what all lines of a transcript begin with.
+    pub(crate) fn is_clean(&self, frame: &LineFrame) -> bool {
+        let agent = frame.agent.as_ref().map(AgentId::as_str);
+        let texts =
+            [Some(frame.session.as_str()), Some(&*frame.cwd), frame.git_branch.as_deref(), agent];
+        serde_json::to_vec(&texts).is_ok_and(|it| !self.redactor.may_find(&it))
+    }
+
+    /// Appends a line without secrets. A clean frame is not looked through with every line.
+    pub(crate) fn append(
+        &self,
+        line: &Line,
+        frame: &LineFrame,
+        is_clean: bool,
+        batch: &mut LineBatch<'_>,
+    ) {
         let is_in_own_words = line.record().is_some_and(Record::is_in_own_words);
-        batch.push(line, frame, |out, start| {
-            self.rename(out, start);
+        let is_clean = is_clean && line.has_plain_ids();
+        batch.push(line, frame, |out, start, frame_end| {
+            let renamed = self.rename(out, start);
             if !is_in_own_words {
-                self.line(out, start);
+                let from = if is_clean && !renamed { frame_end } else { start };
+                self.line(out, start, from);
             }
         });
     }
 
-    /// Takes the secrets out of a line, the JSON object from `start` on.
-    fn line(&self, out: &mut Vec<u8>, start: usize) {
-        if !self.redactor.may_find(&out[start..]) {
+    /// Takes the secrets out of a line, the JSON object from `start` on. None is in front of `from`.
+    fn line(&self, out: &mut Vec<u8>, start: usize, from: usize) {
+        if !self.redactor.may_find(&out[from..]) {
             return;
         }
         let Ok(text) = std::str::from_utf8(&out[start..]) else { return };
@@ -103,10 +120,12 @@ impl Redaction {
     }
 
     /// Names the texts that were written and not those that they were made of.
-    fn rename(&self, out: &mut Vec<u8>, start: usize) {
+    ///
+    /// Returns whether it may have moved what is on the line.
+    fn rename(&self, out: &mut Vec<u8>, start: usize) -> bool {
         let known = self.secrets.lock();
         if known.renamed.is_empty() || !out[start..].starts_with(RECORD.as_bytes()) {
-            return;
+            return false;
         }
         for (old, new) in &known.renamed {
             while let Some(at) = find(&out[start..], old.as_bytes()) {
@@ -114,6 +133,7 @@ impl Redaction {
                 out.splice(at..at + old.len(), new.bytes());
             }
         }
+        true
     }
 }
 
@@ -150,11 +170,12 @@ mod tests {
     use std::{borrow::Cow, sync::Arc};
 
     use ennead_runtime::{
+        message::{Message, MessageKind},
         redaction::{Patterns, SecretValue},
         time::Timestamp,
         tokens::Tokens,
         transcript::{
-            entry::{PassedStage, RecordKind},
+            entry::{ConversationLine, PassedStage, RecordKind},
             seal::Head,
         },
     };
@@ -178,9 +199,59 @@ mod tests {
         let record = Record { at: Timestamp(1), run: None, turn: 1, what };
         let mut out = Vec::new();
         let mut batch = LineBatch::new(Head::default(), None, &mut out);
-        redaction.append(&Line::Harness(Box::new(record)), &frame, &mut batch);
+        let is_clean = redaction.is_clean(&frame);
+        redaction.append(&Line::Harness(Box::new(record)), &frame, is_clean, &mut batch);
         batch.finish();
         String::from_utf8(out).unwrap()
+    }
+
+    const TOKEN: &str = "ghp_abcdefghijklmnopqrstuvwxyz0123456789";
+    const OWN: &str = "01a21cc4-8e92-7350-9b97-b19e89b1bcf2";
+
+    fn all_of(cwd: &str, run: &str, parent: &str) -> String {
+        let redaction = Redaction::default();
+        let frame = LineFrame {
+            session: OWN.into(),
+            agent: None,
+            cwd: cwd.into(),
+            git_branch: None,
+            version: "0",
+        };
+        let what = RecordKind::Alert { what: "x".into() };
+        let record = Record { at: Timestamp(1), run: Some(run.into()), turn: 1, what };
+        let blocks = vec![Block::text("x")];
+        let message = Message::user(OWN.into(), MessageKind::Prompt, blocks);
+        let message = ConversationLine {
+            at: Timestamp(1),
+            parent: Some(parent.into()),
+            message: Arc::new(message),
+            answer: None,
+            tool_result: None,
+            boundary: None,
+        };
+        let lines = [Line::Harness(Box::new(record)), Line::Conversation(Box::new(message))];
+        let (mut out, is_clean) = (Vec::new(), redaction.is_clean(&frame));
+        let mut batch = LineBatch::new(Head::default(), None, &mut out);
+        lines.iter().for_each(|it| redaction.append(it, &frame, is_clean, &mut batch));
+        batch.finish();
+        String::from_utf8(out).unwrap()
+    }
+
+    // REQ: SES-8
+    #[test]
+    fn secrets_in_the_frame_of_a_line_are_taken_out_whoever_chose_them() {
+        assert_eq!(all_of("/w", OWN, OWN).matches("[secret:").count(), 0);
+        let cases = [
+            all_of(&format!("/w/{TOKEN}"), OWN, OWN),
+            all_of("/w", TOKEN, OWN),
+            all_of("/w", OWN, TOKEN),
+        ];
+        for written in cases {
+            assert!(
+                !written.contains(TOKEN) && written.contains("[secret:github-token:1]"),
+                "{written}"
+            );
+        }
     }
 
     // REQ: SES-8

@@ -44,6 +44,8 @@ const LINE: usize = 512;
 pub(crate) struct TranscriptFile {
     paths: TranscriptPaths,
     frame: LineFrame,
+    /// Whether no secret is in what all lines begin with.
+    has_clean_frame: bool,
     redaction: Redaction,
     store: Arc<dyn TranscriptStore>,
     log: Box<dyn TranscriptLog>,
@@ -87,6 +89,7 @@ impl TranscriptFile {
         let log = store.open(&paths.file)?;
         let mut transcript = Self {
             paths,
+            has_clean_frame: redaction.is_clean(&frame),
             frame,
             redaction,
             store,
@@ -227,10 +230,10 @@ impl TranscriptFile {
             let what = RecordKind::Repair(SkippedBytes { offset, length, digest });
             let record = Record { at: timestamp(first), run: None, turn: 0, what };
             let line = Line::Harness(Box::new(record));
-            self.redaction.append(&line, &self.frame, &mut batch);
+            self.redaction.append(&line, &self.frame, self.has_clean_frame, &mut batch);
         }
         for line in lines {
-            self.redaction.append(line, &self.frame, &mut batch);
+            self.redaction.append(line, &self.frame, self.has_clean_frame, &mut batch);
             if let Line::Conversation(line) = line {
                 end.last = Some(line.message.id.clone());
             }
@@ -264,7 +267,7 @@ impl TranscriptFile {
         while let (Some(known), Some((line, rest))) = (self.again.front(), lines.split_first()) {
             let mut bytes = Vec::new();
             let mut batch = LineBatch::new(known.before, None, &mut bytes);
-            self.redaction.append(line, &self.frame, &mut batch);
+            self.redaction.append(line, &self.frame, self.has_clean_frame, &mut batch);
             let same = bytes
                 .strip_suffix(b"\n")
                 .and_then(body_of)

@@ -59,6 +59,15 @@ pub(super) enum AddedPiece<'a> {
 #[derive(Debug)]
 pub(super) struct Malformed(pub(super) &'static str);
 
+/// Bytes that there is room for in a text from its start on: most texts grow by some hundred deltas.
+pub(super) const TEXT_ROOM: usize = 256;
+
+fn roomy(start: &str) -> String {
+    let mut text = String::with_capacity(TEXT_ROOM.max(start.len()));
+    text.push_str(start);
+    text
+}
+
 impl BlockBuilder {
     /// Begins with the `content_block` of a start event.
     pub(super) fn start(raw: &str) -> Result<Box<Self>, Malformed> {
@@ -69,12 +78,12 @@ impl BlockBuilder {
         let owned = |text: Option<WireText<'_>>| text.map(|it| it.0.into_owned());
         Ok(Box::new(match kind.as_ref() {
             "text" => Self::Text {
-                text: owned(start.text).unwrap_or_default(),
+                text: start.text.map_or_else(String::new, |it| roomy(&it.0)),
                 citations: start.citations.iter().flatten().map(|it| it.get().into()).collect(),
                 rest: start.rest,
             },
             "thinking" => Self::Thinking {
-                thinking: owned(start.thinking).unwrap_or_default(),
+                thinking: start.thinking.map_or_else(String::new, |it| roomy(&it.0)),
                 signature: owned(start.signature),
                 rest: start.rest,
             },
@@ -83,7 +92,7 @@ impl BlockBuilder {
                 id: owned(start.id).ok_or(Malformed("the tool use has no id"))?.into(),
                 name: owned(start.name).ok_or(Malformed("the tool use has no name"))?.into(),
                 start_input: start.input.map_or("{}", RawValue::get).into(),
-                joined: String::new(),
+                joined: String::with_capacity(TEXT_ROOM),
                 rest: start.rest,
                 preview: Preview::default(),
             }),

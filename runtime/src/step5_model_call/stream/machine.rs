@@ -12,7 +12,7 @@ use serde_json::value::RawValue;
 
 use super::{
     DeltaBatch, StreamDelta, StreamPhase,
-    block_builder::{AddedPiece, BlockBuilder, Finished, Malformed, ToolBuilder},
+    block_builder::{AddedPiece, BlockBuilder, Finished, Malformed, TEXT_ROOM, ToolBuilder},
     plain::{self, Plain},
     wire::{Addition, KindOnly, MessagesEvent, OddDelta, ReportedUsage, WireText, refusal_of},
 };
@@ -333,6 +333,9 @@ impl StreamMachine {
     fn show(&mut self, index: u64, added: AddedPiece<'_>, out: &mut DeltaBatch<'_>) {
         match added {
             AddedPiece::Text(text) => {
+                if self.partial_text.is_empty() {
+                    self.partial_text.reserve(TEXT_ROOM);
+                }
                 self.partial_text.push_str(&text);
                 out.text(&text);
             }

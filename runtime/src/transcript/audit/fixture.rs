@@ -39,7 +39,7 @@ pub(super) fn seal(lines: &[Line]) -> Vec<u8> {
     let mut bytes = Vec::new();
     let mut batch = LineBatch::new(Head::default(), None, &mut bytes);
     for line in lines {
-        batch.push(line, &frame, |_, _| {});
+        batch.push(line, &frame, |_, _, _| {});
     }
     bytes
 }

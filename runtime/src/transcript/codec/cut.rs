@@ -58,7 +58,7 @@ fn texts(what: &mut RecordKind) -> Vec<&mut String> {
             StepDetail::Context { texts, .. } => stored(texts).into_iter().collect(),
             StepDetail::Model { outcome, .. } => vec![outcome],
             StepDetail::Stop { reason, .. } => reason.iter_mut().collect(),
-            StepDetail::Nothing { nothing } => vec![nothing],
+            StepDetail::Nothing { nothing } => vec![nothing.to_mut()],
             _ => Vec::new(),
         },
         RecordKind::SourcesSeen { seen } | RecordKind::Links { seen, .. } => {

@@ -146,7 +146,7 @@ fn record(text: String) -> impl Strategy<Value = Record> {
             tools: Some(Stored::At(digest)),
         })),
         Just(step(StepDetail::Stop { done: false, reason: None })),
-        Just(step(StepDetail::Nothing { nothing: words.clone() })),
+        Just(step(StepDetail::Nothing { nothing: words.clone().into() })),
         Just(RecordKind::RunEnd {
             reason: words.clone(),
             turns: 3,
@@ -179,7 +179,7 @@ fn any_line() -> impl Strategy<Value = Line> {
 fn sealed(line: &Line, agent: bool) -> Vec<u8> {
     let mut out = Vec::new();
     let before = Head { seq: 40, hash: Digest::of(b"before") };
-    LineBatch::new(before, None, &mut out).push(line, &frame(agent), |_, _| {});
+    LineBatch::new(before, None, &mut out).push(line, &frame(agent), |_, _, _| {});
     out
 }
 

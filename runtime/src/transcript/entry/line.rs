@@ -19,4 +19,24 @@ impl Line {
             Line::Conversation(_) => None,
         }
     }
+
+    /// Returns whether the ids in its frame are UUIDs, as those are that the harness makes. Others come from embedders
+    /// and from transcripts of other software.
+    pub fn has_plain_ids(&self) -> bool {
+        match self {
+            Line::Conversation(line) => {
+                is_uuid(line.message.id.as_str())
+                    && line.parent.as_ref().is_none_or(|it| is_uuid(it.as_str()))
+            }
+            Line::Harness(record) => record.run.as_ref().is_none_or(|it| is_uuid(it.as_str())),
+        }
+    }
+}
+
+/// Whether a text has the length of a UUID and no bytes but such as those have.
+fn is_uuid(id: &str) -> bool {
+    let is_digit =
+        |byte: &u8| matches!(byte, b'0'..=b'9') | matches!(byte, b'a'..=b'f') | (*byte == b'-');
+    <&[u8; 36]>::try_from(id.as_bytes())
+        .is_ok_and(|it| it.iter().fold(true, |all, byte| all & is_digit(byte)))
 }

@@ -20,10 +20,11 @@ impl Record {
                 | StepDetail::Execution { .. }
                 | StepDetail::Stop { reason: None, .. } => true,
                 StepDetail::Model { outcome, .. } => outcome == "ok",
+                // One that was read from a file owns its text.
+                StepDetail::Nothing { nothing } => matches!(nothing, Cow::Borrowed(_)),
                 StepDetail::Settings { .. }
                 | StepDetail::Context { .. }
-                | StepDetail::Stop { .. }
-                | StepDetail::Nothing { .. } => false,
+                | StepDetail::Stop { .. } => false,
             },
             RecordKind::ModelAttempt {
                 cause: None,

@@ -1,5 +1,7 @@
 //! What each of the nine steps leaves in its record. One shape per step, distinguished by its fields.
 
+use std::borrow::Cow;
+
 use serde::{Deserialize, Serialize};
 
 use super::Stored;
@@ -99,6 +101,6 @@ pub enum StepDetail {
     /// The step had nothing to do.
     Nothing {
         /// The reason, in words.
-        nothing: String,
+        nothing: Cow<'static, str>,
     },
 }

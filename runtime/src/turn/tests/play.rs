@@ -373,7 +373,7 @@ impl Play {
         let mut bytes = Vec::new();
         let mut batch = LineBatch::new(Head::default(), None, &mut bytes);
         for line in &self.lines {
-            batch.push(line, &frame, |_, _| {});
+            batch.push(line, &frame, |_, _, _| {});
         }
         bytes
     }
