@@ -87,6 +87,22 @@ impl Turn {
         }
     }
 
+    /// Asks about the call with this index, to which the rules give no answer. Every question goes through here; one
+    /// about the mode `plan` waits for the text of the plan.
+    fn ask_about(&mut self, index: usize, reason: String, suggestions: Vec<String>) {
+        match self.plan_tool(index) {
+            Some(tool) => self.ask_about_plan(tool, reason, suggestions),
+            None => self.raise(reason, suggestions),
+        }
+    }
+
+    /// Refuses the call at the gate for a reason that the model reads, without a question.
+    pub(super) fn refuse(&mut self, reason: &str) {
+        let Some((_, gate)) = &mut self.state.gate else { return };
+        let step = gate.refuse(reason);
+        self.gate_step(step);
+    }
+
     fn pre_tool_use(&mut self, index: usize, input: &str) {
         let call = self.state.calls[index].call.clone();
         let (id, tool) = (call.id.clone(), call.name.clone());

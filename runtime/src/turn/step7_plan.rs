@@ -45,19 +45,25 @@ impl PlanTool {
 }
 
 impl Turn {
-    fn plan_tool(&self, index: usize) -> Option<PlanTool> {
+    /// Returns which of these tools the call with this index is for, if it is for one.
+    pub(super) fn plan_tool(&self, index: usize) -> Option<PlanTool> {
         PlanTool::of(self.state.calls.get(index)?.spec.as_ref()?)
     }
 
-    /// Asks about a call; about the approval of a plan when that is read.
-    pub(super) fn ask_about(&mut self, index: usize, reason: String, suggestions: Vec<String>) {
+    /// Asks about a call that begins the mode `plan` or ends it; about the approval of a plan when that is read.
+    pub(super) fn ask_about_plan(
+        &mut self,
+        tool: PlanTool,
+        reason: String,
+        suggestions: Vec<String>,
+    ) {
         let plans = self.mode() == PermissionMode::Plan;
-        match self.plan_tool(index) {
-            Some(PlanTool::Enter) if plans => self.refuse("plan mode holds already"),
-            Some(PlanTool::Exit) if !plans => {
+        match tool {
+            PlanTool::Enter if plans => self.refuse("plan mode holds already"),
+            PlanTool::Exit if !plans => {
                 self.refuse("plan mode does not hold, so there is no plan to be approved");
             }
-            Some(PlanTool::Exit) => match (self.plan_file(), &self.state.gate) {
+            PlanTool::Exit => match (self.plan_file(), &self.state.gate) {
                 (Some(file), Some((_, gate))) => {
                     let call = gate.call().id.clone();
                     self.state.asking = Some((reason, suggestions));
@@ -66,7 +72,7 @@ impl Turn {
                 }
                 _ => self.refuse("the session has no file for a plan"),
             },
-            Some(PlanTool::Enter) | None => self.raise(reason, suggestions),
+            PlanTool::Enter => self.raise(reason, suggestions),
         }
     }
 
@@ -99,12 +105,6 @@ impl Turn {
         let settings = self.settings();
         let directory = settings.permissions.plans_directory.as_deref();
         self.facts.plan_files(directory).into_iter().next()
-    }
-
-    fn refuse(&mut self, reason: &str) {
-        let Some((_, gate)) = &mut self.state.gate else { return };
-        let step = gate.refuse(reason);
-        self.gate_step(step);
     }
 
     /// The input of a call about a plan, which the harness completed.
