@@ -56,6 +56,7 @@ pub trait Tool: Send + Sync + fmt::Debug {
 
 /// What a call may use of its session.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct ToolContext {
     /// Id of the session that the call belongs to.
     pub session: SessionId,

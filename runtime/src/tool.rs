@@ -22,6 +22,7 @@ pub(crate) const MAX_MEDIA: usize = 20;
 ///
 /// Serialised into the transcript's setup, so that a replay knows the tools without the program.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct ToolSpec {
     /// The name the model calls it by.
     pub name: ToolName,

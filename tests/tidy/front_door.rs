@@ -30,11 +30,6 @@ const CLOSED: &[(&str, &str)] = &[
     ),
     ("permission::Trust", "embedders and our packages must decide for each way to trust"),
     ("settings::Durability", "a store must know each promise that it is asked for"),
-    ("tool::ToolContext", "tests of tools build it field by field"),
-    (
-        "tool::ToolSpec",
-        "tools build it field by field: a default could grant what they do not mean",
-    ),
 ];
 
 /// The structs and enums whose fields or variants embedders see, at the front door and in what it gives them.

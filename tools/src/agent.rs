@@ -9,7 +9,7 @@ use std::sync::Arc;
 use ennead_runtime::{
     agent_text::made_safe,
     ports::{AgentOrder, AgentPlace, AgentReport, AgentStatus, ToolContext},
-    tool::{Access, Concurrency, ToolEffect, ToolErrorKind, ToolNote, ToolOutcome, ToolSpec},
+    tool::{Access, Concurrency, ToolErrorKind, ToolNote, ToolOutcome, ToolSpec},
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -62,20 +62,16 @@ impl BuiltIn for Agent {
     type Input = AgentInput;
 
     fn spec(input_schema: Arc<str>) -> ToolSpec {
-        ToolSpec {
-            name: "Agent".into(),
-            description: "Gives a task to a sub-agent with a context of its own and returns its \
+        ToolSpec::new(
+            "Agent",
+            "Gives a task to a sub-agent with a context of its own and returns its \
                 last answer. Several calls in one message run side by side. Say in the prompt all \
-                it needs to know and what it shall report."
-                .into(),
+                it needs to know and what it shall report.",
             input_schema,
-            effect: ToolEffect::SideEffects,
-            concurrency: Concurrency::Together { max: 5 },
-            access: Access::Free,
-            output_cap: Some(100_000),
-            timeout_ms: None,
-            polls: false,
-        }
+        )
+        .with_concurrency(Concurrency::Together { max: 5 })
+        .with_access(Access::Free)
+        .with_output_cap(100_000)
     }
 
     async fn call(call: BuiltInCall<AgentInput>, context: ToolContext) -> ToolOutcome {

@@ -13,7 +13,7 @@ use ennead_runtime::{
         shells::{BackgroundShell, ShellsFull},
     },
     saturating::Saturating as _,
-    tool::{Access, Concurrency, ToolEffect, ToolErrorKind, ToolOutcome, ToolSpec},
+    tool::{Access, ToolErrorKind, ToolOutcome, ToolSpec},
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -79,23 +79,15 @@ impl BuiltIn for Bash {
     const CUTS_ITSELF: bool = true;
 
     fn spec(input_schema: Arc<str>) -> ToolSpec {
-        ToolSpec {
-            name: "Bash".into(),
-            description: "Runs a shell command. The working directory is kept between calls while \
+        let description = "Runs a shell command. The working directory is kept between calls while \
                 it lies in the workspace, but not for a sub-agent; variables are not. There is no terminal and no input. \
                 Processes left behind with & end with the command; with run_in_background the command itself goes on, \
                 until it ends or the session does. So does one that reaches its time limit. Long output is put in a \
-                file. Use Read, Edit, Write, Glob and Grep for what they can do."
-                .into(),
-            input_schema,
-            effect: ToolEffect::SideEffects,
-            concurrency: Concurrency::Alone,
-            access: Access::Command { field: "command".into() },
-            output_cap: Some(30_000),
-            // It has its own limit, which the model and the session's variables set.
-            timeout_ms: None,
-            polls: false,
-        }
+                file. Use Read, Edit, Write, Glob and Grep for what they can do.";
+        // It has its own limit of time, which the model and the session's variables set.
+        ToolSpec::new("Bash", description, input_schema)
+            .with_access(Access::Command { field: "command".into() })
+            .with_output_cap(30_000)
     }
 
     async fn call(call: BuiltInCall<BashInput>, context: ToolContext) -> ToolOutcome {

@@ -89,17 +89,10 @@ pub(crate) async fn at_path<I: Send + 'static>(
 
 /// Makes the declaration of a tool that changes the file in its field `file_path`.
 pub(crate) fn changing_spec(name: &str, description: &str, input_schema: Arc<str>) -> ToolSpec {
-    ToolSpec {
-        name: name.into(),
-        description: description.into(),
-        input_schema,
-        effect: ToolEffect::SideEffects,
-        concurrency: Concurrency::Alone,
-        access: Access::WritePath { field: "file_path".into() },
-        output_cap: Some(20_000),
-        timeout_ms: Some(60_000),
-        polls: false,
-    }
+    ToolSpec::new(name, description, input_schema)
+        .with_access(Access::WritePath { field: "file_path".into() })
+        .with_output_cap(20_000)
+        .with_timeout_ms(60_000)
 }
 
 /// Makes the declaration of a tool that reads at the path in this field.
@@ -109,12 +102,10 @@ pub(crate) fn reading_spec(
     input_schema: Arc<str>,
     field: &'static str,
 ) -> ToolSpec {
-    ToolSpec {
-        effect: ToolEffect::ReadOnly,
-        concurrency: Concurrency::Together { max: 10 },
-        access: Access::ReadPath { field: field.into() },
-        ..changing_spec(name, description, input_schema)
-    }
+    changing_spec(name, description, input_schema)
+        .with_effect(ToolEffect::ReadOnly)
+        .with_concurrency(Concurrency::Together { max: 10 })
+        .with_access(Access::ReadPath { field: field.into() })
 }
 
 /// A built-in tool with its declaration.
@@ -179,17 +170,10 @@ impl<B> fmt::Debug for Declared<B> {
 
 /// Returns the specification of a tool about which only a person decides, and which touches nothing.
 pub(crate) fn person_spec(name: &str, description: &str, input_schema: Arc<str>) -> ToolSpec {
-    ToolSpec {
-        name: name.into(),
-        description: description.into(),
-        input_schema,
-        effect: ToolEffect::ReadOnly,
-        concurrency: Concurrency::Alone,
-        access: Access::Person,
-        output_cap: Some(100_000),
-        timeout_ms: None,
-        polls: false,
-    }
+    ToolSpec::new(name, description, input_schema)
+        .with_effect(ToolEffect::ReadOnly)
+        .with_access(Access::Person)
+        .with_output_cap(100_000)
 }
 
 #[cfg(test)]

@@ -127,17 +127,12 @@ impl CustomToolBuilder {
         schema: Result<Schema, SchemaError>,
         run: Arc<Run>,
     ) -> Self {
-        let spec = ToolSpec {
-            name: name.into(),
-            description: description.into(),
-            input_schema: schema.as_ref().map(|schema| schema.text().clone()).unwrap_or_default(),
-            effect: ToolEffect::SideEffects,
-            concurrency: Concurrency::Alone,
-            access: Access::Ask,
-            output_cap: Some(DEFAULT_OUTPUT_CAP),
-            timeout_ms: None,
-            polls: false,
-        };
+        let spec = ToolSpec::new(
+            name,
+            description,
+            schema.as_ref().map(|schema| schema.text().clone()).unwrap_or_default(),
+        )
+        .with_output_cap(DEFAULT_OUTPUT_CAP);
         Self { spec, schema, run }
     }
 

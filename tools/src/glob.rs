@@ -54,11 +54,9 @@ impl BuiltIn for Glob {
         let description = "Finds files by name. `*` stays within a directory, `**` crosses them: \
                 `*.rs` finds files in the directory itself, `**/*.rs` at any depth. Lists up to \
                 100 paths, most recently changed first, dot files and ignored files included.";
-        ToolSpec {
-            output_cap: Some(100_000),
-            timeout_ms: Some(20_000),
-            ..reading_spec("Glob", description, input_schema, "path")
-        }
+        reading_spec("Glob", description, input_schema, "path")
+            .with_output_cap(100_000)
+            .with_timeout_ms(20_000)
     }
 
     async fn call(call: BuiltInCall<GlobInput>, context: ToolContext) -> ToolOutcome {

@@ -53,10 +53,7 @@ impl BuiltIn for Read {
                 file give `offset` and `limit`. Lines over 2000 characters are cut. Does not read \
                 directories and other binary files. Read a file before you change it.";
         // It limits itself, and what it says about that must not be cut.
-        ToolSpec {
-            output_cap: None,
-            ..reading_spec("Read", description, input_schema, "file_path")
-        }
+        reading_spec("Read", description, input_schema, "file_path").with_output_cap(None)
     }
 
     async fn call(call: BuiltInCall<ReadInput>, context: ToolContext) -> ToolOutcome {

@@ -142,26 +142,16 @@ impl World {
         let root = directory.path().canonicalize().unwrap().join("work");
         std::fs::create_dir(&root).unwrap();
         let spill = root.with_file_name("spill");
-        let context = ToolContext {
-            session: "session".into(),
-            workspace: root.to_str().unwrap().into(),
-            additional_directories: Arc::default(),
-            spill_directory: spill.to_str().unwrap().into(),
-            temporary: std::env::temp_dir().to_str().unwrap().into(),
-            memory: Arc::default(),
-            env: Arc::default(),
-            cancel: Arc::new(Switch::default()),
-            guard: WorkGuard::new(()),
-            committed: CommittedOutcome::default(),
-            agents: None,
-            processes: None,
-            shell: ShellSettings::default(),
-            sandbox: None,
-            redactor: Some(Redactor::new(Arc::default(), Arc::new(OneNumber))),
-            redacts_results: true,
-            progress: None,
-            clock: Arc::new(StoppedClock),
-        };
+        let mut context = ToolContext::new(
+            "session".into(),
+            root.to_str().unwrap(),
+            std::env::temp_dir().to_str().unwrap(),
+            Arc::new(Switch::default()),
+            Arc::new(StoppedClock),
+        );
+        context.spill_directory = spill.to_str().unwrap().into();
+        context.redactor = Some(Redactor::new(Arc::default(), Arc::new(OneNumber)));
+        context.redacts_results = true;
         Self { _directory: directory, root, context, hidden: Vec::new() }
     }
 
@@ -195,8 +185,8 @@ impl World {
         };
         let call = ToolCall::new("toolu_1".into(), tool.spec().name.clone(), text);
         let hidden = self.hidden.clone().into();
-        let context =
-            ToolContext { committed: CommittedOutcome::default(), ..self.context.clone() };
+        let mut context = self.context.clone();
+        context.committed = CommittedOutcome::default();
         Box::pin(Declared::<B>::call(&call, path, hidden, context))
     }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use ennead_runtime::{
     ports::ToolContext,
-    tool::{Access, Concurrency, Todo, TodoStatus, ToolEffect, ToolNote, ToolOutcome, ToolSpec},
+    tool::{Access, Todo, TodoStatus, ToolEffect, ToolNote, ToolOutcome, ToolSpec},
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -58,20 +58,16 @@ impl BuiltIn for TodoWrite {
     type Input = TodoInput;
 
     fn spec(input_schema: Arc<str>) -> ToolSpec {
-        ToolSpec {
-            name: "TodoWrite".into(),
-            description: "Keeps the list of tasks of this conversation. Give the whole list each \
+        ToolSpec::new(
+            "TodoWrite",
+            "Keeps the list of tasks of this conversation. Give the whole list each \
                 time. Use it for work of three steps or more; mark a task as completed as soon as \
-                it is."
-                .into(),
+                it is.",
             input_schema,
-            effect: ToolEffect::ReadOnly,
-            concurrency: Concurrency::Alone,
-            access: Access::Free,
-            output_cap: Some(20_000),
-            timeout_ms: None,
-            polls: false,
-        }
+        )
+        .with_effect(ToolEffect::ReadOnly)
+        .with_access(Access::Free)
+        .with_output_cap(20_000)
     }
 
     async fn call(call: BuiltInCall<TodoInput>, context: ToolContext) -> ToolOutcome {

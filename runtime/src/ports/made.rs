@@ -8,12 +8,12 @@ use bytes::Bytes;
 use http::HeaderMap;
 
 use super::{
-    AgentOrder, AgentPlace, AgentReport, AgentStatus, Progress, ResponseBody, WireRequest,
-    WireResponse, WorkGuard,
+    AgentOrder, AgentPlace, AgentReport, AgentStatus, Cancel, Clock, CommittedOutcome, Progress,
+    ResponseBody, ToolContext, WireRequest, WireResponse, WorkGuard,
 };
 use crate::{
-    ids::{AgentId, ToolUseId},
-    step1_settings_resolution::Certificates,
+    ids::{AgentId, SessionId, ToolUseId},
+    step1_settings_resolution::{Certificates, ShellSettings},
     tokens::Usage,
 };
 
@@ -60,6 +60,41 @@ impl Progress {
     /// Reports how far a call is: a share of 0 to 100, if the whole is known, and a line for people.
     pub fn new(percent: Option<u8>, text: impl Into<Arc<str>>) -> Self {
         Self { percent, text: text.into() }
+    }
+}
+
+impl ToolContext {
+    /// Makes the context of a call that remembers nothing, has no variables, and works alone: there are no sub-agents, no
+    /// sandbox, nobody who redacts, and nobody who hears how far it is. Both directories are absolute paths; outputs too
+    /// long for the model are kept in `temporary`, too.
+    pub fn new(
+        session: SessionId,
+        workspace: impl Into<Arc<str>>,
+        temporary: impl Into<Arc<str>>,
+        cancel: Arc<dyn Cancel>,
+        clock: Arc<dyn Clock>,
+    ) -> Self {
+        let temporary = temporary.into();
+        Self {
+            session,
+            workspace: workspace.into(),
+            additional_directories: Arc::default(),
+            spill_directory: Arc::clone(&temporary),
+            temporary,
+            memory: Arc::default(),
+            env: Arc::default(),
+            cancel,
+            guard: WorkGuard::new(()),
+            committed: CommittedOutcome::default(),
+            agents: None,
+            processes: None,
+            shell: ShellSettings::default(),
+            sandbox: None,
+            redactor: None,
+            redacts_results: false,
+            progress: None,
+            clock,
+        }
     }
 }
 

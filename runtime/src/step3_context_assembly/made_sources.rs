@@ -92,20 +92,14 @@ impl MadeSources {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tool::{Access, Concurrency, ToolEffect};
+    use crate::tool::{Access, ToolEffect};
 
     fn tool(description: &str) -> Arc<ToolSpec> {
-        Arc::new(ToolSpec {
-            name: "look".into(),
-            description: description.into(),
-            input_schema: "{}".into(),
-            effect: ToolEffect::ReadOnly,
-            concurrency: Concurrency::Alone,
-            access: Access::Free,
-            output_cap: None,
-            timeout_ms: None,
-            polls: false,
-        })
+        Arc::new(
+            ToolSpec::new("look", description, "{}")
+                .with_effect(ToolEffect::ReadOnly)
+                .with_access(Access::Free),
+        )
     }
 
     /// Finds these and keeps no others.

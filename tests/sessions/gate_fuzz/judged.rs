@@ -6,7 +6,7 @@ use ennead_runtime::{
     permission::{PermissionMode, Scope},
     step1_settings_resolution::{LayerText, merge},
     step7_permission_gate::{Gate, GateSetup, GateStep, Handler, Look, Places},
-    tool::{Access, Concurrency, ToolCall, ToolEffect, ToolSpec},
+    tool::{Access, ToolCall, ToolSpec},
 };
 use serde_json::{Value, json};
 
@@ -41,17 +41,8 @@ pub(crate) fn outcome(setup: &GateSetup, command: &str) -> Outcome {
 
 /// What becomes of a command among these files.
 pub(crate) fn outcome_looking(setup: &GateSetup, command: &str, look: Look) -> Outcome {
-    let spec = ToolSpec {
-        name: "Bash".into(),
-        description: "".into(),
-        input_schema: "{}".into(),
-        effect: ToolEffect::SideEffects,
-        concurrency: Concurrency::Alone,
-        access: Access::Command { field: "command".into() },
-        output_cap: None,
-        timeout_ms: None,
-        polls: false,
-    };
+    let spec =
+        ToolSpec::new("Bash", "", "{}").with_access(Access::Command { field: "command".into() });
     let input = json!({ "command": command }).to_string();
     let call = ToolCall::new("c".into(), "Bash".into(), input);
     let (mut gate, mut step) = Gate::open(call, &spec, setup);

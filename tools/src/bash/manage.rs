@@ -57,21 +57,20 @@ impl BuiltIn for BashOutput {
     const CUTS_ITSELF: bool = true;
 
     fn spec(input_schema: Arc<str>) -> ToolSpec {
-        ToolSpec {
-            name: "BashOutput".into(),
-            description: "Shows what a command in the background has printed since this was last \
+        ToolSpec::new(
+            "BashOutput",
+            "Shows what a command in the background has printed since this was last \
                 asked, and whether it runs. A long output is cut at its beginning; the file that \
-                holds all of it can be read with Read and Grep."
-                .into(),
+                holds all of it can be read with Read and Grep.",
             input_schema,
-            effect: ToolEffect::ReadOnly,
-            // What is new is new for one of them.
-            concurrency: Concurrency::Alone,
-            access: Access::Free,
-            output_cap: Some(32_000),
-            timeout_ms: Some(TIMEOUT_MS),
-            polls: true,
-        }
+        )
+        .with_effect(ToolEffect::ReadOnly)
+        // What is new is new for one of them.
+        .with_concurrency(Concurrency::Alone)
+        .with_access(Access::Free)
+        .with_output_cap(32_000)
+        .with_timeout_ms(TIMEOUT_MS)
+        .polling()
     }
 
     async fn call(call: BuiltInCall<OutputInput>, context: ToolContext) -> ToolOutcome {
@@ -101,18 +100,14 @@ impl BuiltIn for KillShell {
     type Input = KillInput;
 
     fn spec(input_schema: Arc<str>) -> ToolSpec {
-        ToolSpec {
-            name: "KillShell".into(),
-            description: "Kills a command in the background, with all processes that it started."
-                .into(),
+        ToolSpec::new(
+            "KillShell",
+            "Kills a command in the background, with all processes that it started.",
             input_schema,
-            effect: ToolEffect::SideEffects,
-            concurrency: Concurrency::Alone,
-            access: Access::Free,
-            output_cap: Some(32_000),
-            timeout_ms: Some(TIMEOUT_MS),
-            polls: false,
-        }
+        )
+        .with_access(Access::Free)
+        .with_output_cap(32_000)
+        .with_timeout_ms(TIMEOUT_MS)
     }
 
     async fn call(call: BuiltInCall<KillInput>, context: ToolContext) -> ToolOutcome {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use ennead_runtime::{
     hook::HookEvent,
-    ports::{BoxFuture, Cancel, CommittedOutcome, SpawnAgent, ToolContext, WorkGuard},
+    ports::{BoxFuture, Cancel, SpawnAgent, ToolContext, WorkGuard},
     sandbox::Sandbox,
     tool::ToolCall,
 };
@@ -28,34 +28,35 @@ impl ActiveTurn {
             let port = AgentPort { session, key, limits, layers, worktree_base };
             Arc::new(port) as Arc<dyn SpawnAgent>
         });
-        ToolContext {
-            session: facts.session.clone(),
-            workspace: Arc::clone(&facts.workspace),
-            additional_directories: self.turn.additional_directories(),
-            spill_directory: self.turn.spill_directory(),
-            temporary: self.session_context.dirs.temporary.to_string_lossy().into(),
-            memory: Arc::clone(self.turn.memory()),
-            env: self.child_env(),
-            cancel: Arc::new(CancelFlag(self.scope.cancel.clone())),
-            guard: WorkGuard::new((self.scope.tracker.token(), self.session_context.guard.clone())),
-            committed: CommittedOutcome::default(),
-            agents,
-            processes: Some(Arc::new(ProcessPort {
-                session_context: Arc::clone(&self.session_context),
-                session: self.session.clone(),
-                key: self.key,
-            })),
-            shell: self.turn.shell_settings(),
-            sandbox: self.sandbox(),
-            redactor: Some(self.session_context.redaction.redactor().clone()),
-            redacts_results: self.session_context.redaction.is_for_model(),
-            progress: Some(Arc::new(ProgressPort {
-                session_context: Arc::clone(&self.session_context),
-                call: call.id.clone(),
-                tool: call.name.clone(),
-            })),
-            clock: Arc::clone(&self.session_context.world.clock),
-        }
+        let mut context = ToolContext::new(
+            facts.session.clone(),
+            Arc::clone(&facts.workspace),
+            self.session_context.dirs.temporary.to_string_lossy(),
+            Arc::new(CancelFlag(self.scope.cancel.clone())),
+            Arc::clone(&self.session_context.world.clock),
+        );
+        context.additional_directories = self.turn.additional_directories();
+        context.spill_directory = self.turn.spill_directory();
+        context.memory = Arc::clone(self.turn.memory());
+        context.env = self.child_env();
+        context.guard =
+            WorkGuard::new((self.scope.tracker.token(), self.session_context.guard.clone()));
+        context.agents = agents;
+        context.processes = Some(Arc::new(ProcessPort {
+            session_context: Arc::clone(&self.session_context),
+            session: self.session.clone(),
+            key: self.key,
+        }));
+        context.shell = self.turn.shell_settings();
+        context.sandbox = self.sandbox();
+        context.redactor = Some(self.session_context.redaction.redactor().clone());
+        context.redacts_results = self.session_context.redaction.is_for_model();
+        context.progress = Some(Arc::new(ProgressPort {
+            session_context: Arc::clone(&self.session_context),
+            call: call.id.clone(),
+            tool: call.name.clone(),
+        }));
+        context
     }
 
     /// Returns the variables of child processes. A variable with an empty value is removed.

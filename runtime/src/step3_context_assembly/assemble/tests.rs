@@ -8,7 +8,7 @@ use crate::{
     message::Role,
     permission::Scope,
     step3_context_assembly::{InstructionFile, PathRule},
-    tool::{Access, Concurrency, FileSeen, ToolEffect, ToolNote},
+    tool::{Access, FileSeen, ToolEffect, ToolNote},
 };
 
 fn texts() -> SourceTexts {
@@ -39,17 +39,11 @@ fn texts() -> SourceTexts {
 }
 
 fn tool() -> Arc<ToolSpec> {
-    Arc::new(ToolSpec {
-        name: "Read".into(),
-        description: "reads".into(),
-        input_schema: "{}".into(),
-        effect: ToolEffect::ReadOnly,
-        concurrency: Concurrency::Alone,
-        access: Access::Free,
-        output_cap: None,
-        timeout_ms: None,
-        polls: false,
-    })
+    Arc::new(
+        ToolSpec::new("Read", "reads", "{}")
+            .with_effect(ToolEffect::ReadOnly)
+            .with_access(Access::Free),
+    )
 }
 
 fn sources() -> Sources {

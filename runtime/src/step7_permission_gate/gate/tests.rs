@@ -13,7 +13,6 @@ use crate::{
         Handler, Listing, Look, PathKind, Places, offered,
         path_resolution::{PathEntry, resolve},
     },
-    tool::Concurrency,
 };
 
 mod allow_rules;
@@ -43,17 +42,7 @@ mod unseen;
 const FILE: &str = "file_path";
 
 fn spec(name: &str, access: Access, effect: ToolEffect) -> ToolSpec {
-    ToolSpec {
-        name: name.into(),
-        description: "".into(),
-        input_schema: "{}".into(),
-        effect,
-        concurrency: Concurrency::Alone,
-        access,
-        output_cap: None,
-        timeout_ms: None,
-        polls: false,
-    }
+    ToolSpec::new(name, "", "{}").with_effect(effect).with_access(access)
 }
 
 fn read() -> ToolSpec {

@@ -10,21 +10,15 @@ use crate::{
         view::View,
         wire_format::{OPENAI_ITEM, WireFormat},
     },
-    tool::{Access, Concurrency, ToolEffect, ToolSpec},
+    tool::{Access, ToolEffect, ToolSpec},
 };
 
 fn tool(name: &str) -> std::sync::Arc<ToolSpec> {
-    std::sync::Arc::new(ToolSpec {
-        name: name.into(),
-        description: "reads \"files\"".into(),
-        input_schema: r#"{"type":"object","properties":{"b":{},"a":{}}}"#.into(),
-        effect: ToolEffect::ReadOnly,
-        concurrency: Concurrency::Alone,
-        access: Access::Free,
-        output_cap: None,
-        timeout_ms: None,
-        polls: false,
-    })
+    std::sync::Arc::new(
+        ToolSpec::new(name, "reads \"files\"", r#"{"type":"object","properties":{"b":{},"a":{}}}"#)
+            .with_effect(ToolEffect::ReadOnly)
+            .with_access(Access::Free),
+    )
 }
 
 fn head(stream: bool) -> EncodedHead {

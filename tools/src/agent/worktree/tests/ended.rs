@@ -27,7 +27,8 @@ fn ended_by(
     world.context.cancel = switch.clone();
     let error = block_on(async {
         let (kept, is_gone) = oneshot::channel::<()>();
-        let context = ToolContext { guard: WorkGuard::new(kept), ..world.context.clone() };
+        let mut context = world.context.clone();
+        context.guard = WorkGuard::new(kept);
         let mut begun = pipe::OpenOptions::new().read_write(true).open_receiver(&fifo).unwrap();
         #[expect(clippy::disallowed_methods, reason = "stands for the executor of the call")]
         let waiting = tokio::spawn(async move { HeldWorktree::new(&context, wanted("a")).await });

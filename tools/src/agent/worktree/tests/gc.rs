@@ -125,7 +125,9 @@ fn all_but(world: &World, words: [&str; 3]) -> ToolContext {
     fs::set_permissions(programs.join("git"), fs::Permissions::from_mode(0o755)).unwrap();
     let path = std::env::var("PATH").unwrap();
     let path = format!("{}:{path}", programs.display());
-    ToolContext { env: [("PATH".to_owned(), path)].into(), ..world.context.clone() }
+    let mut context = world.context.clone();
+    context.env = [("PATH".to_owned(), path)].into();
+    context
 }
 
 // REQ: AGT-1
