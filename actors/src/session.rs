@@ -33,7 +33,7 @@ use ennead_runtime::{
     ids::AgentId,
     ports::BoxFuture,
     run::conversation::Conversation,
-    session::{Machine, Now, PromptId, SessionInput, TreePlace},
+    session::{Machine, Now, PromptId, RunNumber, SessionInput, TreePlace},
     step1_settings_resolution::Durability,
     transcript::entry::LineFrame,
 };
@@ -243,9 +243,9 @@ impl SessionState {
         let input = match message {
             SessionMsg::Prompt(Admitted { work, slot }) => {
                 let Prompt { request, reply } = *work;
-                self.last_prompt.0 += 1;
-                self.prompts.insert(self.last_prompt, (reply, slot));
-                SessionInput::Prompt { prompt: self.last_prompt, request: Box::new(request) }
+                let prompt = self.last_prompt.advance();
+                self.prompts.insert(prompt, (reply, slot));
+                SessionInput::Prompt { prompt, request: Box::new(request) }
             }
             SessionMsg::Interrupt => SessionInput::Interrupt,
             SessionMsg::Stop => SessionInput::Stop,
@@ -354,7 +354,7 @@ enum ChildEnd {
     /// A sub-agent crashed: what it used is to be read.
     Agent(AgentId),
     /// The timer of a run was killed: another one takes over.
-    Timer { run: u64, deadline: Duration },
+    Timer { run: RunNumber, deadline: Duration },
     /// Nothing follows, or it was done already.
     Noted,
 }

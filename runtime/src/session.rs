@@ -52,7 +52,7 @@ pub use self::{
     effect::{Batch, SessionEffect, SpawnEffect},
     end_hooks::EndHooks,
     input::{AgentRequest, EarlierConversation, Now, OpenedTranscript, SessionInput, TurnRemains},
-    names::{CallName, PromptId, RunOrigin, SpawnId, WriteTicket},
+    names::{CallName, PromptId, RunNumber, RunOrigin, SpawnId, TurnKey, WriteTicket},
 };
 use crate::{
     cost::CostLedger,
@@ -79,9 +79,9 @@ pub struct Machine {
     /// The modes that somebody put the session into and the turn under way has not recorded yet.
     modes_due: VecDeque<PermissionMode>,
     /// Runs begun; makes the ids of runs differ.
-    n_runs: u64,
+    last_run: RunNumber,
     /// Turns begun; names them.
-    n_turns: u64,
+    last_turn: TurnKey,
     /// What subscribers are to know of the opening. Published with the first run, since there
     /// are no subscribers before the session is open.
     notices: Vec<Arc<str>>,
@@ -164,8 +164,8 @@ impl Machine {
             active: None,
             agents: Agents::new(place),
             modes_due: VecDeque::new(),
-            n_runs: 0,
-            n_turns: 0,
+            last_run: RunNumber::default(),
+            last_turn: TurnKey::default(),
             notices: Vec::new(),
             alerts,
             joining: Vec::new(),

@@ -53,7 +53,7 @@ pub(super) struct Children {
     top: Option<ActorRef<SessionMsg>>,
     /// Calls whose sub-agent was not started yet.
     requests: BTreeMap<SpawnId, Request>,
-    last_request: SpawnId,
+    last_spawn: SpawnId,
     running: BTreeMap<AgentId, RunningAgent>,
     /// Agents anywhere in the tree that have asked the top session.
     askers: BTreeMap<AgentId, ActorRef<SessionMsg>>,
@@ -81,7 +81,7 @@ impl Children {
         Self {
             top,
             requests: BTreeMap::new(),
-            last_request: SpawnId::default(),
+            last_spawn: SpawnId::default(),
             running: BTreeMap::new(),
             askers: BTreeMap::new(),
         }
@@ -90,9 +90,9 @@ impl Children {
     /// Keeps a call that wants a sub-agent, and returns what the machine is asked.
     pub(super) fn requested(&mut self, request: SpawnRequest) -> AgentRequest {
         let SpawnRequest { key, limits, layers, order, reply } = request;
-        self.last_request.0 += 1;
+        let spawn = self.last_spawn.advance();
         let asked = AgentRequest {
-            request: self.last_request,
+            spawn,
             key,
             limits,
             call: order.tool_use.clone(),
@@ -104,19 +104,19 @@ impl Children {
             },
             description: order.description.as_str().into(),
         };
-        self.requests.insert(self.last_request, Request { order, layers, reply });
+        self.requests.insert(spawn, Request { order, layers, reply });
         asked
     }
 
-    pub(super) fn refuse(&mut self, request: SpawnId, why: String) {
-        if let Some(Request { reply, .. }) = self.requests.remove(&request) {
+    pub(super) fn refuse(&mut self, spawn: SpawnId, why: String) {
+        if let Some(Request { reply, .. }) = self.requests.remove(&spawn) {
             report::refuse(reply, why);
         }
     }
 
     /// Forgets a call that is gone, so that an answer would have no reader.
-    pub(super) fn forget(&mut self, request: SpawnId) {
-        self.requests.remove(&request);
+    pub(super) fn forget(&mut self, spawn: SpawnId) {
+        self.requests.remove(&spawn);
     }
 
     /// Reports to the call that waits for a sub-agent. One that was ended meanwhile reads nothing.
@@ -211,13 +211,13 @@ impl SessionState {
     pub(super) async fn start_agent(
         &mut self,
         myself: &ActorRef<SessionMsg>,
-        request: SpawnId,
+        id: SpawnId,
         agent: &AgentId,
         kind: AgentType,
         lease: Lease,
         background: Option<&BackgroundAgent>,
     ) -> Result<Result<(), String>, ActorProcessingErr> {
-        let Some(Request { order, layers, .. }) = self.children.requests.get(&request) else {
+        let Some(Request { order, layers, .. }) = self.children.requests.get(&id) else {
             return Ok(Err("the call that wanted it is gone".into()));
         };
         let Some(setup) = self.child_setup(myself, agent, order, layers, kind, lease) else {
@@ -225,7 +225,7 @@ impl SessionState {
         };
         let transcript = setup.open.paths.file.display().to_string();
         let actor = spawn(Session, Box::new(setup), myself.get_cell()).await?;
-        let Some(Request { order, reply, .. }) = self.children.requests.remove(&request) else {
+        let Some(Request { order, reply, .. }) = self.children.requests.remove(&id) else {
             return Ok(Err("the call that wanted it is gone".into()));
         };
         self.session_context.hub.publish(Event::AgentStarted {

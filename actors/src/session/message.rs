@@ -15,7 +15,7 @@ use ennead_runtime::{
         RunRequest,
         outcome::{RunError, RunOutcome},
     },
-    session::{CallName, EarlierConversation, TreeAnswer, TreeQuestion},
+    session::{CallName, EarlierConversation, RunNumber, TreeAnswer, TreeQuestion, TurnKey},
     step1_settings_resolution::{AgentLimits, LayerText, Merged},
     transcript::load::UsageTotals,
     turn::effect::{Append, HookFiring, TurnReport},
@@ -70,15 +70,15 @@ pub(crate) enum SessionMsg {
     /// Lines are safe, or lost.
     Recorded(Recorded),
     /// A turn wants lines written. The key names the turn.
-    Append { key: u64, append: Box<Append> },
+    Append { key: TurnKey, append: Box<Append> },
     /// A turn waits and has no lines yet: those of the turn before wait no longer.
     Flush,
     /// A turn started a call, which leaves its outcome there if it can no longer be undone.
-    CallStarted { key: u64, call: ToolUseId, committed: CommittedOutcome },
+    CallStarted { key: TurnKey, call: ToolUseId, committed: CommittedOutcome },
     /// A turn wants handlers run.
     RunHooks { firing: Box<HookFiring>, context: Box<HandlerContext>, request: HookToken },
     /// A tool of this turn wants a command run, in an actor of its own.
-    HostProcess { key: u64, work: BoxFuture<'static, ()>, detached: Detached },
+    HostProcess { key: TurnKey, work: BoxFuture<'static, ()>, detached: Detached },
     /// An MCP server that was starting when the session was opened has answered.
     ServerAnswered(Box<Answered>),
     /// A command goes on in the background.
@@ -90,13 +90,18 @@ pub(crate) enum SessionMsg {
     /// The MCP servers whose tools are withheld from the turns to come.
     DisableServers(Vec<String>),
     /// A turn has reached its end. Its supervisor may walk the next one of the run, where it `rests`.
-    TurnDone { key: u64, report: Box<TurnReport>, fingerprints: Option<Fingerprints>, rests: bool },
+    TurnDone {
+        key: TurnKey,
+        report: Box<TurnReport>,
+        fingerprints: Option<Fingerprints>,
+        rests: bool,
+    },
     /// A turn cannot run.
-    CannotRun { key: u64, why: String },
+    CannotRun { key: TurnKey, why: String },
     /// Nothing of an ended turn works any more, or it was not waited for any longer.
-    TurnQuiet { key: u64, late: bool },
+    TurnQuiet { key: TurnKey, late: bool },
     /// This limit of this run is reached.
-    TimeIsUp { run: u64, deadline: Duration },
+    TimeIsUp { run: RunNumber, deadline: Duration },
     /// A model call of a turn whose tree is limited waits to be let go.
     CallWaits(Box<WaitingCall>),
     /// A tool wants a sub-agent.
@@ -141,7 +146,7 @@ pub(crate) struct WaitingCall {
 /// A tool wants a sub-agent.
 pub(crate) struct SpawnRequest {
     /// The key of the turn whose call asks.
-    pub(crate) key: u64,
+    pub(crate) key: TurnKey,
     /// The limits in its turn's settings.
     pub(crate) limits: AgentLimits,
     /// The layers that these settings were made of.

@@ -6,9 +6,12 @@
 
 use std::{collections::BTreeMap, fmt, sync::Arc};
 
-use ennead_runtime::ports::{
-    BoxFuture, HostProcess,
-    shells::{Detached, KeepShells},
+use ennead_runtime::{
+    ports::{
+        BoxFuture, HostProcess,
+        shells::{Detached, KeepShells},
+    },
+    session::TurnKey,
 };
 use ractor::{ActorCell, ActorId, ActorProcessingErr, ActorRef};
 
@@ -20,12 +23,12 @@ pub(crate) struct ProcessPort {
     pub(crate) session_context: Arc<SessionContext>,
     pub(crate) session: ActorRef<SessionMsg>,
     /// Key of the turn that the process works for.
-    pub(crate) key: u64,
+    pub(crate) key: TurnKey,
 }
 
 impl fmt::Debug for ProcessPort {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "ProcessPort of turn {}", self.key)
+        write!(f, "ProcessPort of turn {}", self.key.0)
     }
 }
 
@@ -47,14 +50,14 @@ pub(super) struct Processes(BTreeMap<ActorId, Process>);
 #[derive(Debug)]
 struct Process {
     /// The turn that waits for it, or did before it was detached.
-    key: u64,
+    key: TurnKey,
     detached: Detached,
     actor: ActorCell,
 }
 
 impl Processes {
     /// Ends those of a turn. Their calls' holds go with their processes.
-    pub(super) fn end_of(&self, key: u64) {
+    pub(super) fn end_of(&self, key: TurnKey) {
         let of_turn = |it: &&Process| it.key == key && !it.detached.is_detached();
         self.0.values().filter(of_turn).for_each(|it| it.actor.kill());
     }
@@ -80,7 +83,7 @@ impl SessionState {
     pub(super) async fn host_process(
         &mut self,
         myself: &ActorRef<SessionMsg>,
-        key: u64,
+        key: TurnKey,
         work: BoxFuture<'static, ()>,
         detached: Detached,
     ) -> Result<(), ActorProcessingErr> {

@@ -6,7 +6,7 @@
 use std::{collections::VecDeque, sync::Arc, time::Duration};
 
 use ennead_runtime::{
-    session::{RunOrigin, SessionEffect, SessionInput, SpawnEffect},
+    session::{RunNumber, RunOrigin, SessionEffect, SessionInput, SpawnEffect, TurnKey},
     turn::TurnInput,
 };
 use ennead_tools::locked::Locked as _;
@@ -68,9 +68,9 @@ impl SessionState {
                 }
                 SpawnEffect::ReadSettings => self.read_settings(myself).await?,
                 SpawnEffect::LoadEarlier => self.load_earlier(myself).await?,
-                SpawnEffect::StartAgent { request, agent, kind, lease, background } => {
+                SpawnEffect::StartAgent { spawn, agent, kind, lease, background } => {
                     let started = self
-                        .start_agent(myself, request, &agent, *kind, lease, background.as_deref())
+                        .start_agent(myself, spawn, &agent, *kind, lease, background.as_deref())
                         .await?;
                     let follows = match (started, background) {
                         (Err(why), _) => Some(SessionInput::AgentRefused { agent, why }),
@@ -138,8 +138,8 @@ impl SessionState {
                 }
                 SessionEffect::UnwatchTime => self.timer = None,
                 SessionEffect::AdmitCall(name) => self.admit_call(name),
-                SessionEffect::RefuseAgent { request, why } => self.children.refuse(request, why),
-                SessionEffect::DropRequest { request } => self.children.forget(request),
+                SessionEffect::RefuseAgent { spawn, why } => self.children.refuse(spawn, why),
+                SessionEffect::DropRequest { spawn } => self.children.forget(spawn),
                 SessionEffect::CloseAgent(agent) => self.children.close(&agent),
                 SessionEffect::ReportAgent { agent, result } => {
                     self.session_context.agents.remove(&agent);
@@ -164,7 +164,7 @@ impl SessionState {
     }
 
     /// A turn that was ended meanwhile waits for nothing.
-    fn to_turn(&self, key: u64, input: TurnInput) {
+    fn to_turn(&self, key: TurnKey, input: TurnInput) {
         if let Some(turn) = self.turn.as_ref().filter(|it| it.key == key) {
             let _gone = turn.supervisor.cast(TurnMsg::Input(input));
         }
@@ -174,7 +174,7 @@ impl SessionState {
     pub(super) async fn watch_time(
         &mut self,
         myself: &ActorRef<SessionMsg>,
-        run: u64,
+        run: RunNumber,
         deadline: Duration,
     ) -> HandlerResult {
         let left = deadline.saturating_sub(self.session_context.world.clock.elapsed());

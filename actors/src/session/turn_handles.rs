@@ -9,7 +9,7 @@ use ennead_runtime::{
     mcp::names::rule_for_all,
     permission::{PermissionMode, Scope},
     ports::CommittedOutcome,
-    session::{CallName, SessionInput, TurnRemains},
+    session::{CallName, SessionInput, TurnKey, TurnRemains},
     step1_settings_resolution::LayerText,
     turn::TurnSetup,
 };
@@ -33,7 +33,7 @@ pub(super) const QUIET_LIMIT: Duration = Duration::from_secs(2);
 
 /// The turn under way.
 pub(super) struct TurnHandles {
-    pub(super) key: u64,
+    pub(super) key: TurnKey,
     pub(super) supervisor: ActorRef<TurnMsg>,
     scope: TurnScope,
     /// Its model call, while that waits for the tree of agents.
@@ -94,7 +94,7 @@ impl SessionState {
     }
 
     /// Returns the handles of this turn; `None` unless it is the active one.
-    pub(super) fn turn_of(&mut self, key: u64) -> Option<&mut TurnHandles> {
+    pub(super) fn turn_of(&mut self, key: TurnKey) -> Option<&mut TurnHandles> {
         self.turn.as_mut().filter(|it| it.key == key)
     }
 
@@ -102,7 +102,7 @@ impl SessionState {
     pub(super) async fn start_turn(
         &mut self,
         myself: &ActorRef<SessionMsg>,
-        key: u64,
+        key: TurnKey,
         turn: Box<TurnSetup>,
     ) -> HandlerResult {
         let scope = TurnScope::default();
@@ -155,7 +155,7 @@ impl SessionState {
     }
 
     /// Notes whether the supervisor of a turn that is over may walk the next one.
-    pub(super) fn note_rest(&mut self, key: u64, rests: bool) {
+    pub(super) fn note_rest(&mut self, key: TurnKey, rests: bool) {
         if let Some(turn) = self.turn_of(key) {
             turn.rests = rests;
         }
@@ -220,7 +220,7 @@ impl SessionState {
     pub(super) async fn stop_turn(
         &mut self,
         myself: &ActorRef<SessionMsg>,
-        key: u64,
+        key: TurnKey,
     ) -> HandlerResult {
         let Some(turn) = self.turn.as_mut().filter(|it| it.key == key) else { return Ok(()) };
         turn.cancel();
@@ -237,7 +237,7 @@ impl SessionState {
     }
 
     /// Ends a turn for good and returns what it left.
-    pub(super) fn leave_turn(&mut self, key: u64) -> TurnRemains {
+    pub(super) fn leave_turn(&mut self, key: TurnKey) -> TurnRemains {
         let Some(turn) = self.turn.take_if(|it| it.key == key) else {
             return TurnRemains::default();
         };

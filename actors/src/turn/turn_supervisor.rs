@@ -33,6 +33,7 @@ use std::{
 use ennead_runtime::{
     digest::Digest,
     ids::ToolUseId,
+    session::TurnKey,
     step::Step,
     step1_settings_resolution::LayerText,
     tool::ToolCall,
@@ -72,7 +73,7 @@ pub(crate) struct ActiveTurn {
     turn: Box<Turn>,
     session_context: Arc<SessionContext>,
     session: ActorRef<SessionMsg>,
-    key: u64,
+    key: TurnKey,
     scope: TurnScope,
     fingerprints: Option<Fingerprints>,
     chosen: Option<LayerText>,

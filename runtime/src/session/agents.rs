@@ -11,7 +11,11 @@ pub(super) mod tree;
 use std::{collections::BTreeMap, time::Duration};
 
 use self::tree::{TreeQuestion, TreeTotals};
-use super::{Machine, Now, SessionEffect, SpawnEffect, input::AgentRequest, names::SpawnId};
+use super::{
+    Machine, Now, SessionEffect, SpawnEffect,
+    input::AgentRequest,
+    names::{SpawnId, TurnKey},
+};
 use crate::{
     ids::{AgentId, ToolUseId},
     lease::{Lease, LeaseRefused, Tree},
@@ -49,8 +53,8 @@ pub(super) struct Agents {
 
 #[derive(Debug)]
 struct AskedReply {
-    request: SpawnId,
-    key: u64,
+    spawn: SpawnId,
+    key: TurnKey,
     call: ToolUseId,
     kind: AgentType,
     lease: Lease,
@@ -59,8 +63,8 @@ struct AskedReply {
 
 #[derive(Debug)]
 struct Running {
-    request: SpawnId,
-    key: u64,
+    spawn: SpawnId,
+    key: TurnKey,
     call: ToolUseId,
     /// How it is reported, where it works in the background and for no turn.
     background: Option<BackgroundAgent>,
@@ -98,7 +102,7 @@ impl Agents {
     }
 
     /// Returns whether a sub-agent of this turn runs.
-    pub(super) fn works_for(&self, key: u64) -> bool {
+    pub(super) fn works_for(&self, key: TurnKey) -> bool {
         self.running.values().any(|it| it.key == key && it.background.is_none())
     }
 
@@ -134,16 +138,16 @@ impl Machine {
 
     /// Starts the sub-agent that a tool call wants.
     pub(super) fn spawn_agent(&mut self, now: Now, wanted: AgentRequest) {
-        let AgentRequest { request, key, limits, call, agent_type: kind, placement, description } =
+        let AgentRequest { spawn, key, limits, call, agent_type: kind, placement, description } =
             wanted;
         if !self.is_in_flight(key) {
-            return self.effects.push(SessionEffect::DropRequest { request });
+            return self.effects.push(SessionEffect::DropRequest { spawn });
         }
         self.take_limits(limits);
         let facts = &self.conversation.facts;
         let kind = match agent_type(kind.as_deref(), &facts.agent_types, &facts.tools) {
             Ok(kind) => kind,
-            Err(why) => return self.refuse(request, why.to_string()),
+            Err(why) => return self.refuse(spawn, why.to_string()),
         };
         // A draw of the run, named by the call: the same session gives the same names.
         let mut stream = self.conversation.stream;
@@ -154,7 +158,7 @@ impl Machine {
         let agent = AgentId::new(format!("{:016x}", draw >> 64));
         let lease = match self.agents.lease.child(&agent, now.elapsed) {
             Ok(lease) => lease,
-            Err(refused) => return self.refuse(request, refused.to_string()),
+            Err(refused) => return self.refuse(spawn, refused.to_string()),
         };
         let is_background = match placement {
             AgentPlacement::Foreground => false,
@@ -165,14 +169,14 @@ impl Machine {
         let is_background = is_background && self.conversation.facts.agent.is_none();
         let background = is_background
             .then(|| BackgroundAgent::running(agent.clone(), call.clone(), &description));
-        let asked = AskedReply { request, key, call, kind, lease, background };
+        let asked = AskedReply { spawn, key, call, kind, lease, background };
         self.agents.asked.insert(agent.clone(), asked);
         let parent = self.agents.name.clone();
         self.ask_top(now, TreeQuestion::Admit { agent, parent });
     }
 
-    fn refuse(&mut self, request: SpawnId, why: String) {
-        self.effects.push(SessionEffect::RefuseAgent { request, why });
+    fn refuse(&mut self, spawn: SpawnId, why: String) {
+        self.effects.push(SessionEffect::RefuseAgent { spawn, why });
     }
 
     fn admitted(&mut self, now: Now, agent: AgentId, result: Result<(), LeaseRefused>) {
@@ -184,19 +188,19 @@ impl Machine {
             }
             return;
         };
-        let AskedReply { request, key, call, kind, lease, background } = asked;
+        let AskedReply { spawn, key, call, kind, lease, background } = asked;
         if let Err(refused) = result {
             self.agents.lease.mark_ended(&agent);
-            return self.refuse(request, refused.to_string());
+            return self.refuse(spawn, refused.to_string());
         }
         if !self.is_turning(key) {
             self.agent_over(now, &agent);
-            return self.effects.push(SessionEffect::DropRequest { request });
+            return self.effects.push(SessionEffect::DropRequest { spawn });
         }
         let started = background.clone().map(Box::new);
-        self.agents.running.insert(agent.clone(), Running { request, key, call, background });
+        self.agents.running.insert(agent.clone(), Running { spawn, key, call, background });
         let kind = Box::new(kind);
-        let start = SpawnEffect::StartAgent { request, agent, kind, lease, background: started };
+        let start = SpawnEffect::StartAgent { spawn, agent, kind, lease, background: started };
         self.effects.push(start.into());
     }
 
@@ -206,8 +210,8 @@ impl Machine {
     }
 
     /// Ends the sub-agents of a turn. Each closes its own transcript.
-    pub(super) fn stop_agents_of(&mut self, key: u64) {
-        let is_of = |of: u64, background: &Option<_>| of == key && background.is_none();
+    pub(super) fn stop_agents_of(&mut self, key: TurnKey) {
+        let is_of = |of: TurnKey, background: &Option<_>| of == key && background.is_none();
         self.close_agents(|it| is_of(it.key, &it.background), |it| it.key == key);
     }
 
@@ -229,7 +233,7 @@ impl Machine {
         let running = self.agents.running.iter().filter(|(_, it)| is_meant(it));
         self.effects.extend(running.map(|(name, _)| SessionEffect::CloseAgent(name.clone())));
         let asked = self.agents.asked.extract_if(.., |_, it| is_asked_meant(it));
-        let dropped = asked.map(|(_, it)| SessionEffect::DropRequest { request: it.request });
+        let dropped = asked.map(|(_, it)| SessionEffect::DropRequest { spawn: it.spawn });
         self.effects.extend(dropped);
     }
 }

@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use super::{
     agents::tree::{TreeAnswer, TreeQuestion},
-    names::{CallName, RunOrigin, SpawnId, WriteTicket},
+    names::{CallName, RunNumber, RunOrigin, SpawnId, TurnKey, WriteTicket},
 };
 use crate::{
     event::Event,
@@ -46,14 +46,14 @@ pub enum SessionEffect {
     /// Lines that a turn waits for are safe.
     TurnRecorded {
         /// The key of the turn, as in `StartTurn`.
-        key: u64,
+        key: TurnKey,
         /// The turn's own ticket of these lines, as in its `Append`.
         ticket: u64,
     },
     /// Put a turn into another permission mode.
     SetMode {
         /// The key of the turn, as in `StartTurn`.
-        key: u64,
+        key: TurnKey,
         /// The mode that holds for it now.
         mode: PermissionMode,
     },
@@ -62,12 +62,12 @@ pub enum SessionEffect {
     /// Ask a turn to be the last of its run.
     StopAfterTurn {
         /// The key of the turn, as in `StartTurn`.
-        key: u64,
+        key: TurnKey,
     },
     /// End a turn if it was not ended, forget it, and answer with `TurnLeft` before any other input.
     LeaveTurn {
         /// The key of the turn, as in `StartTurn`.
-        key: u64,
+        key: TurnKey,
     },
     /// No limit holds any more.
     UnwatchTime,
@@ -76,15 +76,15 @@ pub enum SessionEffect {
     AdmitCall(CallName),
     /// A request gets no sub-agent.
     RefuseAgent {
-        /// The request, as in `SpawnAgent`.
-        request: SpawnId,
+        /// The spawn, as in `SpawnAgent`.
+        spawn: SpawnId,
         /// Why, in words for the model.
         why: String,
     },
     /// The caller of this request is gone, and no sub-agent was started.
     DropRequest {
-        /// The request, as in `SpawnAgent`.
-        request: SpawnId,
+        /// The spawn, as in `SpawnAgent`.
+        spawn: SpawnId,
     },
     /// Have a sub-agent interrupt its run, close its transcript and end.
     CloseAgent(AgentId),
@@ -116,7 +116,7 @@ pub enum SpawnEffect {
     /// Start the supervisor of a turn.
     StartTurn {
         /// Names the turn. Counts up within the life of the session.
-        key: u64,
+        key: TurnKey,
         /// What it begins with.
         setup: Box<TurnSetup>,
         /// Whether it is to be the last of its run.
@@ -125,20 +125,20 @@ pub enum SpawnEffect {
     /// End a turn and all that it started, and say `TurnQuiet` when nothing of it is at work.
     StopTurn {
         /// The key of the turn, as in `StartTurn`.
-        key: u64,
+        key: TurnKey,
     },
     /// Say `TimeIsUp` at this reading of the clock; replaces an earlier limit.
     WatchTime {
         /// The run, counted from the opening of the session.
-        run: u64,
+        run: RunNumber,
         /// The end of the time, by the clock that never goes back.
         deadline: Duration,
     },
     /// Start a sub-agent for a request. Where it works in the background, the request is answered at once, and
     /// `AgentKept` comes when it was started.
     StartAgent {
-        /// The request, as in `SpawnAgent`.
-        request: SpawnId,
+        /// The spawn, as in `SpawnAgent`.
+        spawn: SpawnId,
         /// The name of the sub-agent in the tree.
         agent: AgentId,
         /// The type of the sub-agent: its prompt, tools and model.

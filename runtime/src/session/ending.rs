@@ -8,6 +8,7 @@ use std::mem;
 use super::{
     ClosePhase, Machine, Now, SessionEffect, SpawnEffect,
     input::TurnRemains,
+    names::TurnKey,
     queue::Queued,
     recorder::{PendingLines, WriteOrigin},
     run::{ActiveRun, Leave, Phase, TurnInFlight},
@@ -45,7 +46,7 @@ impl Machine {
     }
 
     /// Ends a turn that cannot run at all.
-    pub(super) fn turn_failed(&mut self, key: u64, why: String) {
+    pub(super) fn turn_failed(&mut self, key: TurnKey, why: String) {
         // The first reason is the best one: later ones are its consequences.
         if !self.is_turning(key) {
             return;
@@ -57,14 +58,14 @@ impl Machine {
     }
 
     /// Ends a turn whose supervisor ended without a report.
-    pub(super) fn turn_crashed(&mut self, key: u64) {
+    pub(super) fn turn_crashed(&mut self, key: TurnKey) {
         if self.is_turning(key) {
             self.end_turn(RunEnd::Crashed);
         }
     }
 
     /// Notes that only the sub-agents of a stopped turn are still at work, or that the wait for the rest was given up.
-    pub(super) fn turn_quiet(&mut self, key: u64, late: bool) {
+    pub(super) fn turn_quiet(&mut self, key: TurnKey, late: bool) {
         let Some(active) = &mut self.active else { return };
         let Phase::Stopping { turn, is_quiet, .. } = &mut active.phase else { return };
         if turn.key != key || mem::replace(is_quiet, true) {
@@ -90,7 +91,7 @@ impl Machine {
     }
 
     /// Closes an ended turn in the transcript, since what it left is known.
-    pub(super) fn turn_left(&mut self, now: Now, key: u64, left: TurnRemains) {
+    pub(super) fn turn_left(&mut self, now: Now, key: TurnKey, left: TurnRemains) {
         let Some(active) = &mut self.active else { return };
         match mem::replace(&mut active.phase, Phase::Next) {
             Phase::Leaving(turn, Leave::Over(end)) if turn.key == key => {

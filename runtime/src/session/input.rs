@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use super::{
     agents::tree::{TreeAnswer, TreeQuestion},
-    names::{CallName, PromptId, SpawnId, WriteTicket},
+    names::{CallName, PromptId, RunNumber, SpawnId, TurnKey, WriteTicket},
 };
 use crate::{
     digest::Digest,
@@ -71,7 +71,7 @@ pub enum SessionInput {
     /// A turn wants lines written.
     Append {
         /// The key of the turn, as in `StartTurn`.
-        key: u64,
+        key: TurnKey,
         /// The lines, with the ticket under which the turn waits for them.
         append: Box<Append>,
     },
@@ -80,26 +80,26 @@ pub enum SessionInput {
     /// A turn has reached its end.
     TurnDone {
         /// The key of the turn, as in `StartTurn`.
-        key: u64,
+        key: TurnKey,
         /// How the turn ended, with its last lines.
         report: Box<TurnReport>,
     },
     /// A turn cannot run, for a reason in words.
     TurnFailed {
         /// The key of the turn, as in `StartTurn`.
-        key: u64,
+        key: TurnKey,
         /// The reason, in words.
         why: String,
     },
     /// The supervisor of a turn ended without a report.
     TurnCrashed {
         /// The key of the turn, as in `StartTurn`.
-        key: u64,
+        key: TurnKey,
     },
     /// Nothing that a stopped turn started is at work any more, or the wait for that was given up.
     TurnQuiet {
         /// The key of the turn, as in `StartTurn`.
-        key: u64,
+        key: TurnKey,
         /// Whether the wait was given up.
         late: bool,
     },
@@ -123,14 +123,14 @@ pub enum SessionInput {
     /// The answer to [`SessionEffect::LeaveTurn`](super::SessionEffect::LeaveTurn).
     TurnLeft {
         /// The key of the turn, as in `StartTurn`.
-        key: u64,
+        key: TurnKey,
         /// What the turn leaves to the session.
         left: TurnRemains,
     },
     /// The time of a run is up.
     TimeIsUp {
         /// The run, as in [`SpawnEffect::WatchTime`](super::SpawnEffect::WatchTime).
-        run: u64,
+        run: RunNumber,
         /// The limit that was reached.
         deadline: Duration,
     },
@@ -219,10 +219,10 @@ pub struct TurnRemains {
 /// What a tool call asks a sub-agent with.
 #[derive(Clone, Debug)]
 pub struct AgentRequest {
-    /// Names the request in [`SpawnEffect::StartAgent`](super::SpawnEffect::StartAgent).
-    pub request: SpawnId,
+    /// Names the spawn in [`SpawnEffect::StartAgent`](super::SpawnEffect::StartAgent).
+    pub spawn: SpawnId,
     /// The key of the turn whose call asks.
-    pub key: u64,
+    pub key: TurnKey,
     /// The limits in the settings of its turn.
     pub limits: AgentLimits,
     /// The tool call that waits for the report.

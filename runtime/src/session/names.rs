@@ -1,8 +1,35 @@
 //! What the inputs and effects of a session name by number. Each kind is its own type, so that none is taken for another.
 
-/// Names a prompt of a session. Counts up from 1 within the life of its actor.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct PromptId(pub u64);
+/// Defines ids that are numbers and count up.
+macro_rules! counted {
+    ($($(#[$docs:meta])* $name:ident;)+) => {$(
+        $(#[$docs])*
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+        pub struct $name(pub u64);
+
+        impl $name {
+            /// Counts up by one and returns the new id.
+            pub fn advance(&mut self) -> Self {
+                self.0 += 1;
+                *self
+            }
+        }
+    )+};
+}
+
+counted! {
+    /// Names a prompt of a session. Counts up from 1 within the life of its actor.
+    PromptId;
+    /// Names the wish of a tool call for a sub-agent. Counts up from 1 within the life of the session's actor.
+    SpawnId;
+    /// Names a write of the session. Counts up from 1; lines that are written again have a new one.
+    WriteTicket;
+    /// Names a turn among those of the session. Counts up from 1 within the life of its actor, over all runs.
+    TurnKey;
+    /// Names a run among those of the session. Counts up from the number of its transcript's lines as it was opened,
+    /// shifted, so that the ids drawn from it differ from one opening to the next.
+    RunNumber;
+}
 
 /// What a run answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -21,19 +48,11 @@ impl From<PromptId> for RunOrigin {
     }
 }
 
-/// Names the wish of a tool call for a sub-agent. Counts up from 1 within the life of the session's actor.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct SpawnId(pub u64);
-
-/// Names a write of the session. Counts up from 1; lines that are written again have a new one.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct WriteTicket(pub u64);
-
 /// Names a model call of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CallName {
     /// The key of its turn.
-    pub turn: u64,
+    pub turn: TurnKey,
     /// Which call of the turn, from 1; one that is tried again counts anew.
     pub attempt: u32,
 }

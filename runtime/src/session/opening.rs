@@ -5,6 +5,7 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use super::{
     Machine, Now, Readiness, SessionEffect, SpawnEffect,
     input::{EarlierConversation, OpenedTranscript},
+    names::RunNumber,
     recorder::{PendingLines, WriteOrigin},
     run::record,
     signals::CompactionShare,
@@ -54,7 +55,7 @@ impl Machine {
         };
         self.notices.extend(repairs(&loaded.report));
         self.notices.extend(problems.into_iter().map(Into::into));
-        self.n_runs = loaded.tail.head.seq << 16;
+        self.last_run = RunNumber(loaded.tail.head.seq << 16);
         // What a run waited for is not waited for where the session goes back.
         let open = self.run_to_resume(now, &loaded).filter(|_| cut.is_none());
         self.resume_totals(now, loaded.used(), agents);
@@ -150,7 +151,7 @@ impl Machine {
         let history = &self.conversation.history;
         let last = self.conversation.last_entry.clone();
         // The number of lines distinguishes one opening from the next.
-        let stream = self.conversation.stream.child(&self.n_runs.to_string());
+        let stream = self.conversation.stream.child(&self.last_run.0.to_string());
         let Some(mut append) = answer_lost_calls(history.iter(), last, stream, now.at) else {
             return;
         };

@@ -4,6 +4,7 @@ use std::{collections::BTreeSet, mem, sync::Arc, time::Duration};
 
 use super::{
     Machine, Now, SessionEffect, SpawnEffect,
+    names::RunNumber,
     recorder::{PendingLines, WriteOrigin},
     run::{ActiveRun, Phase, TimeLimit},
 };
@@ -131,7 +132,7 @@ impl Machine {
     }
 
     /// Ends a run that has reached its limit.
-    pub(super) fn time_is_up(&mut self, run: u64, deadline: Duration) {
+    pub(super) fn time_is_up(&mut self, run: RunNumber, deadline: Duration) {
         let Some(active) = self.active.as_mut().filter(|it| it.number == run) else { return };
         // Another limit may hold by now.
         let Some(limit) = active.limit.take_if(|it| it.deadline == deadline) else { return };

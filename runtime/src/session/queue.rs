@@ -116,8 +116,8 @@ impl Machine {
         if let Err(wrong) = checked {
             return self.reply(origin, Err(wrong.into()));
         }
-        self.n_runs += 1;
-        let made = || self.conversation.stream.uuid(now.at, "run", self.n_runs).into();
+        self.last_run.advance();
+        let made = || self.conversation.stream.uuid(now.at, "run", self.last_run.0).into();
         let id = request.run.unwrap_or_else(made);
         let mut message = self.conversation.prompt(now.at, id.as_str(), content);
         if let Some(name) = request.message {
@@ -155,7 +155,7 @@ impl Machine {
         self.effects.extend(notices.map(|what| SessionEffect::Publish(Event::Alert { what })));
         let run = Run::new(id, message.id.clone()).with_system(system.map(Into::into));
         let run = run.with_compaction(compacts.map(Into::into)).with_origin(request.origin);
-        let mut active = ActiveRun::new(run, origin, now.elapsed, self.n_runs);
+        let mut active = ActiveRun::new(run, origin, now.elapsed, self.last_run);
         active.sender = request.sender;
         active.time_limit = request.time_limit;
         active.messages.push(Arc::clone(&message));

@@ -8,7 +8,7 @@ use std::{collections::VecDeque, mem, sync::Arc};
 
 use super::{
     effect::{Batch, SessionEffect},
-    names::WriteTicket,
+    names::{TurnKey, WriteTicket},
 };
 use crate::{
     digest::Digest,
@@ -21,7 +21,7 @@ use crate::{
 pub(super) enum WriteOrigin {
     /// A turn, which goes on when its lines are safe.
     Turn {
-        key: u64,
+        key: TurnKey,
         /// The turn's own ticket.
         ticket: u64,
     },
@@ -92,8 +92,7 @@ impl Recorder {
     fn send_again(&mut self, effects: &mut Vec<SessionEffect>) {
         self.has_lost = false;
         for (_, batch) in &mut self.unanswered {
-            self.last_ticket.0 += 1;
-            batch.ticket = self.last_ticket;
+            batch.ticket = self.last_ticket.advance();
             if self.is_open {
                 effects.push(SessionEffect::Write(batch.clone()));
             }
@@ -134,8 +133,8 @@ impl Recorder {
         let mut all = mem::take(&mut self.held);
         all.extend(lines);
         let PendingLines { lines, stored, sync } = all;
-        self.last_ticket.0 += 1;
-        let batch = Batch { ticket: self.last_ticket, lines: Arc::new(lines), stored, sync };
+        let ticket = self.last_ticket.advance();
+        let batch = Batch { ticket, lines: Arc::new(lines), stored, sync };
         if self.has_lost {
             // What was lost comes first, so that no line goes before those that it follows.
             self.unanswered.push_back((origin, batch));

@@ -62,11 +62,11 @@ impl Machine {
         }));
         let notices = alerts.into_iter().chain(mem::take(&mut self.notices));
         self.effects.extend(notices.map(|what| SessionEffect::Publish(Event::Alert { what })));
-        self.n_runs += 1;
+        self.last_run.advance();
         let mut run = Run::new(open.run.clone(), open.prompt.clone());
         run = run.with_system(system.map(Into::into));
         (run.turns, run.usage) = (open.turn, open.usage);
-        let mut active = ActiveRun::new(run, RunOrigin::Resumed, now.elapsed, self.n_runs);
+        let mut active = ActiveRun::new(run, RunOrigin::Resumed, now.elapsed, self.last_run);
         active.messages = messages_of(open, self.conversation.history.iter());
         active.denied.clone_from(&open.denied);
         active.questions = open.questions.clone();

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-use super::names::{CallName, RunOrigin};
+use super::names::{CallName, RunNumber, RunOrigin, TurnKey};
 use crate::{
     approval::QuestionCounts,
     cost::CostLedger,
@@ -27,7 +27,7 @@ pub(super) struct ActiveRun {
     /// When it began, by the clock that never goes back.
     pub(super) started: Duration,
     /// Which run of the session, counted from its opening.
-    pub(super) number: u64,
+    pub(super) number: RunNumber,
     /// How long it may take, as far as the request limits it.
     pub(super) time_limit: Option<Duration>,
     /// When it is to end at the latest.
@@ -101,7 +101,7 @@ pub(super) enum Leave {
 /// A turn under way.
 #[derive(Debug)]
 pub(super) struct TurnInFlight {
-    pub(super) key: u64,
+    pub(super) key: TurnKey,
     /// Its model call, while that waits for the tree of agents.
     pub(super) waiting_call: Option<(CallName, MaxCost)>,
     /// What the tree has set aside for its model call, while that is under way.
@@ -113,7 +113,7 @@ pub(super) struct TurnInFlight {
 }
 
 impl TurnInFlight {
-    pub(super) fn new(key: u64) -> Self {
+    pub(super) fn new(key: TurnKey) -> Self {
         Self { key, waiting_call: None, under_way: None, recorded: None, asked: None }
     }
 
@@ -151,7 +151,7 @@ impl Phase {
 
 impl ActiveRun {
     /// Makes a run that begins, the `number`th since the session was opened.
-    pub(super) fn new(run: Run, origin: RunOrigin, started: Duration, number: u64) -> Self {
+    pub(super) fn new(run: Run, origin: RunOrigin, started: Duration, number: RunNumber) -> Self {
         Self {
             run,
             origin,

@@ -4,7 +4,7 @@ use std::mem;
 
 use super::{
     Machine, Now, SessionEffect, SessionInput, SpawnEffect,
-    names::WriteTicket,
+    names::{TurnKey, WriteTicket},
     recorder::{Acknowledged, WriteOrigin},
     run::{Phase, TurnInFlight},
 };
@@ -24,13 +24,13 @@ use crate::{
 
 impl Machine {
     /// Returns whether this turn is active and was not ended.
-    pub fn is_turning(&self, key: u64) -> bool {
+    pub fn is_turning(&self, key: TurnKey) -> bool {
         let phase = self.active.as_ref().map(|it| &it.phase);
         matches!(phase, Some(Phase::Turning(turn)) if turn.key == key)
     }
 
     /// Returns whether this turn is active, or was ended and is not over yet.
-    pub(crate) fn is_in_flight(&self, key: u64) -> bool {
+    pub(crate) fn is_in_flight(&self, key: TurnKey) -> bool {
         let in_flight = self.active.as_ref().and_then(|it| it.phase.in_flight());
         in_flight.is_some_and(|it| it.key == key)
     }
@@ -59,8 +59,7 @@ impl Machine {
         let budget = self.conversation.budget(active.run.usage);
         self.conversation.join_tools(mem::take(&mut self.joining));
         active.run.turns += 1;
-        self.n_turns += 1;
-        let key = self.n_turns;
+        let key = self.last_turn.advance();
         active.phase = Phase::Turning(TurnInFlight::new(key));
         let started = Event::TurnStarted { turn: active.run.turns };
         self.effects.push(SessionEffect::Publish(started));
@@ -84,7 +83,7 @@ impl Machine {
     }
 
     /// Writes what a turn wants written.
-    pub(super) fn append(&mut self, now: Now, key: u64, mut append: Box<Append>) {
+    pub(super) fn append(&mut self, now: Now, key: TurnKey, mut append: Box<Append>) {
         if !self.take_lines(now, key, &mut append) {
             return;
         }
@@ -97,7 +96,7 @@ impl Machine {
     }
 
     /// Takes over what lines of a turn say. `false` when that turn is over: nothing was taken.
-    fn take_lines(&mut self, now: Now, key: u64, append: &mut Append) -> bool {
+    fn take_lines(&mut self, now: Now, key: TurnKey, append: &mut Append) -> bool {
         let Some(active) = &mut self.active else { return false };
         let in_flight = active.phase.in_flight_mut();
         let Some(turn) = in_flight.filter(|it| it.key == key) else { return false };
@@ -162,7 +161,7 @@ impl Machine {
     }
 
     /// Ends a turn that has reached its end.
-    pub(super) fn turn_done(&mut self, now: Now, key: u64, mut report: TurnReport) {
+    pub(super) fn turn_done(&mut self, now: Now, key: TurnKey, mut report: TurnReport) {
         if let Some(mut append) = report.append.take()
             && self.take_lines(now, key, &mut append)
         {

@@ -9,8 +9,8 @@ use ennead_runtime::{
     ids::{AgentId, ToolUseId},
     output::{OutputSettings, answer_in},
     ports::{AgentOrder, AgentReport, AgentStatus, BoxFuture, SpawnAgent},
-    step1_settings_resolution::WorktreeBase,
-    step1_settings_resolution::{AgentLimits, LayerText},
+    session::TurnKey,
+    step1_settings_resolution::{AgentLimits, LayerText, WorktreeBase},
 };
 use ennead_tools::locked::Locked as _;
 use ractor::ActorRef;
@@ -61,7 +61,7 @@ pub(super) fn report(
 #[derive(Debug)]
 pub(crate) struct AgentPort {
     pub(crate) session: ActorRef<SessionMsg>,
-    pub(crate) key: u64,
+    pub(crate) key: TurnKey,
     pub(crate) limits: AgentLimits,
     pub(crate) layers: Arc<[LayerText]>,
     pub(crate) worktree_base: WorktreeBase,

@@ -1,6 +1,6 @@
 //! What a supervisor is given with each turn of a run. It names no session, so that messages may carry it.
 
-use ennead_runtime::{step1_settings_resolution::LayerText, turn::TurnSetup};
+use ennead_runtime::{session::TurnKey, step1_settings_resolution::LayerText, turn::TurnSetup};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::world::source_files::Fingerprints;
@@ -8,7 +8,7 @@ use crate::world::source_files::Fingerprints;
 /// A turn that is to be walked.
 pub(crate) struct NextTurn {
     /// Which turn of the session this is; names it in messages to the session.
-    pub(crate) key: u64,
+    pub(crate) key: TurnKey,
     /// What the rules start from.
     pub(crate) turn: Box<TurnSetup>,
     /// What holds the turn's leaves and says when they are done.

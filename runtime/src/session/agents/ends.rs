@@ -14,7 +14,7 @@ impl Machine {
     /// Refuses a sub-agent that was to be started and cannot be.
     pub(in crate::session) fn agent_refused(&mut self, now: Now, agent: &AgentId, why: String) {
         let Some(running) = self.agents.running.remove(agent) else { return };
-        self.refuse(running.request, why);
+        self.refuse(running.spawn, why);
         self.agent_over(now, agent);
         self.leave_turn_if_over();
         self.close_if_over(now);

@@ -5,12 +5,12 @@ use crate::{
     ids::AgentId,
     ports::agents::AgentPlacement,
     run::{RunEnd, outcome::RunError},
-    session::{OpenedTranscript, SessionInput, TurnRemains},
+    session::{OpenedTranscript, SessionInput, TurnKey, TurnRemains},
     transcript::entry::Line,
 };
 
 /// A session with a turn under way.
-fn turning() -> (SessionWorld, u64) {
+fn turning() -> (SessionWorld, TurnKey) {
     let mut world = SessionWorld::new();
     world.owed.clear();
     world.input(SessionInput::Opened(OpenedTranscript::New));
@@ -38,7 +38,7 @@ fn turn_after_turn_follows_until_one_ends_the_run() {
     let (mut world, first) = turning();
     world.done(first, None);
     let second = world.turn.unwrap();
-    assert_eq!(second, first + 1);
+    assert_eq!(second, TurnKey(first.0 + 1));
     world.done(second, Some(RunEnd::NoPendingTools));
     assert_eq!((world.turn, last_of(&world, "Reply")), (None, 0), "not before it is on file");
     write_all(&mut world);
@@ -134,7 +134,7 @@ fn long_prompt_waits_until_the_settings_are_read() {
 }
 
 /// Starts an agent in the background, and returns its name.
-fn in_background(world: &mut SessionWorld, key: u64) -> AgentId {
+fn in_background(world: &mut SessionWorld, key: TurnKey) -> AgentId {
     world.spawn_in(key, AgentPlacement::Background);
     let of_agent = |it: &Owed| matches!(it, Owed::Agent(_));
     let Some(at) = world.owed.iter().position(of_agent) else { panic!("none was started") };

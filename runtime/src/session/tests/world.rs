@@ -20,7 +20,7 @@ use crate::{
     session::{
         AgentRequest, Machine, Now, OpenedTranscript, SessionEffect, SessionInput, SpawnEffect,
         TreePlace, TurnRemains,
-        names::{CallName, PromptId, RunOrigin, SpawnId, WriteTicket},
+        names::{CallName, PromptId, RunNumber, RunOrigin, SpawnId, TurnKey, WriteTicket},
     },
     step1_settings_resolution::AgentLimits,
     step7_permission_gate::Handler,
@@ -38,13 +38,13 @@ pub(super) enum Owed {
     Open,
     Written(WriteTicket),
     /// A turn that can still do things.
-    Turn(u64),
-    Quiet(u64),
+    Turn(TurnKey),
+    Quiet(TurnKey),
     Settings,
     Agent(AgentId),
     /// A sub-agent that was asked to end.
     AgentCloses(AgentId),
-    Time(u64, Duration),
+    Time(RunNumber, Duration),
 }
 
 pub(super) struct SessionWorld {
@@ -56,7 +56,7 @@ pub(super) struct SessionWorld {
     pub(super) n_prompts: u64,
     pub(super) replies: BTreeMap<u64, usize>,
     /// The turn that may do things; set by `StartTurn`, taken when it is over.
-    pub(super) turn: Option<u64>,
+    pub(super) turn: Option<TurnKey>,
     pub(super) requests: BTreeSet<SpawnId>,
     n_requests: u64,
     running: BTreeSet<AgentId>,
@@ -173,7 +173,7 @@ impl SessionWorld {
         }
     }
 
-    fn turn_does(&mut self, key: u64, how: u64) {
+    fn turn_does(&mut self, key: TurnKey, how: u64) {
         // Messages of a turn that was ended may still be on their way.
         let goes_on = |world: &mut Self| world.owed.push(Owed::Turn(key));
         match how % 12 {
@@ -209,7 +209,7 @@ impl SessionWorld {
         }
     }
 
-    pub(super) fn done(&mut self, key: u64, end: Option<RunEnd>) {
+    pub(super) fn done(&mut self, key: TurnKey, end: Option<RunEnd>) {
         let report = TurnReport {
             append: Some(Box::new(append(false))),
             end,
@@ -221,18 +221,18 @@ impl SessionWorld {
         self.input(SessionInput::TurnDone { key, report: Box::new(report) });
     }
 
-    pub(super) fn spawn(&mut self, key: u64) {
+    pub(super) fn spawn(&mut self, key: TurnKey) {
         self.spawn_in(key, AgentPlacement::AsTyped);
     }
 
-    pub(super) fn spawn_in(&mut self, key: u64, placement: AgentPlacement) {
+    pub(super) fn spawn_in(&mut self, key: TurnKey, placement: AgentPlacement) {
         self.n_requests += 1;
-        let request = SpawnId(self.n_requests);
-        self.requests.insert(request);
-        let call = ToolUseId::from(format!("toolu_{}", request.0).as_str());
+        let spawn = SpawnId(self.n_requests);
+        self.requests.insert(spawn);
+        let call = ToolUseId::from(format!("toolu_{}", spawn.0).as_str());
         let limits = AgentLimits::default();
         self.input(SessionInput::SpawnAgent(AgentRequest {
-            request,
+            spawn,
             key,
             limits,
             call,
@@ -299,10 +299,8 @@ impl SessionWorld {
                 self.owed.push(Owed::Time(run, deadline));
             }
             SessionEffect::UnwatchTime => self.owed.retain(|it| !matches!(it, Owed::Time(..))),
-            SessionEffect::Spawn(SpawnEffect::StartAgent {
-                request, agent, background, ..
-            }) => {
-                assert!(self.requests.remove(&request), "a request is answered twice");
+            SessionEffect::Spawn(SpawnEffect::StartAgent { spawn, agent, background, .. }) => {
+                assert!(self.requests.remove(&spawn), "a request is answered twice");
                 assert!(self.running.insert(agent.clone()));
                 self.owed.push(Owed::Agent(agent.clone()));
                 if let Some(background) = background {
@@ -310,12 +308,12 @@ impl SessionWorld {
                     self.input(SessionInput::AgentKept(background));
                 }
             }
-            SessionEffect::RefuseAgent { request, .. } => {
+            SessionEffect::RefuseAgent { spawn, .. } => {
                 // One that was started can be refused once, instead of its report.
-                self.requests.remove(&request);
+                self.requests.remove(&spawn);
             }
-            SessionEffect::DropRequest { request } => {
-                assert!(self.requests.remove(&request), "a request is answered twice");
+            SessionEffect::DropRequest { spawn } => {
+                assert!(self.requests.remove(&spawn), "a request is answered twice");
             }
             SessionEffect::CloseAgent(agent) => self.owed.push(Owed::AgentCloses(agent)),
             SessionEffect::ReportAgent { agent, .. } => {

@@ -29,7 +29,10 @@ use crate::{
     lease::Lease,
     message::Message,
     run::{Run, RunEnd, RunRequest, WOKEN_ORIGIN, conversation::Conversation, facts::SessionFacts},
-    session::{Machine, OpenedTranscript, PromptId, SessionInput, TreePlace, WriteTicket},
+    session::{
+        Machine, OpenedTranscript, PromptId, RunNumber, SessionInput, TreePlace, TurnKey,
+        WriteTicket,
+    },
     step1_settings_resolution::AgentLimits,
     time::Timestamp,
     transcript::entry::{Line, Record, RecordKind},
@@ -53,9 +56,9 @@ struct Decisions {
     is_open: bool,
     last_prompt: PromptId,
     /// The turn that it started last.
-    turn: Option<(u64, Box<TurnSetup>)>,
+    turn: Option<(TurnKey, Box<TurnSetup>)>,
     /// The run whose time is limited, and until when.
-    limit: Option<(u64, Duration)>,
+    limit: Option<(RunNumber, Duration)>,
     wants_settings: bool,
     /// A sub-agent that it asks the tree for.
     asks_for: Option<AgentId>,
@@ -288,8 +291,7 @@ impl Session {
         let is_woken = origin_of(record) == WOKEN_ORIGIN;
         let request = if is_woken { request.origin(WOKEN_ORIGIN) } else { request };
         let Some(decisions) = &mut self.decisions else { return };
-        decisions.last_prompt.0 += 1;
-        let prompt = decisions.last_prompt;
+        let prompt = decisions.last_prompt.advance();
         self.feed(at, SessionInput::Prompt { prompt, request: Box::new(request) });
     }
 

@@ -8,7 +8,7 @@ use crate::{
     lease::{LeaseRefused, MaxCost, Price},
     ports::agents::AgentPlacement,
     run::RunEnd,
-    session::{AgentRequest, CallName, SessionInput, SpawnId, TreeAnswer, TurnRemains},
+    session::{AgentRequest, CallName, SessionInput, SpawnId, TreeAnswer, TurnKey, TurnRemains},
     step1_settings_resolution::AgentLimits,
     step9_stop_check::RunBudget,
     time::Timestamp,
@@ -97,7 +97,7 @@ impl Session {
     fn started(
         &mut self,
         window: &TurnLines<'_>,
-    ) -> Result<Option<(u64, Box<TurnSetup>)>, ReplayError> {
+    ) -> Result<Option<(TurnKey, Box<TurnSetup>)>, ReplayError> {
         let Some(decisions) = &mut self.decisions else { return Ok(None) };
         let turn = decisions.turn.take().filter(|(_, setup)| setup.number == window.turn);
         if turn.is_none() || !decisions.made.is_empty() {
@@ -112,7 +112,7 @@ impl Session {
 
     fn walk(
         &mut self,
-        started: &Option<(u64, Box<TurnSetup>)>,
+        started: &Option<(TurnKey, Box<TurnSetup>)>,
         recorded: &[&SealedLine<'_>],
         stored: StoredTexts<'_>,
     ) -> Result<Option<TurnReport>, ReplayError> {
@@ -193,7 +193,13 @@ impl Session {
     }
 
     /// Takes in what sub-agents of the run used: what its end has in addition to its own turns.
-    fn count_agents(&mut self, key: u64, at: Timestamp, next: &[SealedLine<'_>], of_turn: Usage) {
+    fn count_agents(
+        &mut self,
+        key: TurnKey,
+        at: Timestamp,
+        next: &[SealedLine<'_>],
+        of_turn: Usage,
+    ) {
         let of_run = |it: &&Record| it.run.as_ref() == Some(&self.run.id);
         let end = next.iter().map_while(record).filter(of_run).find(|it| it.turn == 0);
         let Some(RecordKind::RunEnd { usage, .. }) = end.map(|it| &it.what) else { return };
@@ -201,8 +207,8 @@ impl Session {
         let call = self.decisions.as_mut().and_then(|it| it.agent_call.take());
         let (Some(used), Some(call)) = (usage.checked_sub(own), call) else { return };
         let limits = AgentLimits::default();
-        let request = AgentRequest {
-            request: SpawnId::default(),
+        let wanted = AgentRequest {
+            spawn: SpawnId::default(),
             key,
             limits,
             call,
@@ -210,7 +216,7 @@ impl Session {
             placement: AgentPlacement::Foreground,
             description: "".into(),
         };
-        self.feed(at, SessionInput::SpawnAgent(request));
+        self.feed(at, SessionInput::SpawnAgent(wanted));
         let Some(agent) = self.decisions.as_mut().and_then(|it| it.asks_for.take()) else { return };
         let admitted = TreeAnswer::Admitted { agent: agent.clone(), result: Ok(()) };
         self.feed(at, SessionInput::TreeAnswer(admitted));
@@ -223,7 +229,7 @@ impl Session {
     /// Ends a turn from outside, as its closing says.
     fn end_turn(
         &mut self,
-        key: u64,
+        key: TurnKey,
         at: Timestamp,
         end: RunEnd,
         window: &TurnLines<'_>,
