@@ -11,7 +11,7 @@
 //! ```
 //!
 //! Which lines hold one follows from the lines alone and not from how they were written, so that the same
-//! session leaves the same bytes: records of no turn, with which a run begins and ends, and the line with which
+//! session leaves the same bytes: prompts and records of no turn, with which a run begins and ends, and the line with which
 //! 8 KiB have no hash yet. That many are hashed at once: the eight chunks of a hash side by side, as wide registers
 //! take them, cost a quarter of what they cost one by one. Until then the check sums hold the lines.
 //!
@@ -23,6 +23,7 @@ use std::fmt;
 use crate::{
     digest::{Digest, HEX},
     json::number,
+    message::MessageKind,
     transcript::{
         codec::{self, MAX_RECORD},
         entry::{Line, LineFrame, Record, RecordKind},
@@ -125,8 +126,11 @@ const MAX_OPEN: usize = 8192;
 
 /// Whether a line holds a hash, after which `n_open` bytes are without one.
 fn bears_hash(line: &Line, n_open: usize) -> bool {
-    let is_of_no_turn = matches!(line, Line::Harness(record) if record.turn == 0);
-    is_of_no_turn || MAX_OPEN <= n_open
+    let bounds_run = match line {
+        Line::Conversation(line) => line.message.kind == MessageKind::Prompt,
+        Line::Harness(record) => record.turn == 0,
+    };
+    bounds_run || MAX_OPEN <= n_open
 }
 
 /// Lines at the end of a file that no hash covers yet; the next one does.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::*;
 use crate::{
     block::Block,
-    message::{Message, MessageKind},
+    message::Message,
     time::Timestamp,
     tokens::Usage,
     transcript::{entry::ConversationLine, load::tail},
