@@ -36,7 +36,7 @@ impl Line {
 /// Whether a text has the length of a UUID and no bytes but such as those have.
 fn is_uuid(id: &str) -> bool {
     let is_digit =
-        |byte: &u8| matches!(byte, b'0'..=b'9') | matches!(byte, b'a'..=b'f') | (*byte == b'-');
+        |byte: &u8| byte.is_ascii_digit() | matches!(byte, b'a'..=b'f') | (*byte == b'-');
     <&[u8; 36]>::try_from(id.as_bytes())
         .is_ok_and(|it| it.iter().fold(true, |all, byte| all & is_digit(byte)))
 }
