@@ -248,7 +248,7 @@ async fn crashed_writer_loses_no_line_and_doubles_none() {
             let host = Host::start_with(Placement::Ambient, change).await;
             let session = host.open().await;
             let outcome = session.prompt("use echo echo").await.unwrap();
-            assert_eq!(outcome.end, RunEnd::NoPendingTools, "write {at} behind {bytes} bytes");
+            assert_eq!(outcome.end, RunEnd::NoPendingTools, "write {at} after {bytes} bytes");
             check_usable(&session).await;
             let kinds: Vec<String> = record::records(session.transcript())
                 .into_iter()

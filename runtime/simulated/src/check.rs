@@ -20,7 +20,7 @@ const MAX_CACHE_MARKERS: usize = 4;
 /// message may be one of the assistant, which is to be continued.
 pub(super) fn check(body: &Json, needs_max_tokens: bool, pauses: bool) -> Result<(), String> {
     if !body.is_object() {
-        return Err("the body is no JSON object".to_owned());
+        return Err("the body is not a JSON object".to_owned());
     }
     if str_of(&body["model"]).is_empty() {
         return Err("model: field required".to_owned());

@@ -18,7 +18,7 @@ use places::{member, skip, value_end, whole};
 #[non_exhaustive]
 pub enum NotSettings {
     /// It is not JSON.
-    #[error("it is no JSON: {0}")]
+    #[error("it is not JSON: {0}")]
     Json(String),
     /// It is JSON of another shape.
     #[error("`{0}` is not of the type that settings have")]

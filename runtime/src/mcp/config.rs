@@ -82,10 +82,10 @@ pub struct Configured {
 #[non_exhaustive]
 pub enum ConfigError {
     /// It is not JSON.
-    #[error("it is no JSON")]
+    #[error("it is not JSON")]
     NotJson(#[source] serde_json::Error),
     /// It has no `mcpServers`.
-    #[error("it is no object with an object `mcpServers`")]
+    #[error("it is not an object with an object `mcpServers`")]
     NoServers,
 }
 

@@ -191,11 +191,11 @@ impl AgentType {
         if !is_named || name.chars().any(|it| it.is_control() || it.is_whitespace()) {
             return Err(bad("its name is empty, too long, or has blanks"));
         }
-        let fields = definition.as_object().ok_or_else(|| bad("it is no object"))?;
+        let fields = definition.as_object().ok_or_else(|| bad("it is not an object"))?;
         let text = |field: &str| match fields.get(field) {
             None | Some(Value::Null) => Ok(None),
             Some(Value::String(text)) => Ok(Some(text.as_str())),
-            Some(_) => Err(bad(&format!("its `{field}` is no text"))),
+            Some(_) => Err(bad(&format!("its `{field}` is not a text"))),
         };
         let description = text("description")?.ok_or_else(|| bad("it has no `description`"))?;
         let prompt = text("prompt")?.ok_or_else(|| bad("it has no `prompt`"))?;
@@ -205,7 +205,7 @@ impl AgentType {
             Some(number) => {
                 let number = number.as_u64().and_then(|it| u32::try_from(it).ok());
                 let number = number.and_then(NonZeroU32::new);
-                Some(number.ok_or_else(|| bad("its `maxTurns` is no positive number"))?)
+                Some(number.ok_or_else(|| bad("its `maxTurns` is not a positive number"))?)
             }
         };
         let mode = match text("permissionMode")? {
@@ -279,7 +279,7 @@ fn names(fields: &Map<String, Value>, field: &str) -> Result<Option<Vec<Arc<str>
             let names = names.ok_or_else(|| format!("its `{field}` are not all texts"))?;
             Ok(Some(names.into_iter().filter_map(trimmed).collect()))
         }
-        Some(_) => Err(format!("its `{field}` is no list")),
+        Some(_) => Err(format!("its `{field}` is not a list")),
     }
 }
 

@@ -75,11 +75,11 @@ pub fn unreadable(text: &str) -> Option<String> {
     };
     let permissions = values.get("permissions")?;
     let Some(permissions) = permissions.as_object() else {
-        return Some("`permissions` is no object".into());
+        return Some("`permissions` is not an object".into());
     };
     let no_list = |name: &&str| permissions.get(*name).is_some_and(|it| !it.is_array());
     let name = ["deny", "ask"].into_iter().find(no_list)?;
-    Some(format!("`permissions.{name}` is no list"))
+    Some(format!("`permissions.{name}` is not a list"))
 }
 
 fn take_hooks(

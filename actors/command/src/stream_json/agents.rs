@@ -16,7 +16,7 @@ pub fn read(definitions: &Value) -> (Vec<AgentType>, Vec<String>) {
                 }
             }
         }
-        _ => problems.push("the definitions of agents are no object; they are ignored".into()),
+        _ => problems.push("the definitions of agents are not an object; they are ignored".into()),
     }
     (agents, problems)
 }

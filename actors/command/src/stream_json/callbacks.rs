@@ -272,7 +272,7 @@ impl Hook for HostHook {
                     }
                     HookReply::json(answer)
                 }
-                Ok(_) => HookReply::failed("its answer is no object"),
+                Ok(_) => HookReply::failed("its answer is not an object"),
                 Err(error) => HookReply::failed(error.to_string()),
             }
         })

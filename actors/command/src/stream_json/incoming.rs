@@ -51,7 +51,7 @@ pub struct Prompt {
 #[non_exhaustive]
 pub enum BadLine {
     /// It is not a JSON object.
-    #[error("a line on standard input is no JSON object: {0}")]
+    #[error("a line on standard input is not a JSON object: {0}")]
     NotAnObject(String),
     /// A prompt has no content that can be used.
     #[error("a prompt on standard input cannot be used: {0}")]

@@ -89,7 +89,7 @@ fn a_malformed_request_is_refused() {
     let marked = json!({"type": "text", "text": "x", "cache_control": {"type": "ephemeral"}});
     let tool = json!({"name": "A", "input_schema": {"type": "object"}});
     for (request, why) in [
-        (json!([]), "no JSON object"),
+        (json!([]), "not a JSON object"),
         (with("model", Value::Null), "model: field required"),
         (with("max_tokens", json!("x")), "max_tokens"),
         (with("stream", json!(1)), "stream"),

@@ -68,7 +68,7 @@ fn no_agent_changes_the_mode_of_its_session_or_asks_a_person() {
 #[test]
 fn definition_that_cannot_be_used_says_why() {
     for (name, definition, why) in [
-        ("a", json!([]), "no object"),
+        ("a", json!([]), "not an object"),
         ("a", json!({"prompt": "p"}), "description"),
         ("a", json!({"description": "d"}), "prompt"),
         ("", json!({"description": "d", "prompt": "p"}), "name"),

@@ -232,7 +232,7 @@ impl Play {
                 }
             }
         }
-        panic!("the turn is stuck behind {}", self.log());
+        panic!("the turn is stuck after {}", self.log());
     }
 
     fn carry_out(&mut self, effect: Effect, turn: &Turn, due: &mut InFlight) -> Option<TurnReport> {

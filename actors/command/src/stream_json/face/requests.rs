@@ -161,7 +161,7 @@ impl Face {
             None | Some(Value::Null | Value::Array(_)) => {
                 self.with_hooks(options, fields.get("hooks"))
             }
-            Some(other) => Err(format!("`skills` is no list of names: {other}")),
+            Some(other) => Err(format!("`skills` is not a list of names: {other}")),
         };
         let mut options = match hooked {
             Ok(options) => options,
@@ -203,13 +203,13 @@ impl Face {
         let none = Map::new();
         let hooks = match hooks {
             None | Some(Value::Null) => &none,
-            Some(hooks) => hooks.as_object().ok_or("`hooks` is no object")?,
+            Some(hooks) => hooks.as_object().ok_or("`hooks` is not an object")?,
         };
         for (name, matchers) in hooks {
             let Ok(event) = serde_json::from_value::<HookEvent>(name.as_str().into()) else {
                 continue;
             };
-            let matchers = matchers.as_array().ok_or(format!("`hooks.{name}` is no list"))?;
+            let matchers = matchers.as_array().ok_or(format!("`hooks.{name}` is not a list"))?;
             for matcher in matchers {
                 let pattern = matcher["matcher"].as_str().unwrap_or_default();
                 let seconds = matcher["timeout"].as_f64().filter(|it| 0.0 < *it && *it < 1e6);
@@ -217,7 +217,7 @@ impl Face {
                 let on_failure = matcher["onFailure"].as_str().unwrap_or("continue");
                 let callbacks = matcher["hookCallbackIds"].as_array();
                 for callback in callbacks.ok_or(format!("`hooks.{name}` has no hookCallbackIds"))? {
-                    let callback = callback.as_str().ok_or("the id of a callback is no text")?;
+                    let callback = callback.as_str().ok_or("the id of a callback is not a text")?;
                     let (host, shown) = (self.host.clone(), self.shown_calls.clone());
                     let hook = Arc::new(HostHook::new(host, shown, callback));
                     // No failure holds the end of a run up.

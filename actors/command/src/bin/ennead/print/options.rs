@@ -134,9 +134,9 @@ fn settings_of(given: &str) -> Result<Value, Failure> {
         (given.to_owned(), text)
     };
     let value: Value = serde_json::from_str(&text)
-        .map_err(|error| bad(format!("the settings of {source} are no JSON: {error}")))?;
+        .map_err(|error| bad(format!("the settings of {source} are not JSON: {error}")))?;
     if !value.is_object() {
-        return Err(bad(format!("the settings of {source} are no JSON object")));
+        return Err(bad(format!("the settings of {source} are not a JSON object")));
     }
     // What cannot be used in them is an alert of the session, as for every other file.
     Ok(value)

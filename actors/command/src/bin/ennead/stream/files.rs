@@ -77,7 +77,7 @@ pub(super) fn with_agents(
     options = found.into_iter().chain(brought).fold(options, SessionOptions::agent_type);
     if let Some(text) = &protocol.agents {
         let definitions = serde_json::from_str(text).map_err(|error| {
-            Failure::new(Exit::BadInput, format!("--agents is no JSON: {error}"))
+            Failure::new(Exit::BadInput, format!("--agents is not JSON: {error}"))
         })?;
         let (given, bad) = agents::read(&definitions);
         problems.extend(bad);
