@@ -14,6 +14,9 @@ use crate::{
     step3_context_assembly::source8_tool_results::escape_harness_tags,
 };
 
+/// The tool by which the model asks a person. The rules know it by its name, as they do those of settings.
+pub const ASK_USER_QUESTION: &str = "AskUserQuestion";
+
 /// Images and documents of one result that are shown.
 pub(crate) const MAX_MEDIA: usize = 20;
 

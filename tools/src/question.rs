@@ -7,7 +7,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use ennead_runtime::{
     ports::ToolContext,
-    tool::{ToolErrorKind, ToolOutcome, ToolSpec},
+    tool::{ASK_USER_QUESTION, ToolErrorKind, ToolOutcome, ToolSpec},
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -85,7 +85,7 @@ impl BuiltIn for AskUserQuestion {
     fn spec(input_schema: Arc<str>) -> ToolSpec {
         let description = "Asks the person you work for to choose between answers, where you cannot go on well \
                 without knowing. Do not ask what you can find out, or whether a plan is good.";
-        person_spec("AskUserQuestion", description, input_schema)
+        person_spec(ASK_USER_QUESTION, description, input_schema)
     }
 
     async fn call(call: BuiltInCall<AskInput>, _: ToolContext) -> ToolOutcome {

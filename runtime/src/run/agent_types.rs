@@ -8,12 +8,12 @@ use serde_json::{Map, Value};
 use crate::{
     mcp::names::is_of_server,
     permission::PermissionMode,
-    tool::{Access, ToolEffect, ToolSpec},
+    tool::{ASK_USER_QUESTION, Access, ToolEffect, ToolSpec},
 };
 
 /// Tools that only the session itself has, whatever a definition lists: they change its mode, which is the user's to
 /// see.
-const OF_THE_SESSION: [&str; 3] = ["AskUserQuestion", "EnterPlanMode", "ExitPlanMode"];
+const OF_THE_SESSION: [&str; 3] = [ASK_USER_QUESTION, "EnterPlanMode", "ExitPlanMode"];
 
 /// Bytes of a name.
 const MAX_NAME_BYTES: usize = 128;

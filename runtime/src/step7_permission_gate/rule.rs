@@ -7,14 +7,14 @@ use std::sync::Arc;
 use crate::{
     hook::HookCondition,
     permission::{RuleKind, RuleText, Scope},
-    tool::ToolSpec,
+    tool::{ASK_USER_QUESTION, ToolSpec},
 };
 
 /// Tools that rules may name though a session does not have them, by their current names: settings
 /// are shared with other runtimes.
 const TOOLS_ELSEWHERE: &[&str] = &[
     "Agent",
-    "AskUserQuestion",
+    ASK_USER_QUESTION,
     "Bash",
     "CronCreate",
     "CronDelete",

@@ -23,7 +23,7 @@ use super::{
 };
 use crate::{
     permission::{PermissionMode, RuleKind},
-    tool::{Access, ToolEffect},
+    tool::{ASK_USER_QUESTION, Access, ToolEffect},
 };
 
 /// Why a change is asked about in the mode `plan`.
@@ -191,7 +191,7 @@ fn is_answered(facts: &CallFacts<'_>, setup: &GateSetup) -> bool {
     let holds_text =
         |field| facts.input.get(field).and_then(Value::as_str).is_some_and(|it| !it.is_empty());
     match facts.tool {
-        "AskUserQuestion" => {
+        ASK_USER_QUESTION => {
             let answers = facts.input.get("answers").and_then(Value::as_object);
             answers.is_some_and(|it| !it.is_empty()) || holds_text("response")
         }

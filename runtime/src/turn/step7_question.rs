@@ -4,7 +4,7 @@
 
 use serde_json::{Map, Value};
 
-use crate::tool::{Access, ToolCall, ToolSpec};
+use crate::tool::{ASK_USER_QUESTION, Access, ToolCall, ToolSpec};
 
 /// The fields of the input in which answers lie.
 const ANSWERS: [&str; 3] = ["answers", "response", "annotations"];
@@ -17,7 +17,7 @@ pub(super) const ANSWERED: &str =
 /// seem to have given them, so this is looked at before hooks are.
 pub(super) fn answers_itself(call: &ToolCall, spec: &ToolSpec) -> bool {
     // A tool of an embedder that has this name is another one.
-    if spec.access != Access::Person || spec.name.as_str() != "AskUserQuestion" {
+    if spec.access != Access::Person || spec.name.as_str() != ASK_USER_QUESTION {
         return false;
     }
     let input: Map<String, Value> = serde_json::from_str(&call.input).unwrap_or_default();
