@@ -208,9 +208,12 @@ impl Sieve {
             let start = at.checked_sub(word.offset);
             let there = start.and_then(|it| bytes.get(it..it + word.pattern.len()));
             n_before == MAX_ALIKE
-                || there.is_some_and(|it| match word.any_case {
-                    true => it.eq_ignore_ascii_case(&word.pattern),
-                    false => it == &*word.pattern,
+                || there.is_some_and(|it| {
+                    if word.any_case {
+                        it.eq_ignore_ascii_case(&word.pattern)
+                    } else {
+                        it == &*word.pattern
+                    }
                 })
         })
     }
