@@ -342,3 +342,6 @@ impl ToolMemory {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -68,6 +68,13 @@ pub(crate) async fn ask(
     timeout(LIMIT, answer).await.unwrap_or_else(|_| panic!("no answer to {line}"))
 }
 
+/// Sends a request without a body and returns the status of the answer, whose body may have no end.
+pub(crate) async fn status(address: &str, line: &str, headers: &[(&str, &str)]) -> u16 {
+    let head = async { read_head(&mut send(address, line, headers, None).await).await };
+    let head = timeout(LIMIT, head).await.unwrap_or_else(|_| panic!("no answer to {line}"));
+    head[9..12].parse().unwrap()
+}
+
 async fn send(
     address: &str,
     line: &str,

@@ -216,3 +216,52 @@ async fn run_that_takes_all_memory_parks_after_its_turn_and_goes_on_when_its_par
     })
     .await;
 }
+
+// REQ: RUN-8
+#[tokio::test]
+async fn body_longer_than_the_server_takes_is_refused_and_one_as_long_is_not() {
+    let body = json!({ "title": "t".repeat(50) });
+    let max = body.to_string().len();
+    let rig = Rig::start_with(says(vec![]), |it| it.max_body(max)).await;
+    rig.ask("POST /v1/sessions", Some(body)).await.ok(201);
+    let longer = json!({ "title": "t".repeat(51) });
+    let refused = rig.ask("POST /v1/sessions", Some(longer)).await;
+    assert_eq!((refused.status, refused.code().as_str()), (413, "body_too_large"));
+}
+
+// REQ: RUN-8
+#[tokio::test]
+async fn as_many_prompts_wait_in_a_session_as_the_server_says_and_the_next_one_is_refused() {
+    let rig = Rig::start_with(model(|_| silence()), |it| it.max_queued_runs(2)).await;
+    let session = rig.session(json!({})).await;
+    let mut events = rig.stream(&format!("GET {session}/events"), &[], None).await;
+    let line = format!("POST {session}/runs");
+    rig.ask(&line, Some(json!({ "prompt": "at work" }))).await.ok(202);
+    events.until("run_started").await;
+    for _ in 0..2 {
+        rig.ask(&line, Some(json!({ "prompt": "waits" }))).await.ok(202);
+    }
+    let refused = rig.ask(&line, Some(json!({ "prompt": "too many" }))).await;
+    assert_eq!((refused.status, refused.code().as_str()), (429, "queue_full"));
+    assert!(refused.header("retry-after").is_some());
+    rig.ask(&format!("POST {session}/interrupt"), None).await.ok(200);
+}
+
+// REQ: RUN-8
+#[tokio::test]
+async fn as_many_read_the_events_of_a_session_as_the_server_says_and_the_next_one_is_refused() {
+    let rig = Rig::start_with(says(vec![]), |it| it.max_readers(2)).await;
+    let (session, other) = (rig.session(json!({})).await, rig.session(json!({})).await);
+    let line = format!("GET {session}/events");
+    let (first, _second) = (rig.stream(&line, &[], None).await, rig.stream(&line, &[], None).await);
+    let refused = rig.ask(&line, None).await;
+    assert_eq!((refused.status, refused.code().as_str()), (429, "stream_limit"));
+    let _of_another = rig.stream(&format!("GET {other}/events"), &[], None).await;
+    drop(first);
+    let bearer = format!("Bearer {}", rig.user);
+    until("the place of one that left is free", async || {
+        let headers = [("Authorization", &*bearer)];
+        super::client::status(&rig.address, &line, &headers).await == 200
+    })
+    .await;
+}
