@@ -81,3 +81,27 @@ async fn at_least_three_and_at_most_five_sub_agents_run_at_once() {
     assert_eq!(seen, 8);
     assert!((3..=5).contains(&most), "{most} at once");
 }
+
+/// The text with every number as `0`: how many files and lines there are changes with the tests.
+fn without_numbers(text: &str) -> String {
+    let digits = |it: char| it.is_ascii_digit();
+    let parts: Vec<&str> = text.trim().split(digits).collect();
+    parts.iter().enumerate().fold(String::new(), |mut all, (i, part)| {
+        // Digits next to each other have nothing between them.
+        if 0 < i && !all.ends_with('0') {
+            all.push('0');
+        }
+        all + part
+    })
+}
+
+// REQ: AGT-2
+#[tokio::test(flavor = "multi_thread")]
+async fn readme_shows_what_the_demonstration_prints() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap();
+    let readme = fs::read_to_string(root.join("README.md")).unwrap();
+    let (_, shown) = readme.split_once("`demo tests/cases` prints:\n\n```text\n").unwrap();
+    let (shown, _) = shown.split_once("```").unwrap();
+    let printed = survey(Demo::new(root.join("tests/cases")), |_| ()).await.outcome.text;
+    assert_eq!(without_numbers(shown), without_numbers(&printed), "{printed}");
+}
