@@ -72,6 +72,8 @@ pub struct Patterns {
     sieve: Sieve,
     /// Whether a value holds what JSON escapes.
     has_escapes: bool,
+    /// Whether a value has no bytes but such as UUIDs have.
+    has_ids: bool,
 }
 
 impl Patterns {
@@ -95,7 +97,14 @@ impl Patterns {
             it.value.bytes().all(|it| it.is_ascii_graphic() && it != b'"' && it != b'\\')
         };
         let has_escapes = !values.iter().all(is_plain);
-        Self { values, automaton, prefilter, sieve, has_escapes }
+        let is_of_id = |byte: u8| byte.is_ascii_digit() || matches!(byte, b'a'..=b'f' | b'-');
+        let has_ids = values.iter().any(|it| it.value.bytes().all(is_of_id));
+        Self { values, automaton, prefilter, sieve, has_escapes, has_ids }
+    }
+
+    /// Returns whether a value may be an id, or a part of one: UUIDs are keys of some services.
+    pub fn may_be_ids(&self) -> bool {
+        self.has_ids
     }
 
     /// Returns the values that are looked for.

@@ -160,6 +160,28 @@ async fn long_session_goes_on_from_its_index_and_reads_the_end_of_its_transcript
 
 // REQ: SES-5
 #[tokio::test]
+async fn index_ends_with_the_last_hash_where_a_killed_process_left_lines_without_one() {
+    let place = long_session().await;
+    let written = fs::read_to_string(transcript(&place)).unwrap();
+    let (before, _run_end) = written.trim_end().rsplit_once('\n').unwrap();
+    assert!(!before.rsplit('\n').next().unwrap().contains(r#","hash":""#));
+    fs::write(transcript(&place), format!("{before}\n")).unwrap();
+    let model = model(|_| text("later").measured());
+    let ennead = Ennead::start(place.options(&model)).await.unwrap();
+    let session = ennead.open(small(&place)).await.unwrap();
+    assert!(index(&place).exists());
+    finish(ennead, session).await;
+    let store = Arc::new(CountingStore::default());
+    let ennead =
+        Ennead::start(place.options(&model).transcript_store(store.clone())).await.unwrap();
+    let session = ennead.open(small(&place)).await.unwrap();
+    let (is_whole, n_read) = store.read();
+    assert!(!is_whole && n_read < written.len() as u64 / 3, "{n_read} of {}", written.len());
+    finish(ennead, session).await;
+}
+
+// REQ: SES-5
+#[tokio::test]
 async fn index_that_is_torn_old_damaged_or_of_another_session_is_made_anew_and_nothing_is_lost() {
     let place = long_session().await;
     let (first, ..) = go_on(&place).await;

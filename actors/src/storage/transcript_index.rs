@@ -12,7 +12,7 @@ use ennead_runtime::{
     saturating::Saturating as _,
     transcript::{
         load::{IndexedLoad, LoadAs, Loaded, TranscriptIndex, load as load_all},
-        seal::Head,
+        seal::{Head, end_of_last_hash},
     },
 };
 
@@ -132,7 +132,7 @@ fn begin(store: &dyn TranscriptStore, file: &Path, load_as: LoadAs) -> Option<In
 /// Reads what follows, and leaves an index if that was long.
 fn read_on(store: &dyn TranscriptStore, file: &Path, mut load: IndexedLoad) -> Option<IndexedLoad> {
     let indexed = load.end();
-    let mut max = PIECE;
+    let (mut max, mut index) = (PIECE, None);
     loop {
         let bytes = store.read_range(file, load.end(), max).ok()?;
         let is_end = u64::saturating(bytes.len()) < max;
@@ -145,14 +145,20 @@ fn read_on(store: &dyn TranscriptStore, file: &Path, mut load: IndexedLoad) -> O
                 continue;
             }
         };
-        load.take(&bytes[..n_lines])?;
         if is_end {
+            // An index ends with a hash, and a process that was killed has left lines without one.
+            let (hashed, open) = bytes.split_at(end_of_last_hash(&bytes));
+            load.take(hashed)?;
+            if WORTH <= load.end() - indexed {
+                index = load.index();
+            }
+            load.take(open)?;
             break;
         }
+        load.take(&bytes[..n_lines])?;
         max = PIECE;
     }
-    if WORTH <= load.end() - indexed
-        && let Some(frame) = load.index().and_then(|it| encode(&it))
+    if let Some(frame) = index.and_then(|it| encode(&it))
         && let Err(error) = store.write(&name_of(file), &frame)
     {
         tracing::warn!(error = %std::io::Error::from(error), "the index of a transcript is not kept");

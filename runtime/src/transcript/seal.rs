@@ -13,7 +13,7 @@
 //! Which lines hold one follows from the lines alone and not from how they were written, so that the same
 //! session leaves the same bytes: prompts and records of no turn, with which a run begins and ends, and the line with which
 //! 8 KiB have no hash yet. That many are hashed at once: the eight chunks of a hash side by side, as wide registers
-//! take them, cost a quarter of what they cost one by one. Until then the check sums hold the lines.
+//! take them, cost less than one by one. Until then the check sums hold the lines.
 //!
 //! Before version 2 every line held a hash, of its own bytes, and the whole hash of the line before:
 //! `…,"seq":7,"prev":"…32 digits","hash":"…32 digits"}`. Both forms may follow one another in a file.
@@ -235,6 +235,16 @@ impl<'a> LineBatch<'a> {
         let open = (!bytes.is_empty()).then_some(OpenLines { bytes, link: self.link });
         (self.head, open)
     }
+}
+
+/// Returns where the last line ends that bears a hash; 0 where none does. What follows the last newline is no line.
+/// Work is linear in the bytes from that line on.
+pub fn end_of_last_hash(lines: &[u8]) -> usize {
+    let bears_hash = |end: &usize| {
+        let begin = memchr::memrchr(b'\n', &lines[..*end]).map_or(0, |it| it + 1);
+        seal_of(&lines[begin..*end]).is_some_and(|it| it.hash().is_some())
+    };
+    memchr::memrchr_iter(b'\n', lines).find(bears_hash).map_or(0, |it| it + 1)
 }
 
 /// Reads the place in the chain that a line names, from its end. `None` if it does not end like a line of ours. Does

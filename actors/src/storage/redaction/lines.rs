@@ -40,8 +40,9 @@ impl Redaction {
         is_clean: bool,
         batch: &mut LineBatch<'_>,
     ) {
-        let is_in_own_words = line.record().is_some_and(Record::is_in_own_words);
-        let is_clean = is_clean && line.has_plain_ids();
+        let has_clean_ids = line.has_plain_ids() && !self.redactor.patterns().may_be_ids();
+        let is_in_own_words = has_clean_ids && line.record().is_some_and(Record::is_in_own_words);
+        let is_clean = has_clean_ids && is_clean;
         batch.push(line, frame, |out, start, frame_end| {
             let renamed = self.rename(out, start);
             if !is_in_own_words {
@@ -172,10 +173,11 @@ mod tests {
     use ennead_runtime::{
         message::{Message, MessageKind},
         redaction::{Patterns, SecretValue},
+        step::Step,
         time::Timestamp,
         tokens::Tokens,
         transcript::{
-            entry::{ConversationLine, PassedStage, RecordKind},
+            entry::{ConversationLine, PassedStage, RecordKind, StepDetail},
             seal::Head,
         },
     };
@@ -208,8 +210,7 @@ mod tests {
     const TOKEN: &str = "ghp_abcdefghijklmnopqrstuvwxyz0123456789";
     const OWN: &str = "01a21cc4-8e92-7350-9b97-b19e89b1bcf2";
 
-    fn all_of(cwd: &str, run: &str, parent: &str) -> String {
-        let redaction = Redaction::default();
+    fn all_of(redaction: &Redaction, cwd: &str, run: &str, parent: &str) -> String {
         let frame = LineFrame {
             session: OWN.into(),
             agent: None,
@@ -217,8 +218,10 @@ mod tests {
             git_branch: None,
             version: "0",
         };
-        let what = RecordKind::Alert { what: "x".into() };
-        let record = Record { at: Timestamp(1), run: Some(run.into()), turn: 1, what };
+        let record = |what| Record { at: Timestamp(1), run: Some(run.into()), turn: 1, what };
+        let detail = StepDetail::Nothing { nothing: "there is no call".into() };
+        let in_own_words = RecordKind::TurnStep { number: 7, step: Step::PermissionGate, detail };
+        let records = [RecordKind::Alert { what: "x".into() }, in_own_words].map(record);
         let blocks = vec![Block::text("x")];
         let message = Message::user(OWN.into(), MessageKind::Prompt, blocks);
         let message = ConversationLine {
@@ -229,10 +232,11 @@ mod tests {
             tool_result: None,
             boundary: None,
         };
-        let lines = [Line::Harness(Box::new(record)), Line::Conversation(Box::new(message))];
+        let records = records.map(|it| Line::Harness(Box::new(it)));
+        let lines = records.into_iter().chain([Line::Conversation(Box::new(message))]);
         let (mut out, is_clean) = (Vec::new(), redaction.is_clean(&frame));
         let mut batch = LineBatch::new(Head::default(), None, &mut out);
-        lines.iter().for_each(|it| redaction.append(it, &frame, is_clean, &mut batch));
+        lines.for_each(|it| redaction.append(&it, &frame, is_clean, &mut batch));
         batch.finish();
         String::from_utf8(out).unwrap()
     }
@@ -240,18 +244,25 @@ mod tests {
     // REQ: SES-8
     #[test]
     fn secrets_in_the_frame_of_a_line_are_taken_out_whoever_chose_them() {
-        assert_eq!(all_of("/w", OWN, OWN).matches("[secret:").count(), 0);
-        let cases = [
-            all_of(&format!("/w/{TOKEN}"), OWN, OWN),
-            all_of("/w", TOKEN, OWN),
-            all_of("/w", OWN, TOKEN),
-        ];
-        for written in cases {
+        let redaction = Redaction::default();
+        assert!(!all_of(&redaction, "/w", OWN, OWN).contains("[secret:"));
+        let cwd = format!("/w/{TOKEN}");
+        for (cwd, run, parent) in [(&*cwd, OWN, OWN), ("/w", TOKEN, OWN), ("/w", OWN, TOKEN)] {
+            let written = all_of(&redaction, cwd, run, parent);
             assert!(
                 !written.contains(TOKEN) && written.contains("[secret:github-token:1]"),
                 "{written}"
             );
         }
+    }
+
+    // REQ: SES-8
+    #[test]
+    fn secret_value_with_the_form_of_an_id_is_taken_out_of_ids() {
+        let value = SecretValue { is_credential: false, value: OWN.into() };
+        let redaction = Redaction::new(Arc::new(Patterns::new([value])), true);
+        let written = all_of(&redaction, "/w", OWN, OWN);
+        assert!(!written.contains(OWN) && written.contains("[secret:variable:1]"), "{written}");
     }
 
     // REQ: SES-8

@@ -104,6 +104,20 @@ fn how_lines_are_parted_into_writes_leaves_no_trace() {
     }
 }
 
+// REQ: SES-5
+#[test]
+fn end_of_the_last_line_with_a_hash_is_found_whatever_follows() {
+    let lines = [conversation("a"), alert(0), alert(1), alert(1)];
+    let (bytes, _) = write(&lines, Head::default(), None);
+    let ends: Vec<usize> = memchr::memchr_iter(b'\n', &bytes).map(|it| it + 1).collect();
+    assert_eq!(end_of_last_hash(&bytes), ends[1]);
+    assert_eq!(end_of_last_hash(&[&bytes[..], b"torn"].concat()), ends[1]);
+    assert_eq!(end_of_last_hash(&bytes[..ends[1]]), ends[1]);
+    for without in [&bytes[..ends[1] - 1], &bytes[..ends[0]], b"", b"\n\n{}\n"] {
+        assert_eq!(end_of_last_hash(without), 0);
+    }
+}
+
 // REQ: SES-9
 #[test]
 fn changed_byte_breaks_the_check_sum() {
