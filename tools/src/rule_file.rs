@@ -150,7 +150,7 @@ mod tests {
         check("leads elsewhere");
         fs::remove_file(root.join(".claude/settings.json")).unwrap();
         fs::write(root.join(".claude/settings.json"), "not json").unwrap();
-        check("no JSON");
+        check("not JSON");
         assert_eq!(fs::read_to_string(root.join(".claude/settings.json")).unwrap(), "not json");
     }
 
