@@ -32,6 +32,7 @@ mod table;
 use std::{borrow::Cow, fmt, sync::Arc};
 
 use self::{automaton::Automaton, prefilter::Prefilter, scan::Scanner, sieve::Sieve};
+use crate::ids::is_uuid_byte;
 
 pub use json::placeholder_in_json;
 pub use placeholder::{Placeholder, placeholders};
@@ -97,8 +98,7 @@ impl Patterns {
             it.value.bytes().all(|it| it.is_ascii_graphic() && it != b'"' && it != b'\\')
         };
         let has_escapes = !values.iter().all(is_plain);
-        let is_of_id = |byte: u8| byte.is_ascii_digit() || matches!(byte, b'a'..=b'f' | b'-');
-        let has_ids = values.iter().any(|it| it.value.bytes().all(is_of_id));
+        let has_ids = values.iter().any(|it| it.value.bytes().all(is_uuid_byte));
         Self { values, automaton, prefilter, sieve, has_escapes, has_ids }
     }
 

@@ -6,7 +6,7 @@ fn image(n: usize) -> PromptBlock {
     PromptBlock::image_at(&format!("https://images.test/{n}.png")).unwrap()
 }
 
-/// The images that a model sees of an outcome with so many, by number.
+/// Returns the numbers of the images that a model is shown of an outcome with `n_images` of them.
 fn shown(n_images: usize) -> Vec<usize> {
     let outcome = ToolOutcome::ok("done").with_media((0..n_images).map(image));
     let block = outcome.to_block(&"toolu_1".into());

@@ -237,8 +237,8 @@ impl<'a> LineBatch<'a> {
     }
 }
 
-/// Returns where the last line ends that bears a hash; 0 where none does. What follows the last newline is no line.
-/// Work is linear in the bytes from that line on.
+/// Returns the end of the last line with a hash, its newline included; 0 if no line has one. Bytes after the last newline
+/// are not looked at. Work is linear in the bytes from that line on.
 pub fn end_of_last_hash(lines: &[u8]) -> usize {
     let bears_hash = |end: &usize| {
         let begin = memchr::memrchr(b'\n', &lines[..*end]).map_or(0, |it| it + 1);

@@ -1,6 +1,7 @@
 //! One line of either kind.
 
 use super::{ConversationLine, Record};
+use crate::ids::is_uuid_byte;
 
 /// One line, before the writer adds `seq`, `prev` and `hash`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,8 +36,6 @@ impl Line {
 
 /// Whether a text has the length of a UUID and no bytes but such as those have.
 fn is_uuid(id: &str) -> bool {
-    let is_digit =
-        |byte: &u8| byte.is_ascii_digit() | matches!(byte, b'a'..=b'f') | (*byte == b'-');
     <&[u8; 36]>::try_from(id.as_bytes())
-        .is_ok_and(|it| it.iter().fold(true, |all, byte| all & is_digit(byte)))
+        .is_ok_and(|it| it.iter().fold(true, |all, byte| all & is_uuid_byte(*byte)))
 }
