@@ -3,6 +3,7 @@
 
 pub(crate) mod ennead;
 mod process;
+pub(crate) mod server_tools;
 mod session_handle;
 pub(crate) mod trust;
 

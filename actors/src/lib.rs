@@ -312,7 +312,10 @@ pub mod internal {
     };
     pub use crate::{
         groundwork::mailbox::{Admitted, Mailbox, Refused, Slot},
-        handle::trust::{unset_until_trusted, waiting_for_trust},
+        handle::{
+            server_tools::ServerTools,
+            trust::{unset_until_trusted, waiting_for_trust},
+        },
         options::{GoOn, with_lookup},
         ports::{
             events::{CAPACITY, EventHub, MAX_BYTES},

@@ -7,6 +7,7 @@ pub(crate) mod environment;
 mod git;
 pub(crate) mod hook_http;
 pub(crate) mod hook_process;
+pub(crate) mod hook_tool;
 #[cfg(feature = "http")]
 pub(crate) mod http;
 pub(crate) mod http_limits;

@@ -9,6 +9,7 @@ use std::{fmt, future::Future, pin::Pin, sync::Arc, time::Duration};
 use bytes::Bytes;
 use futures_core::Stream;
 use http::HeaderMap;
+use serde_json::{Map, Value};
 
 use self::shells::{Detached, KeepShells};
 use crate::{
@@ -52,6 +53,16 @@ pub trait Tool: Send + Sync + fmt::Debug {
     /// Runs one call. Dropping the future cancels it; work on other threads polls
     /// [`ToolContext::cancel`] and holds [`ToolContext::guard`] until it is over.
     fn run(&self, permit: Permit, context: ToolContext) -> BoxFuture<'static, ToolOutcome>;
+
+    /// Calls the tool at its MCP server for the user's own configuration, such as a hook: the model did not ask for the
+    /// call, and no rule is asked about it. Returns the texts of the result or why there is none, in words; `None`
+    /// for a tool that is not one of a server.
+    fn call_at_server(
+        &self,
+        _arguments: Map<String, Value>,
+    ) -> Option<BoxFuture<'static, Result<String, String>>> {
+        None
+    }
 }
 
 /// What a call may use of its session.

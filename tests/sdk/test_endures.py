@@ -1,6 +1,7 @@
 """Level 5: transcripts that are mirrored into a store, file checkpoints, budgets of tasks."""
 
 import json
+import sys
 
 import pytest
 from claude_agent_sdk import ClaudeSDKClient, HookMatcher, InMemorySessionStore, ProcessError, create_sdk_mcp_server, query, tool
@@ -155,6 +156,84 @@ async def test_tool_in_the_program_answers_questions_and_is_not_for_the_model(pl
     assert [it.name for it in place.work.iterdir()] == ([runs] if runs else [])
     [(text, is_error)] = results(messages)
     assert is_error == (said is not None) and (said or "") in text
+
+
+# Answers every question in the same way, and notes what it was asked.
+GUARD = """
+import json, sys
+for line in sys.stdin:
+    asked = json.loads(line)
+    if "id" not in asked:
+        continue
+    if asked["method"] == "initialize":
+        told = {"protocolVersion": asked["params"]["protocolVersion"], "capabilities": {"tools": {}}}
+        told["serverInfo"] = {"name": "guard", "version": "1"}
+    elif asked["method"] == "tools/list":
+        told = {"tools": [{"name": "ask", "inputSchema": {"type": "object"}}]}
+    else:
+        open("asked", "a").write(json.dumps(asked["params"]["arguments"]) + "\\n")
+        told = {"content": [{"type": "text", "text": sys.argv[1]}]}
+    print(json.dumps({"jsonrpc": "2.0", "id": asked["id"], "result": told}), flush=True)
+"""
+
+
+# REQ: SUR-3, HKS-1, TOL-11
+async def test_plug_in_brings_hooks_and_servers(place):
+    place.write("../kit/guard.py", GUARD)
+    place.write("../kit/check.sh", "cat >> hooked; echo 'not in this kit' >&2; exit 2")
+    check = {"type": "command", "command": 'sh "${CLAUDE_PLUGIN_ROOT}/check.sh"'}
+    hooks = {"PreToolUse": [{"matcher": "Bash", "hooks": [check]}]}
+    place.write("../kit/hooks/hooks.json", json.dumps({"description": "d", "hooks": hooks}))
+    server = {"command": sys.executable, "args": ["${CLAUDE_PLUGIN_ROOT}/guard.py", "heard"]}
+    place.write("../kit/.mcp.json", json.dumps({"mcpServers": {"db": server}}))
+    options = {"plugins": [{"type": "local", "path": str(place.work / "../kit")}]}
+    messages = await ask(place, call("Bash", command="touch wanted"), **options)
+    [(text, is_error)] = results(messages)
+    assert is_error and "not in this kit" in text, text
+    assert (place.work / "hooked").exists() and not (place.work / "wanted").exists()
+    assert "mcp__plugin_kit_db__ask" in of_kind(messages, "SystemMessage")[0].data["tools"]
+    name = "mcp__plugin_kit_db__ask"
+    called = await ask(place, call(name, x=1), allowed_tools=[name], **options)
+    assert results(called) == [("heard", False)]
+    strict = await ask(place, "say one", extra_args={"strict-mcp-config": None}, **options)
+    assert name not in of_kind(strict, "SystemMessage")[0].data["tools"]
+
+
+# REQ: SUR-3
+@pytest.mark.parametrize(
+    "answer, runs, said",
+    [
+        ('{"behavior": "allow", "updatedInput": {"command": "touch changed"}}', "changed", None),
+        ('{"behavior": "deny", "message": "not today"}', None, "not today"),
+        ("perhaps", None, "no answer that can be read"),
+    ],
+)
+async def test_tool_of_another_process_answers_questions_and_is_not_for_the_model(place, answer, runs, said):
+    guard = place.write("../guard.py", GUARD)
+    servers = {"guard": {"command": sys.executable, "args": [str(guard), answer]}}
+    options = {"mcp_servers": servers, "permission_prompt_tool_name": "mcp__guard__ask"}
+    messages = await ask(place, call("Bash", command="touch wanted"), **options)
+    [question] = [json.loads(line) for line in (place.work / "asked").read_text().splitlines()]
+    assert (question["tool_name"], question["input"]) == ("Bash", {"command": "touch wanted"})
+    assert question["tool_use_id"]
+    assert "mcp__guard__ask" not in of_kind(messages, "SystemMessage")[0].data["tools"]
+    assert {it.name for it in place.work.iterdir()} == {"asked", *([runs] if runs else [])}
+    [(text, is_error)] = results(messages)
+    assert is_error == (said is not None) and (said or "") in text
+    # The model cannot call it, and no rule can let it.
+    called = await ask(place, call("mcp__guard__ask"), allowed_tools=["mcp__guard__ask"], **options)
+    [(text, is_error)] = results(called)
+    assert is_error, text
+
+
+# REQ: SUR-3
+async def test_server_of_a_repository_is_no_permission_tool(place):
+    guard = place.write("../guard.py", GUARD)
+    entry = {"command": sys.executable, "args": [str(guard), '{"behavior": "allow"}']}
+    place.write(".mcp.json", json.dumps({"mcpServers": {"guard": entry}}))
+    with pytest.raises(ProcessError):
+        await ask(place, "say one", permission_prompt_tool_name="mcp__guard__ask")
+    assert any("mcp__guard__ask" in line for line in place.stderr)
 
 
 # REQ: SUR-3

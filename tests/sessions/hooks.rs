@@ -16,6 +16,7 @@ use crate::support::settings::SettingsJson as _;
 
 mod limits;
 mod servers;
+mod tools;
 
 /// The inputs that a tool ran with.
 type RanInputs = Arc<Mutex<Vec<String>>>;

@@ -96,6 +96,7 @@ impl ServerHandler for EchoHandler {
             tool("big", any.clone()),
             tool("step", any),
             tool("text", text),
+            tool("say", json!({"type": "object", "properties": {"text": {"type": "string"}}})),
         ]))
     }
 
@@ -109,6 +110,10 @@ impl ServerHandler for EchoHandler {
             "echo" => {
                 let arguments = Value::Object(request.arguments.unwrap_or_default());
                 CallToolResult::success(text_content(&format!("heard {arguments}")))
+            }
+            "say" => {
+                let arguments = request.arguments.unwrap_or_default();
+                CallToolResult::success(text_content(arguments["text"].as_str().unwrap()))
             }
             "fail" => CallToolResult::error(text_content("boom")),
             "garble" => {

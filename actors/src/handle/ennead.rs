@@ -158,6 +158,7 @@ impl Ennead {
         let redaction = self.redaction(&options, &looked).await;
         let setup = self.setup(options, shard, id, joined, looked, redaction)?;
         let servers = setup.session_context.servers.clone();
+        let callable = setup.session_context.tools.clone();
         let (session, hub) =
             (setup.session_context.session.clone(), setup.session_context.hub.clone());
         let transcript = setup.open.paths.file.clone();
@@ -186,6 +187,7 @@ impl Ennead {
             approvals,
             tools,
             servers,
+            callable,
         })
     }
 

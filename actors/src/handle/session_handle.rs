@@ -28,7 +28,7 @@ use crate::{
         events::{EventHub, Events, Wants},
     },
     services::mcp_server::{McpServerStatus, SessionServers},
-    session::{Prompt, SessionMsg, Status},
+    session::{Prompt, SessionMsg, Status, tools::SessionTools},
     turn::approval::pending::Approvals,
 };
 
@@ -46,6 +46,8 @@ pub struct SessionHandle {
     /// Names of the tools, in the order they are offered.
     pub(crate) tools: Arc<[String]>,
     pub(crate) servers: SessionServers,
+    /// The tools themselves, for what the embedder calls at servers.
+    pub(crate) callable: SessionTools,
 }
 
 impl SessionHandle {

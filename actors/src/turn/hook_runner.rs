@@ -32,6 +32,7 @@ use crate::{
     world::{
         clock::TimeSource,
         hook_process::{HandlerContext, HookCommand, run_command},
+        hook_tool,
     },
 };
 
@@ -226,6 +227,10 @@ pub(crate) async fn run_handler(
         }
         HookAction::Http(http) => {
             world.hook_servers.ask(handler, http, context, Arc::clone(input), time).await
+        }
+        HookAction::McpTool(call) => {
+            let tool = session_context.tools.get(&call.tool_name());
+            hook_tool::call(handler, call, tool, context, Arc::clone(input), time).await
         }
     }
 }

@@ -1,12 +1,16 @@
-//! Reads a plug-in of `--plugin-dir`: `.claude-plugin/plugin.json`, `skills/`, `commands/` and `agents/`.
+//! Reads a plug-in of `--plugin-dir`: `.claude-plugin/plugin.json`, `skills/`, `commands/`, `agents/`, `hooks/` and
+//! `.mcp.json`.
 //!
 //! What it brings is called `plugin:name`. Who names the directory trusts it, but no link leads out of it.
+
+mod configured;
 
 use std::path::{Path, PathBuf};
 
 use ennead_runtime::{run::agent_types::AgentType, skill::Skill};
 use ennead_tools::source_file::{ReadError, Root};
 use serde::Deserialize;
+use serde_json::{Map, Value};
 
 use super::{
     agent_files::read_all,
@@ -14,7 +18,10 @@ use super::{
 };
 
 /// Parts of plug-ins that are not used.
-const UNUSED: [&str; 4] = ["hooks/hooks.json", ".mcp.json", ".lsp.json", "output-styles"];
+const UNUSED: [&str; 2] = [".lsp.json", "output-styles"];
+
+/// Stands for the directory of the plug-in in what it brings.
+const PLACE: &str = "${CLAUDE_PLUGIN_ROOT}";
 
 /// A plug-in that was read.
 #[derive(Clone, Debug, Default)]
@@ -30,10 +37,14 @@ pub struct Plugin {
     pub skills: Vec<Skill>,
     /// Its types of sub-agents.
     pub agents: Vec<AgentType>,
+    /// Its hooks, as the key `hooks` of a settings file has them.
+    pub hooks: Map<String, Value>,
+    /// Its MCP servers by name (`plugin:kit:db`), as the key `mcpServers` of a configuration has them.
+    pub servers: Map<String, Value>,
 }
 
 /// What a manifest says; other keys are passed over.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Default, Deserialize)]
 struct Manifest {
     name: String,
     version: Option<String>,
@@ -41,6 +52,11 @@ struct Manifest {
     _description: Option<String>,
     #[serde(rename = "keywords")]
     _keywords: Option<Vec<String>>,
+    /// Hooks in addition to `hooks/hooks.json`: an object, a path or several.
+    hooks: Option<Value>,
+    /// Servers in addition to `.mcp.json`: an object, a path or several.
+    #[serde(rename = "mcpServers")]
+    servers: Option<Value>,
 }
 
 /// Reads the plug-in of a directory, on the thread of the caller; and what of it cannot be used, in words.
@@ -58,13 +74,10 @@ pub fn plugin_files(directory: &Path) -> Result<(Plugin, Vec<String>), String> {
         Err(ReadError::Missing) => None,
         Err(error) => return Err(format!("its plugin.json cannot be read: {error}")),
     };
-    let (name, version) = match manifest {
-        Some(manifest) => (manifest.name, manifest.version),
-        None => {
-            let name = root.real().file_name().unwrap_or_default();
-            (name.to_string_lossy().into_owned(), None)
-        }
-    };
+    let Manifest { name, version, hooks, servers, .. } = manifest.unwrap_or_else(|| {
+        let name = root.real().file_name().unwrap_or_default().to_string_lossy().into_owned();
+        Manifest { name, ..Manifest::default() }
+    });
     if !is_callable(&name) {
         return Err(format!(
             "its name {name:?} has other characters than letters, digits, `-`, `_` and `.`"
@@ -80,14 +93,16 @@ pub fn plugin_files(directory: &Path) -> Result<(Plugin, Vec<String>), String> {
     let place = path.to_string_lossy();
     for skill in &mut skills {
         skill.name = format!("{name}:{}", skill.name).into();
-        skill.body = skill.body.replace("${CLAUDE_PLUGIN_ROOT}", &place).into();
+        skill.body = skill.body.replace(PLACE, &place).into();
     }
     for agent in &mut agents {
         agent.name = format!("{name}:{}", agent.name).into();
     }
     let unused = UNUSED.iter().filter(|it| path.join(it).exists());
     problems.extend(unused.map(|it| format!("{it} of the plug-in `{name}` is not used")));
-    Ok((Plugin { name, path, version, skills, agents }, problems))
+    let hooks = configured::hooks(&root, hooks, &mut problems);
+    let servers = configured::servers(&root, &name, servers, &mut problems);
+    Ok((Plugin { name, path, version, skills, agents, hooks, servers }, problems))
 }
 
 #[cfg(test)]
@@ -111,7 +126,7 @@ mod tests {
         );
         write("commands/deep/fix.md", "Fix it.");
         write("agents/poet.md", "---\nname: poet\ndescription: writes\n---\nWrite.");
-        write("hooks/hooks.json", "{}");
+        write(".lsp.json", "{}");
         std::os::unix::fs::symlink("/etc/passwd", place.path().join("kit/commands/out.md"))
             .unwrap();
         let directory = place.path().join("kit");
@@ -123,7 +138,7 @@ mod tests {
         assert_eq!(&*plugin.skills[0].body, format!("In {}.", root.display()));
         assert_eq!(&*plugin.agents[0].name, "kit:poet");
         assert!(problems.len() == 2 && problems[0].contains("out.md"), "{problems:?}");
-        assert!(problems[1].contains("hooks.json"), "{problems:?}");
+        assert!(problems[1].contains(".lsp.json"), "{problems:?}");
         write(".claude-plugin/plugin.json", r#"{"name": "p", "version": "1.2", "foo": 1}"#);
         let (plugin, _) = plugin_files(&directory).unwrap();
         assert_eq!((&*plugin.name, plugin.version.as_deref()), ("p", Some("1.2")));

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::HookEvent;
+use super::{HookEvent, McpHook};
 use crate::permission::Scope;
 
 /// What a handler does when it runs.
@@ -22,6 +22,8 @@ pub enum HookAction {
     },
     /// The input is posted to a server.
     Http(HttpHook),
+    /// A tool of an MCP server is called.
+    McpTool(McpHook),
 }
 
 /// A request to a server, whose body is what a command would read.
@@ -54,6 +56,7 @@ impl HookAction {
                 Err(format!("handlers of type `http` never run at {}", event.name()))
             }
             Some("http") => HttpHook::read(entry).map(Self::Http),
+            Some("mcp_tool") => McpHook::read(entry).map(Self::McpTool),
             Some(other) => Err(format!("handlers of type `{other}` are not known")),
             None => Err("it has no type".into()),
         }
@@ -68,6 +71,7 @@ impl HookAction {
             }
             Self::InProcess { name } => name.clone(),
             Self::Http(http) => http.shown().to_owned(),
+            Self::McpTool(call) => call.shown(),
         }
     }
 }
@@ -136,7 +140,7 @@ fn filled(text: &str, value_of: &dyn Fn(&str) -> String) -> String {
     out + rest
 }
 
-fn named(entry: &Value, key: &str) -> Result<String, String> {
+pub(super) fn named(entry: &Value, key: &str) -> Result<String, String> {
     let text = entry.get(key).and_then(Value::as_str).unwrap_or_default();
     if text.trim().is_empty() { Err(format!("it has no {key}")) } else { Ok(text.to_owned()) }
 }

@@ -89,7 +89,8 @@ pub(crate) fn matching_commands<'a>(
 ) -> Vec<&'a HookHandler> {
     let mut found: Vec<&HookHandler> = Vec::new();
     let handlers = of_subject(table, event, subject);
-    for handler in handlers.filter(|it| !matches!(it.action, HookAction::Http(_))) {
+    let is_other = |it: &HookAction| matches!(it, HookAction::Http(_) | HookAction::McpTool(_));
+    for handler in handlers.filter(|it| !is_other(&it.action)) {
         let same = |it: &&HookHandler| it.scope != handler.scope && it.action == handler.action;
         if !found.iter().any(same) {
             found.push(handler);

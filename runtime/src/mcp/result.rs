@@ -63,6 +63,20 @@ impl CallResult {
         self.content.iter().any(|it| matches!(it, McpContent::Image { .. }))
     }
 
+    /// Returns the texts of the result, a line break between them; what is not a text is left out.
+    ///
+    /// # Errors
+    ///
+    /// The same texts, where the server says that the call failed.
+    pub fn texts(&self) -> Result<String, String> {
+        let text = |it: &McpContent| match it {
+            McpContent::Text(text) => Some(text.clone()),
+            _ => None,
+        };
+        let texts = self.content.iter().filter_map(text).collect::<Vec<_>>().join("\n");
+        if self.is_error { Err(texts) } else { Ok(texts) }
+    }
+
     /// Returns how the call ended. The text is whole; pictures that a model can see come after it.
     pub fn outcome(&self) -> ToolOutcome {
         let mut media = Vec::new();

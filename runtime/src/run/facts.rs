@@ -20,7 +20,7 @@ use crate::{
 };
 
 /// The revision of the rules by which turns decide; see [`SessionFacts::revision`].
-pub const REVISION: u32 = 18;
+pub const REVISION: u32 = 19;
 
 /// The first revision in which what becomes due in a session is appended to the conversation.
 pub(crate) const APPENDS: u32 = 5;
@@ -87,6 +87,9 @@ pub(crate) const ASKS_SERVERS: u32 = 17;
 /// The first revision in which a hook that allows a call and gives its input may answer in place of a person.
 pub(crate) const HOOKS_ANSWER: u32 = 18;
 
+/// The first revision in which hooks that call tools of MCP servers run.
+pub(crate) const HOOKS_CALL_TOOLS: u32 = 19;
+
 /// What is fixed when a session is opened.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SessionFacts {
@@ -117,7 +120,9 @@ pub struct SessionFacts {
     /// up leaves what it recorded, and a mode that is set while a call is at the gate holds for that call. From 16 on,
     /// tools are offered anew when rules change that deny them as a whole. From 17 on, hooks ask servers, a condition
     /// says for which calls one runs, and of one that a repository has as well the other copy runs. Hooks are asked about a prompt also where a report
-    /// of what ended in the background follows it, and not about a report that is itself the prompt.
+    /// of what ended in the background follows it, and not about a report that is itself the prompt. From 18 on, a
+    /// hook that allows a call and gives its input may answer in place of a person. From 19 on, hooks call tools of
+    /// MCP servers.
     #[serde(default, skip_serializing_if = "is_first")]
     pub revision: u32,
     /// The session; in a sub-agent the top session of its tree.

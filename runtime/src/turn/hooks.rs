@@ -11,10 +11,10 @@ use super::{Effect, Turn, count};
 use crate::{
     event::Event,
     hook::{
-        self, Firing, HandlerEnd, HandlerOutput, HookAnswer, HookEvent, HookHandler, HookInput,
-        HookVerdict,
+        self, Firing, HandlerEnd, HandlerOutput, HookAction, HookAnswer, HookEvent, HookHandler,
+        HookInput, HookVerdict,
     },
-    run::facts::{ASKS_SERVERS, FIRES_MORE},
+    run::facts::{ASKS_SERVERS, FIRES_MORE, HOOKS_CALL_TOOLS},
     step2_state_initialization::{AwaitedFiring, FiringReason},
     step7_permission_gate::hook_condition::CallOfHook,
     tool::ToolCall,
@@ -122,9 +122,14 @@ impl Turn {
         subject: Option<&str>,
     ) -> Vec<HookHandler> {
         let settings = self.settings();
-        let is_new = ASKS_SERVERS <= self.facts.revision;
-        let matching = if is_new { hook::matching } else { hook::matching_commands };
-        matching(&settings.hooks, event, subject).into_iter().cloned().collect()
+        let revision = self.facts.revision;
+        let asks_servers = ASKS_SERVERS <= revision;
+        let matching = if asks_servers { hook::matching } else { hook::matching_commands };
+        let is_known = |it: &&HookHandler| {
+            HOOKS_CALL_TOOLS <= revision || !matches!(it.action, HookAction::McpTool(_))
+        };
+        let matching = matching(&settings.hooks, event, subject).into_iter();
+        matching.filter(is_known).cloned().collect()
     }
 
     pub(super) fn hooks_answered(&mut self, firing: u32, outputs: Vec<HandlerOutput>) {

@@ -9,6 +9,8 @@ use ennead_runtime::{
     tool::{ToolErrorKind, ToolOutcome, ToolSpec},
 };
 
+use serde_json::{Map, Value};
+
 use super::{CallError, Server};
 use crate::{
     blocking::blocking,
@@ -95,6 +97,19 @@ impl Tool for McpTool {
             self.call(call.id.clone(), &call.input, context)
         })
     }
+
+    fn call_at_server(
+        &self,
+        arguments: Map<String, Value>,
+    ) -> Option<BoxFuture<'static, Result<String, String>>> {
+        let answer = self.server.call(&self.remote, arguments, None);
+        Some(Box::pin(async move {
+            match answer.await {
+                Ok(result) => result.texts(),
+                Err(error) => Err(error.to_string()),
+            }
+        }))
+    }
 }
 
 impl fmt::Debug for McpTool {
@@ -122,7 +137,7 @@ mod tests {
         },
         ports::ReportProgress,
     };
-    use serde_json::{Map, Value, json};
+    use serde_json::json;
 
     use std::os::unix::fs::PermissionsExt;
 

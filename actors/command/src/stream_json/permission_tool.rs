@@ -1,7 +1,10 @@
-//! Questions about calls that a tool of an MCP server in the program answers
-//! (`--permission-prompt-tool mcp__server__tool`).
+//! Questions about calls that a tool of an MCP server answers (`--permission-prompt-tool mcp__server__tool`): one in the
+//! program, or one of the session.
+
+use std::sync::{Arc, OnceLock};
 
 use ennead::{
+    internal::ServerTools,
     permission::{Approver, PermissionAnswer, PermissionMode, Question},
     tool::BoxFuture,
 };
@@ -16,35 +19,55 @@ use super::{
 /// Asks a tool whether a call may run. Whatever goes wrong is a denial.
 #[derive(Clone, Debug)]
 pub(crate) struct ToolApprover {
-    server: HostServer,
-    tool: String,
+    tool: AskedTool,
     shown: ShownCalls,
     modes: mpsc::UnboundedSender<PermissionMode>,
 }
 
+/// The tool that is asked.
+#[derive(Clone, Debug)]
+pub(crate) enum AskedTool {
+    /// One of a server in the program, by its name there.
+    OfProgram(HostServer, String),
+    /// One of the session, by its name there. The session's tools are there once it is open.
+    OfSession(Arc<OnceLock<ServerTools>>, String),
+}
+
+impl AskedTool {
+    /// Returns the text that it answers with, or why there is none, in words.
+    async fn text_of(&self, asked: Value) -> Result<String, String> {
+        match self {
+            Self::OfProgram(server, tool) => server.text_of(tool, asked).await,
+            Self::OfSession(tools, tool) => {
+                let Value::Object(asked) = asked else { return Err("it takes an object".into()) };
+                let tools = tools.get().ok_or("the session is not open yet")?;
+                tools.call(tool, asked).await
+            }
+        }
+    }
+}
+
 impl ToolApprover {
-    /// Asks this tool of the server, by its name there, after the calls were shown to the program. Modes that
-    /// its answers change to are sent.
+    /// Asks this tool, after the calls were shown to the program. Modes that its answers change to are sent.
     pub(crate) fn new(
-        server: HostServer,
-        tool: &str,
+        tool: AskedTool,
         shown: ShownCalls,
         modes: mpsc::UnboundedSender<PermissionMode>,
     ) -> Self {
-        Self { server, tool: tool.to_owned(), shown, modes }
+        Self { tool, shown, modes }
     }
 }
 
 impl Approver for ToolApprover {
     fn answer(&self, question: Question) -> BoxFuture<'static, PermissionAnswer> {
-        let Self { server, tool, shown, modes } = self.clone();
+        let Self { tool, shown, modes } = self.clone();
         Box::pin(async move {
             let call = question.call;
             shown.wait(call.id.as_str()).await;
             let input: Value = serde_json::from_str(&call.input).unwrap_or_default();
             let shown = ShownInput { value: input.clone(), is_cut: false };
             let asked = json!({"tool_name": call.name, "input": input, "tool_use_id": call.id});
-            match server.text_of(&tool, asked).await {
+            match tool.text_of(asked).await {
                 Ok(text) => {
                     // A text that is not JSON gives no permission.
                     let answer: Value = serde_json::from_str(&text).unwrap_or_default();

@@ -11,7 +11,10 @@ use std::{
     time::Duration,
 };
 
-use ennead::{Clock, Endpoint, Ennead, SessionId, SessionOptions, SystemClock, internal::Layout};
+use ennead::{
+    Clock, Endpoint, Ennead, SessionId, SessionOptions, SystemClock, internal::Layout,
+    tool::ServerConfig,
+};
 use ennead_command::{
     exit::{Exit, Failure},
     signals::Signals,
@@ -36,7 +39,7 @@ use tokio::sync::mpsc;
 
 pub(crate) use self::flags::{with_headers, without_lines};
 use self::{
-    files::{Plugins, skills_of, with_agents},
+    files::{Plugins, skills_of, with_agents, with_plugins},
     flags::with_protocol,
 };
 use crate::{
@@ -61,13 +64,17 @@ pub(crate) async fn run(mut args: Print) -> Result<Exit, Failure> {
         return Err(Failure::new(Exit::BadInput, what));
     }
     let host_servers = take_host_servers(&mut args.mcp_config);
-    let permission_tool = permission_tool(&args.protocol, &host_servers)?;
     if args.model.is_none() {
         args.model = std::env::var("ANTHROPIC_MODEL").ok().filter(|it| !it.is_empty());
     }
     let protocol = &args.protocol;
     let options = session_options(&args, Endpoint::messages("http://unknown.invalid", None))?;
     let mut options = with_protocol(options, protocol)?;
+    let permission_tool = permission_tool(protocol, &host_servers, &options.mcp_servers)?;
+    if let Some(name) = &permission_tool {
+        // The model does not answer for itself.
+        options = options.deny(name).map_err(|error| Failure::of(Exit::BadInput, &error))?;
+    }
     // Programs mean the whole of the system prompt when they replace it, by an empty one too.
     options.bare_system_prompt = true;
     let (options, structured) = match &protocol.json_schema {
@@ -80,6 +87,8 @@ pub(crate) async fn run(mut args: Print) -> Result<Exit, Failure> {
         }
     };
     let (plugins, mut problems) = Plugins::read(&protocol.plugin_dir);
+    let (options, unusable) = with_plugins(options, &plugins, !args.strict_mcp_config)?;
+    problems.extend(unusable);
     let (options, unusable) = with_agents(options, protocol, &plugins)?;
     problems.extend(unusable);
     let (skills, unusable) = skills_of(&options, protocol, &plugins);
@@ -122,6 +131,7 @@ pub(crate) async fn run(mut args: Print) -> Result<Exit, Failure> {
         .map_err(|error| Failure::of(Exit::RunFailed, &error))?;
     let mut facts = facts_of(&options, &args.disallowed_tools);
     (facts.plugins, facts.plugin_errors) = (plugins.described(), plugins.errors());
+    facts.denied.extend(permission_tool.clone());
     facts.denied.extend(denied_by_files(&ennead, &options).await);
     let setup = Setup {
         ennead,
@@ -170,18 +180,23 @@ fn take_host_servers(configurations: &mut [String]) -> Vec<String> {
     names
 }
 
-/// The tool that answers questions about calls; `None` where the program answers them itself.
-fn permission_tool(protocol: &Protocol, servers: &[String]) -> Result<Option<String>, Failure> {
-    let Some(name) = protocol.permission_prompt_tool.as_deref().filter(|it| *it != "stdio") else {
-        return Ok(None);
-    };
-    let is_of =
-        |server: &String| name.strip_prefix(&prefix(server)).is_some_and(|it| !it.is_empty());
-    if servers.iter().any(is_of) {
+/// The tool that answers questions about calls; `None` where the program answers them itself. A repository names no
+/// server for that: it could answer for itself.
+fn permission_tool(
+    protocol: &Protocol,
+    of_program: &[String],
+    configured: &[ServerConfig],
+) -> Result<Option<String>, Failure> {
+    let name = protocol.permission_prompt_tool.as_deref().filter(|it| *it != "stdio");
+    let Some(name) = name else { return Ok(None) };
+    let is_of = |server: &str| name.strip_prefix(&prefix(server)).is_some_and(|it| !it.is_empty());
+    let configured = configured.iter().map(|it| &*it.name);
+    if of_program.iter().map(String::as_str).chain(configured).any(is_of) {
         return Ok(Some(name.to_owned()));
     }
     let what = format!(
-        "--permission-prompt-tool: `{name}` is neither `stdio` nor a tool of an MCP server in the program"
+        "--permission-prompt-tool: `{name}` is neither `stdio` nor a tool of an MCP server in the program or of \
+         --mcp-config"
     );
     Err(Failure::new(Exit::BadInput, what))
 }

@@ -1,13 +1,16 @@
 //! The session is opened once the program has introduced itself.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
-use ennead::{OpenError, SessionHandle};
+use ennead::{OpenError, SessionHandle, internal::ServerTools};
 use ennead_runtime::skill::SkillContext;
 
 use super::{
     super::{
-        callbacks::HostApprover, checkpoints::directory_of, mcp, permission_tool::ToolApprover,
+        callbacks::HostApprover,
+        checkpoints::directory_of,
+        mcp,
+        permission_tool::{AskedTool, ToolApprover},
         results::of_error,
     },
     Face, Opening,
@@ -25,9 +28,14 @@ impl Face {
         }
         let servers = mcp::servers(&self.host, &self.host_servers);
         let asked = self.permission_tool.clone();
-        if let Some((server, tool)) = asked.as_deref().and_then(|it| mcp::tool_of(&servers, it)) {
+        let of_session = Arc::new(OnceLock::new());
+        if let Some(name) = asked.as_deref() {
+            let tool = match mcp::tool_of(&servers, name) {
+                Some((server, tool)) => AskedTool::OfProgram(server, tool.to_owned()),
+                None => AskedTool::OfSession(Arc::clone(&of_session), name.to_owned()),
+            };
             let (shown, modes) = (self.shown_calls.clone(), self.modes.clone());
-            options = options.approver(Arc::new(ToolApprover::new(server, tool, shown, modes)));
+            options = options.approver(Arc::new(ToolApprover::new(tool, shown, modes)));
         }
         let session = self.translator.frame().session().clone();
         let place = SkillContext { session: session.as_str(), project: &self.facts.cwd };
@@ -35,9 +43,13 @@ impl Face {
         let ennead = self.ennead.take()?;
         Some(Box::pin(async move {
             let states = mcp::join(servers, &mut options).await;
-            // The model does not answer for itself.
+            // The model does not answer for itself. A tool of another server is denied to it by a rule.
             options.tools.retain(|it| asked.as_deref() != Some(it.spec().name.as_str()));
             let opened = ennead.open(options).await;
+            if let Ok(session) = &opened {
+                // It is set once.
+                let _first = of_session.set(ServerTools::of(session));
+            }
             (ennead, opened, states)
         }))
     }

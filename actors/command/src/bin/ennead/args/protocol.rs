@@ -18,7 +18,7 @@ pub(crate) struct Protocol {
     #[arg(long, value_name = "LIST")]
     pub(crate) tools: Option<String>,
     /// Who answers questions about permissions: `stdio` for the program that drives the command, or a tool
-    /// of an MCP server that runs in it (`mcp__server__tool`).
+    /// (`mcp__server__tool`) of an MCP server that runs in it or that --mcp-config names.
     #[arg(long, value_name = "NAME")]
     pub(crate) permission_prompt_tool: Option<String>,
     /// Go on with the newest session of this directory.

@@ -1,4 +1,4 @@
-//! Agents, skills and commands that files define, those of plug-ins included.
+//! Agents, skills and commands that files define, and what plug-ins bring.
 
 use std::path::PathBuf;
 
@@ -10,6 +10,8 @@ use ennead_command::{
     exit::{Exit, Failure},
     stream_json::{agents, skills::Skills},
 };
+use ennead_runtime::mcp::config;
+use ennead_tools::withdrawn_keys;
 use serde_json::{Value, json};
 
 use super::configuration;
@@ -63,6 +65,37 @@ impl Plugins {
         };
         self.refused.iter().map(error).collect()
     }
+}
+
+/// Adds the hooks and the MCP servers of plug-ins; and what cannot be used, in words.
+pub(super) fn with_plugins(
+    mut options: SessionOptions,
+    plugins: &Plugins,
+    takes_servers: bool,
+) -> Result<(SessionOptions, Vec<String>), Failure> {
+    let bad = |error: &dyn std::error::Error| Failure::of(Exit::BadInput, &error);
+    let mut problems = Vec::new();
+    for plugin in &plugins.found {
+        let mut hooks = options.settings.get("hooks").cloned().unwrap_or_else(|| json!({}));
+        for (event, groups) in &plugin.hooks {
+            match (&mut hooks[event], groups) {
+                (Value::Array(all), Value::Array(groups)) => all.extend(groups.iter().cloned()),
+                (none, groups) => *none = groups.clone(),
+            }
+        }
+        if !plugin.hooks.is_empty() {
+            let settings = json!({ "hooks": hooks });
+            options = options.settings_json(settings).map_err(|error| bad(&error))?;
+        }
+        if takes_servers && !plugin.servers.is_empty() {
+            let text = json!({"mcpServers": plugin.servers}).to_string();
+            let read = config::read(&text, &withdrawn_keys::text).map_err(|error| bad(&error))?;
+            let name = &plugin.name;
+            problems.extend(read.problems.iter().map(|it| format!("the plug-in `{name}`: {it}")));
+            options = read.servers.into_iter().fold(options, SessionOptions::mcp_server);
+        }
+    }
+    Ok((options, problems))
 }
 
 /// Adds the types of sub-agents of the command line and of files; and what cannot be used, in words.
