@@ -13,6 +13,7 @@ pub mod demo_serve;
 pub mod demo_view;
 pub mod evaluation;
 pub mod exit;
+pub mod history;
 pub mod print;
 pub mod print_view;
 pub mod recorded_page;

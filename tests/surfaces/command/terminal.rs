@@ -8,6 +8,7 @@ use std::{
 };
 
 use pty_process::{Size, blocking};
+use serde_json::Value;
 
 use super::{CommandDirs, Simulation, text, with_input};
 
@@ -343,4 +344,26 @@ fn failure_is_told_once_on_a_terminal_and_a_plain_one_gets_no_sequences() {
     let (code, contents, raw) = Terminal::spawn(command, 80, pty, pts).end();
     assert_eq!((code, contents.trim_end()), (Some(0), "m: a"), "{contents}");
     assert!(!raw.contains('\x1b'), "{raw:?}");
+}
+
+// REQ: SES-6, SES-8
+#[test]
+fn typed_prompt_is_in_the_history_of_all_directories_without_its_secrets() {
+    let place = CommandDirs::new();
+    let server = Simulation::playing(&place, PLAYBOOK);
+    let prompt = "tell of sk-ant-api03-abcdefghijklmnopqrstuvwxyz0123456789ABCDEFGHIJKLMN";
+    let (code, contents, _) = on_terminal(&place, &server, &["-p", prompt], 80).end();
+    assert_eq!(code, Some(0), "{contents}");
+    on_terminal(&place, &server, &["-p", "and\nagain"], 80).end();
+    // Nobody typed this one.
+    assert_eq!(server.run(&place, &["-p", "by a script", "--model", "m"]).code, Some(0));
+    let listed = place.run(&["history", "--json"]).stdout;
+    let prompts: Vec<Value> = listed.lines().map(|it| serde_json::from_str(it).unwrap()).collect();
+    assert_eq!(prompts.len(), 2, "{listed}");
+    let first = prompts[0]["display"].as_str().unwrap();
+    assert!(first.starts_with("tell of ") && !first.contains("abcdefghijkl"), "{first}");
+    assert_eq!(prompts[1]["display"], "and\nagain");
+    let newest = place.run(&["history", "--number", "1", "--project", "."]).stdout;
+    assert!(newest.ends_with("and again\n") && newest.lines().count() == 1, "{newest}");
+    assert_eq!(place.run(&["history", "--project", ".transcripts"]).stdout, "");
 }

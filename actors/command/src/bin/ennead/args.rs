@@ -153,6 +153,8 @@ pub(crate) enum Command {
     Evaluate(Evaluate),
     /// Print the settings that hold in this directory.
     Config(Config),
+    /// Print the newest prompts that were typed at a terminal, of all directories.
+    History(HistoryArgs),
     /// Run the case files of a directory (layout of tests/cases) and print passes and misses.
     Conformance {
         /// Directory that holds the case files.
@@ -161,6 +163,19 @@ pub(crate) enum Command {
         #[arg(long, value_name = "FILE")]
         out: Option<PathBuf>,
     },
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct HistoryArgs {
+    /// Number of prompts.
+    #[arg(short, long, value_name = "N", default_value_t = 20)]
+    pub(crate) number: usize,
+    /// Only those of sessions in this directory.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) project: Option<PathBuf>,
+    /// Print one JSON object per prompt.
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 #[derive(Debug, clap::Args)]

@@ -11,6 +11,7 @@ mod demo;
 mod doctor;
 mod endpoint;
 mod evaluate;
+mod history;
 mod mcp;
 mod print;
 mod prompter;
@@ -81,6 +82,7 @@ fn run(args: Args) -> Result<Exit, Failure> {
             Some(Command::Bench(bench)) => bench::run(bench).await,
             Some(Command::Doctor(doctor)) => doctor::run(&doctor),
             Some(Command::Evaluate(args)) => evaluate::run(&args),
+            Some(Command::History(history)) => history::run(&history),
             Some(Command::Config(config)) => config::run(&config, &args.print).await,
             Some(Command::Conformance { dir, out }) => conformance::run(&dir, out.as_deref()),
             None if stream::is_asked_for(&args.print) => stream::run(args.print).await,

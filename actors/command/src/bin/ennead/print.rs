@@ -3,6 +3,9 @@
 mod background;
 mod input;
 mod options;
+mod recorder;
+
+use std::path::Path;
 
 use ennead::{
     Clock, Endpoint, Ennead, Events, OpenError, RunOutcome, RunRequest, SessionHandle, SystemClock,
@@ -18,6 +21,7 @@ use ennead_command::{
 use tokio::sync::Notify;
 
 pub(crate) use self::options::session_options;
+use self::recorder::PromptRecorder;
 use crate::{
     args::{OutputFormat, Print},
     endpoint::{self, Variables},
@@ -38,6 +42,7 @@ pub(crate) async fn run(args: Print) -> Result<Exit, Failure> {
     let options = options.endpoint(stream::with_headers(server.endpoint, &args.protocol));
     let asks = prompter::is_somebody_there();
     let options = options.answers_by_handle(asks);
+    let workspace = options.workspace.clone();
     trusted::print_waiting(&options);
     let mut signals = Signals::take().await?;
     let ennead = Ennead::start(server.options)
@@ -73,7 +78,7 @@ pub(crate) async fn run(args: Print) -> Result<Exit, Failure> {
         show::problem(&why);
     }
     let request = RunRequest::new(prompt).origin("print");
-    let mut watched = WatchedRun::new(&session, args.output_format, asks);
+    let mut watched = WatchedRun::new(&session, args.output_format, asks, &workspace);
     let (outcome, ended_by) = converse(&session, request, &mut signals, &mut watched).await;
     session.close().await;
     // Events that came before the outcome are shown before it.
@@ -117,20 +122,26 @@ struct WatchedRun {
     clock: SystemClock,
     /// Asks the person at the terminal, if there is one.
     prompter: Option<Prompter>,
+    /// Records the prompt that a person typed.
+    recorder: Option<PromptRecorder>,
 }
 
 impl WatchedRun {
-    fn new(session: &SessionHandle, format: OutputFormat, asks: bool) -> Self {
+    fn new(session: &SessionHandle, format: OutputFormat, asks: bool, workspace: &Path) -> Self {
         let screen = Screen::new(format == OutputFormat::Text);
-        let (events, clock) = (session.events(), SystemClock::default());
+        let (events, clock) = (session.conversation(false), SystemClock::default());
         let prompter = asks.then(|| Prompter::new(session));
-        Self { events, screen, clock, prompter }
+        let recorder = asks.then(|| PromptRecorder::new(session, workspace));
+        Self { events, screen, clock, prompter, recorder }
     }
 
     fn show(&mut self, event: &Numbered) {
         self.screen.observe(self.clock.now().0, &event.event, &self.events.output());
         if let Some(prompter) = &mut self.prompter {
             prompter.observe(&event.event);
+        }
+        if let Some(recorder) = &mut self.recorder {
+            recorder.observe(&event.event);
         }
     }
 

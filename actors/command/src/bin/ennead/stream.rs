@@ -262,7 +262,7 @@ pub(crate) fn wait_ceiling() -> Option<Duration> {
 }
 
 /// The user's configuration directory.
-fn configuration() -> PathBuf {
+pub(crate) fn configuration() -> PathBuf {
     let set = std::env::var_os("CLAUDE_CONFIG_DIR").filter(|it| !it.is_empty()).map(PathBuf::from);
     set.unwrap_or_else(|| std::env::home_dir().unwrap_or_default().join(".claude"))
 }
