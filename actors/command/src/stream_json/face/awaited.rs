@@ -6,6 +6,7 @@ use ennead::{
     Ennead, Event, Events, OpenError, RunError, RunOutcome, SessionHandle,
     permission::PermissionMode, tool::BoxFuture,
 };
+use futures::{StreamExt, stream::FuturesUnordered};
 use serde_json::Value;
 use tokio::{
     sync::{mpsc, oneshot},
@@ -40,6 +41,18 @@ pub(super) struct Running {
     pub(super) notes: RunNotes,
 }
 
+/// Requests to connect MCP servers again.
+#[derive(Default)]
+pub(super) struct Reconnects {
+    /// With the ids of the requests, and their answers.
+    pub(super) running: FuturesUnordered<BoxFuture<'static, Reconnected>>,
+    /// Ids and names of servers, from before there was a session.
+    pub(super) early: Vec<(String, String)>,
+}
+
+/// The id of a request, and what it is answered.
+pub(super) type Reconnected = (String, Result<Value, String>);
+
 /// What the loop goes on with.
 pub(super) enum Happened {
     Input(Option<Input>),
@@ -48,6 +61,7 @@ pub(super) enum Happened {
     RunEnded(Box<Result<EndedRun, RunError>>),
     Background(InBackground),
     Mode(PermissionMode),
+    Reconnected(Reconnected),
     Signal(Exit),
     NobodyReads,
 }
@@ -77,6 +91,7 @@ impl Awaited {
         running: &mut Option<Running>,
         background: &mut Background,
         opening: &mut Option<Opening>,
+        reconnects: &mut Reconnects,
         takes_input: bool,
     ) -> Happened {
         // What comes after the last event of a run is of the next one, so the outcome is waited for first.
@@ -89,6 +104,7 @@ impl Awaited {
             }
             event = next_event(events), if !is_shown => Happened::Event(event),
             Some(mode) = self.modes.recv() => Happened::Mode(mode),
+            Some(it) = reconnects.running.next() => Happened::Reconnected(it),
             happened = background.next() => Happened::Background(happened),
             ended = end_of(running) => Happened::RunEnded(Box::new(ended)),
             opened = opened(opening) => Happened::Opened(opened),
