@@ -25,6 +25,7 @@ use crate::{
     },
     ports::{
         channel::Channel,
+        errors::ReconnectError,
         events::{EventHub, Events, Wants},
     },
     services::mcp_server::{McpServerStatus, SessionServers},

@@ -81,7 +81,7 @@ pub(super) async fn read_refusal(
             let why = "it wants a login, which is not supported (status 401)";
             return Err(HttpFailure::new(FailureKind::NeedsAuth, why));
         }
-        300..400 => {
+        300..=399 => {
             let why = format!("it redirects, which is not followed (status {status})");
             return Err(HttpFailure::new(FailureKind::Refused, why));
         }

@@ -335,8 +335,9 @@ impl Link {
 
     /// Waits until the server has named the address for messages.
     pub(super) async fn wait_for_endpoint(&self) {
+        let mut endpoint = self.endpoint.subscribe();
         // The sender lives as long as this.
-        let _named = self.endpoint.subscribe().wait_for(Option::is_some).await;
+        let _named = endpoint.wait_for(Option::is_some).await;
     }
 
     /// Returns whether the configuration itself says who we are.
