@@ -4,9 +4,7 @@
 
 use std::sync::Arc;
 
-use ennead_runtime::{
-    event::Event, mcp::state::ServerState, ports::Tool, session::SessionInput,
-};
+use ennead_runtime::{event::Event, mcp::state::ServerState, ports::Tool, session::SessionInput};
 use ractor::{ActorId, ActorRef, SpawnErr};
 
 use super::{SessionMsg, SessionState, context::SessionContext};

@@ -129,7 +129,8 @@ async fn session_that_the_server_forgot_is_opened_again_once_and_the_call_repeat
         let (_host, session) = with(&server, "http").await;
         let (is_error, text) = echo(&session).await;
         let calls = server.asked().into_iter().filter(|it| it.method() == "tools/call");
-        let calls: Vec<_> = calls.map(|it| it.header("mcp-session-id").map(str::to_owned)).collect();
+        let calls: Vec<_> =
+            calls.map(|it| it.header("mcp-session-id").map(str::to_owned)).collect();
         assert_eq!(calls, [Some("s1".to_owned()), Some("s2".to_owned())]);
         if forgets_always {
             assert!(is_error && text.contains("HTTP status 404"), "{text}");

@@ -70,7 +70,9 @@ pub async fn connect(
 ) -> Result<(Connection, Vec<Listed>), ConnectError> {
     match &launch.config.reach {
         ServerTransport::Stdio(program) => connect_process(program, launch, guard).await,
-        ServerTransport::Http(address) => connect_address(launch, address, false, http, guard).await,
+        ServerTransport::Http(address) => {
+            connect_address(launch, address, false, http, guard).await
+        }
         ServerTransport::Sse(address) => connect_address(launch, address, true, http, guard).await,
         _ => Err(ConnectError::Transport),
     }
@@ -220,9 +222,7 @@ impl Connection {
     pub fn needs_auth(&self) -> bool {
         match &self.peer {
             Peer::Process { .. } => false,
-            Peer::Address(link) => {
-                link.fatal().is_some_and(|it| it.kind == FailureKind::NeedsAuth)
-            }
+            Peer::Address(link) => link.fatal().is_some_and(|it| it.kind == FailureKind::NeedsAuth),
         }
     }
 

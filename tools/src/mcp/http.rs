@@ -90,17 +90,7 @@ impl HttpTransport {
         }
         let requests = HashMap::new();
         let _guard = guard;
-        Self {
-            link,
-            has_stream,
-            exchanges,
-            requests,
-            inbox,
-            to_inbox,
-            outgoing,
-            to_server,
-            _guard,
-        }
+        Self { link, has_stream, exchanges, requests, inbox, to_inbox, outgoing, to_server, _guard }
     }
 
     fn begin(&mut self, outgoing: Outgoing) {
@@ -145,7 +135,9 @@ impl Transport<RoleClient> for HttpTransport {
         self.give_up(&message);
         let (id, kind) = match &message {
             JsonRpcMessage::Request(it) => match it.request {
-                ClientRequest::InitializeRequest(_) => (Some(it.id.clone()), OutgoingKind::Greeting),
+                ClientRequest::InitializeRequest(_) => {
+                    (Some(it.id.clone()), OutgoingKind::Greeting)
+                }
                 _ => (Some(it.id.clone()), OutgoingKind::Other),
             },
             JsonRpcMessage::Response(_) | JsonRpcMessage::Error(_) => (None, OutgoingKind::Reply),
@@ -183,3 +175,6 @@ impl Transport<RoleClient> for HttpTransport {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -144,12 +144,9 @@ pub async fn run(setup: Setup, signals: &mut Signals) -> Exit {
         if opening.is_none() && face.is_done() {
             break;
         }
-        let takes_input = !face.is_at_end;
+        awaited.takes_input = !face.is_at_end;
         let Face { events, running, background, reconnects, .. } = &mut face;
-        let opening_now = &mut opening;
-        let next = awaited.next(
-            signals, events, running, background, opening_now, reconnects, takes_input,
-        );
+        let next = awaited.next(signals, events, running, background, &mut opening, reconnects);
         let happened = next.await;
         match happened {
             Happened::Input(None) => face.end_of_input(),

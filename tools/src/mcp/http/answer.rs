@@ -115,12 +115,7 @@ pub(super) async fn pass_on(link: &Link, inbox: Option<&Inbox>, message: Box<Mes
 }
 
 /// Ends a request that has no answer; and the connection, where the failure says that of it.
-pub(super) async fn fail(
-    link: &Link,
-    inbox: &Inbox,
-    id: Option<&RequestId>,
-    failure: HttpFailure,
-) {
+pub(super) async fn fail(link: &Link, inbox: &Inbox, id: Option<&RequestId>, failure: HttpFailure) {
     let is_fatal = failure.is_fatal();
     let why = format!("MCP server `{}` failed: {}", link.server(), failure.why);
     let answer = id.and_then(|it| error_answer(it, &why));

@@ -32,9 +32,9 @@ pub(super) fn resolve(base: &str, named: &str) -> Option<String> {
 /// The scheme with the host, and what follows.
 fn split(url: &str) -> Option<(&str, &str)> {
     let start = url.find("://")? + 3;
-    let is_http = ["http://", "https://"].iter().any(|it| {
-        url.get(..start).is_some_and(|scheme| scheme.eq_ignore_ascii_case(it))
-    });
+    let is_http = ["http://", "https://"]
+        .iter()
+        .any(|it| url.get(..start).is_some_and(|scheme| scheme.eq_ignore_ascii_case(it)));
     let end = url[start..].find(['/', '\\', '?', '#']).map_or(url.len(), |at| start + at);
     is_http.then(|| url.split_at(end))
 }
@@ -69,9 +69,21 @@ mod tests {
         check("http://host/m", Some("http://u:p@Host:80/m"));
         check("HTTP://HOST:80?s", Some("http://u:p@Host:80/?s"));
         for other in [
-            "https://host/m", "http://host:81/m", "http://other/m", "http://host@other/m",
-            "http://host.other/m", "//other/m", "/\\other/m", "\\\\other", "file:///m", "data:x",
-            "javascript:x", "", "/a\tb", "http://", "http://other\\@host/m",
+            "https://host/m",
+            "http://host:81/m",
+            "http://other/m",
+            "http://host@other/m",
+            "http://host.other/m",
+            "//other/m",
+            "/\\other/m",
+            "\\\\other",
+            "file:///m",
+            "data:x",
+            "javascript:x",
+            "",
+            "/a\tb",
+            "http://",
+            "http://other\\@host/m",
         ] {
             check(other, None);
         }

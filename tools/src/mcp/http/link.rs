@@ -152,9 +152,9 @@ impl Link {
             http,
             url: address.url.as_str().into(),
             headers: headers.map(|(name, value)| (name.to_lowercase(), value.clone())).collect(),
-            first_byte: config.timeout_ms.map_or(FIRST_BYTE, |it| {
-                FIRST_BYTE.max(Duration::from_millis(it))
-            }),
+            first_byte: config
+                .timeout_ms
+                .map_or(FIRST_BYTE, |it| FIRST_BYTE.max(Duration::from_millis(it))),
             tasks,
             session: Mutex::default(),
             renewing: tokio::sync::Mutex::default(),
@@ -278,8 +278,7 @@ impl Link {
         let session = self.session();
         if session.has_id() && self.fatal().is_none() {
             let headers = self.headers.clone();
-            let request =
-                self.request(http::Method::DELETE, None, &session, headers, Bytes::new());
+            let request = self.request(http::Method::DELETE, None, &session, headers, Bytes::new());
             // Sessions end by themselves, too.
             let _late = timeout(GRACE, self.http.send(request)).await;
         }

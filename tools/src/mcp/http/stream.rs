@@ -50,10 +50,7 @@ async fn follow(link: &Arc<Link>, inbox: &Inbox) -> Result<(), HttpFailure> {
                     }
                 }
                 Verdict::Garbled(what) => {
-                    return Err(HttpFailure::new(
-                        FailureKind::Refused,
-                        format!("it wrote {what}"),
-                    ));
+                    return Err(HttpFailure::new(FailureKind::Refused, format!("it wrote {what}")));
                 }
             },
             _ => {}

@@ -72,6 +72,8 @@ pub(super) struct Awaited {
     modes: mpsc::UnboundedReceiver<PermissionMode>,
     unread: oneshot::Receiver<io::Result<()>>,
     is_read: bool,
+    /// Whether what the program writes is waited for.
+    pub(super) takes_input: bool,
 }
 
 impl Awaited {
@@ -80,7 +82,7 @@ impl Awaited {
         modes: mpsc::UnboundedReceiver<PermissionMode>,
         unread: oneshot::Receiver<io::Result<()>>,
     ) -> Self {
-        Self { input, modes, unread, is_read: true }
+        Self { input, modes, unread, is_read: true, takes_input: true }
     }
 
     /// Waits for what happens next, here or in the session.
@@ -92,7 +94,6 @@ impl Awaited {
         background: &mut Background,
         opening: &mut Option<Opening>,
         reconnects: &mut Reconnects,
-        takes_input: bool,
     ) -> Happened {
         // What comes after the last event of a run is of the next one, so the outcome is waited for first.
         let is_shown = running.as_ref().is_some_and(|it| it.has_shown_all && it.ended.is_none());
@@ -108,7 +109,7 @@ impl Awaited {
             happened = background.next() => Happened::Background(happened),
             ended = end_of(running) => Happened::RunEnded(Box::new(ended)),
             opened = opened(opening) => Happened::Opened(opened),
-            line = self.input.recv(), if takes_input => Happened::Input(line),
+            line = self.input.recv(), if self.takes_input => Happened::Input(line),
         }
     }
 
