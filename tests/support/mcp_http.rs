@@ -25,14 +25,14 @@ use tokio::{net::TcpListener, sync::Notify, task::JoinHandle};
 
 /// A request.
 #[derive(Clone, Debug)]
-pub(crate) struct Asked {
+pub(crate) struct McpRequest {
     pub(crate) verb: Method,
     pub(crate) headers: HeaderMap,
     /// Null where there is none.
     pub(crate) message: Value,
 }
 
-impl Asked {
+impl McpRequest {
     /// The method of the protocol.
     pub(crate) fn method(&self) -> &str {
         self.message["method"].as_str().unwrap_or_default()
@@ -73,13 +73,13 @@ impl Asked {
 }
 
 /// Answers in the place of the usual server; `None`: it does not. The number says how many requests came before.
-pub(crate) type Script = dyn Fn(&Asked, usize) -> Option<Response> + Send + Sync;
+pub(crate) type McpScript = dyn Fn(&McpRequest, usize) -> Option<Response> + Send + Sync;
 
 /// See the module. Ends when it is dropped.
 #[derive(Debug)]
 pub(crate) struct McpHttp {
     pub(crate) address: SocketAddr,
-    asked: Arc<Mutex<Vec<Asked>>>,
+    asked: Arc<Mutex<Vec<McpRequest>>>,
     came: Arc<Notify>,
     serving: JoinHandle<()>,
 }
@@ -91,7 +91,7 @@ impl McpHttp {
     }
 
     pub(crate) async fn start(
-        script: impl Fn(&Asked, usize) -> Option<Response> + Send + Sync + 'static,
+        script: impl Fn(&McpRequest, usize) -> Option<Response> + Send + Sync + 'static,
     ) -> Self {
         Self::at("127.0.0.1:0", script).await
     }
@@ -99,11 +99,11 @@ impl McpHttp {
     /// Serves at this address.
     pub(crate) async fn at(
         address: &str,
-        script: impl Fn(&Asked, usize) -> Option<Response> + Send + Sync + 'static,
+        script: impl Fn(&McpRequest, usize) -> Option<Response> + Send + Sync + 'static,
     ) -> Self {
         let listener = TcpListener::bind(address).await.unwrap();
         let address = listener.local_addr().unwrap();
-        let (asked, came) = (Arc::<Mutex<Vec<Asked>>>::default(), Arc::<Notify>::default());
+        let (asked, came) = (Arc::<Mutex<Vec<McpRequest>>>::default(), Arc::<Notify>::default());
         let (kept, bell, script) = (asked.clone(), came.clone(), Arc::new(script));
         let router = Router::new().fallback(move |request: Request| {
             let (kept, bell, script) = (kept.clone(), bell.clone(), script.clone());
@@ -122,12 +122,12 @@ impl McpHttp {
         configured(name, kind, &self.url(), fields)
     }
 
-    pub(crate) fn asked(&self) -> Vec<Asked> {
+    pub(crate) fn asked(&self) -> Vec<McpRequest> {
         self.asked.lock().unwrap().clone()
     }
 
     /// Waits for a request like this.
-    pub(crate) async fn until(&self, is_it: impl Fn(&Asked) -> bool) -> Asked {
+    pub(crate) async fn until(&self, is_it: impl Fn(&McpRequest) -> bool) -> McpRequest {
         loop {
             let came = self.came.notified();
             if let Some(found) = self.asked().into_iter().find(&is_it) {
@@ -139,7 +139,7 @@ impl McpHttp {
 
     /// What is asked, by the methods of the protocol, or by those of HTTP where there are none.
     pub(crate) fn methods(&self) -> Vec<String> {
-        let method = |it: &Asked| match it.method() {
+        let method = |it: &McpRequest| match it.method() {
             "" => it.verb.to_string(),
             method => method.to_owned(),
         };
@@ -166,14 +166,14 @@ pub(crate) fn configured(name: &str, kind: &str, url: &str, fields: Value) -> Se
 
 async fn reply(
     request: Request,
-    kept: &Mutex<Vec<Asked>>,
+    kept: &Mutex<Vec<McpRequest>>,
     bell: &Notify,
-    script: &Script,
+    script: &McpScript,
 ) -> Response {
     let (head, body) = request.into_parts();
     let body = axum::body::to_bytes(body, 1 << 20).await.unwrap();
     let message = serde_json::from_slice(&body).unwrap_or_default();
-    let asked = Asked { verb: head.method, headers: head.headers, message };
+    let asked = McpRequest { verb: head.method, headers: head.headers, message };
     let n_before = {
         let mut kept = kept.lock().unwrap();
         kept.push(asked.clone());

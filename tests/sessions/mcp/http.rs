@@ -20,7 +20,7 @@ use tokio::time::timeout;
 use super::{only_result, pauses, start, starts::LIMIT};
 use crate::support::{
     host::{Host, check_usable},
-    mcp_http::{Asked, McpHttp, accepted, configured, endless, events, json, silent, typed},
+    mcp_http::{McpRequest, McpHttp, accepted, configured, endless, events, json, silent, typed},
 };
 
 const HEARD: &str = r#"heard {"name":"0","path":"file"}"#;
@@ -104,7 +104,7 @@ async fn answers_may_be_events_with_progress_and_questions_before_them() {
     .await;
     let (_host, session) = with(&server, "http").await;
     assert_eq!(echo(&session).await, (false, HEARD.to_owned()));
-    let is_answer = |it: &Asked| it.message["id"] == "p" && it.message["result"].is_object();
+    let is_answer = |it: &McpRequest| it.message["id"] == "p" && it.message["result"].is_object();
     timeout(LIMIT, server.until(is_answer)).await.unwrap();
     check_usable(&session).await;
 }
@@ -173,8 +173,8 @@ async fn redirects_are_not_followed_so_headers_stay_with_the_server() {
     assert!(other.asked().is_empty());
 }
 
-/// What a call gets of a server that answers it so, and how many bytes the test sent at most.
-async fn call_of(answer: fn(&Asked) -> axum::response::Response) -> (bool, String) {
+/// What a call gets of a server that answers it so.
+async fn call_of(answer: fn(&McpRequest) -> axum::response::Response) -> (bool, String) {
     let server =
         McpHttp::start(move |asked, _| (asked.method() == "tools/call").then(|| answer(asked)))
             .await;
@@ -189,8 +189,8 @@ async fn call_of(answer: fn(&Asked) -> axum::response::Response) -> (bool, Strin
 // REQ: TOL-11
 #[tokio::test]
 async fn hostile_answers_fail_their_call_and_nothing_else() {
-    type Answer = fn(&Asked) -> axum::response::Response;
-    let cases: [(Answer, &str); 11] = [
+    type OddAnswer = fn(&McpRequest) -> axum::response::Response;
+    let cases: [(OddAnswer, &str); 11] = [
         (|_| endless("application/json", "{\"a\":\"", "x"), "more than 16777216 bytes"),
         (|_| endless("text/event-stream", "data: ", "x"), "longer than 16777216 bytes"),
         (|_| endless("text/event-stream", "", ": x\n"), "too long"),

@@ -12,13 +12,13 @@ use tokio::{sync::mpsc, time::timeout};
 use super::{only_result, pauses, start, starts::LIMIT};
 use crate::support::{
     host::{Host, check_usable},
-    mcp_http::{Asked, McpHttp, accepted, streamed},
+    mcp_http::{McpRequest, McpHttp, accepted, streamed},
 };
 
-type Stream = Arc<Mutex<Option<mpsc::UnboundedSender<String>>>>;
+type MessageStream = Arc<Mutex<Option<mpsc::UnboundedSender<String>>>>;
 
 /// Opens the stream, whose first event names this address for messages.
-fn opened(stream: &Stream, endpoint: &str) -> Response {
+fn opened(stream: &MessageStream, endpoint: &str) -> Response {
     let (sender, receiver) = mpsc::unbounded_channel();
     *stream.lock().unwrap() = Some(sender);
     let first = format!("event: endpoint\ndata: {endpoint}\n\n");
@@ -26,7 +26,7 @@ fn opened(stream: &Stream, endpoint: &str) -> Response {
     streamed("text/event-stream", stream::once(async { first }).chain(rest))
 }
 
-fn send(stream: &Stream, message: &Value) {
+fn send(stream: &MessageStream, message: &Value) {
     let event = format!("event: message\ndata: {message}\n\n");
     // A stream that has no reader any more takes nothing.
     let _gone = stream.lock().unwrap().as_ref().map(|it| it.send(event));
@@ -35,9 +35,9 @@ fn send(stream: &Stream, message: &Value) {
 /// A server whose calls are answered so.
 async fn server(
     endpoint: &str,
-    call: impl Fn(&Stream, &Asked) + Send + Sync + 'static,
-) -> (McpHttp, Stream) {
-    let (stream, endpoint) = (Stream::default(), endpoint.to_owned());
+    call: impl Fn(&MessageStream, &McpRequest) + Send + Sync + 'static,
+) -> (McpHttp, MessageStream) {
+    let (stream, endpoint) = (MessageStream::default(), endpoint.to_owned());
     let kept = stream.clone();
     let server = McpHttp::start(move |asked, _| {
         if asked.verb == Method::GET {
