@@ -12,7 +12,7 @@ use tokio::{sync::mpsc, time::timeout};
 use super::{only_result, pauses, start, starts::LIMIT};
 use crate::support::{
     host::{Host, check_usable},
-    mcp_http::{McpRequest, McpHttp, accepted, streamed},
+    mcp_http::{McpHttp, McpRequest, accepted, streamed},
 };
 
 type MessageStream = Arc<Mutex<Option<mpsc::UnboundedSender<String>>>>;
