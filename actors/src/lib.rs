@@ -286,7 +286,6 @@ pub mod data {
         handle::trust::RecordError,
         options::GoOn,
         ports::{
-            errors::ReconnectError,
             events::{AllEvents, EventsMissed, SessionEvent},
             in_process_model::{ModelEvents, OfferedTool},
             transcript_store::{

@@ -25,7 +25,6 @@ use crate::{
     },
     ports::{
         channel::Channel,
-        errors::ReconnectError,
         events::{EventHub, Events, Wants},
     },
     services::mcp_server::{McpServerStatus, SessionServers},
@@ -161,28 +160,26 @@ impl SessionHandle {
         self.servers.all()
     }
 
-    /// Has an MCP server of the session connected to again that has failed or was dropped, or started again; waits for
-    /// its answer. The tools of one that was not there join with the next turn, of the run under way too. One that is
-    /// connected stays as it is.
+    /// Has an MCP server of the session connected to again that has failed or was dropped, or started again. Returns how
+    /// far it is after that; `None`: the session has no server of this name. The tools of one that was not there join
+    /// with the next turn, of the run under way too. One that is connected stays as it is.
     ///
-    /// # Errors
-    ///
-    /// [`ReconnectError`] when it is none of the session, or fails again.
-    pub async fn reconnect_server(&self, name: &str) -> Result<(), ReconnectError> {
-        let unknown = || ReconnectError::Unknown { server: name.to_owned() };
-        let again = self.servers.again(name).ok_or_else(unknown)?;
-        let answered = again.answered().await;
-        let error = answered.error();
+    /// ```
+    /// # async fn example(session: ennead::SessionHandle) {
+    /// if let Some(server) = session.reconnect_server("tickets").await {
+    ///     println!("{} is {}", server.name, server.state.code());
+    /// }
+    /// # }
+    /// ```
+    pub async fn reconnect_server(&self, name: &str) -> Option<McpServerStatus> {
+        let answered = self.servers.again(name)?.answered().await;
         let (sender, taken_over) = oneshot::channel();
-        self.actor
-            .cast(SessionMsg::ServerAnswered(Box::new(answered), Some(sender)))
-            .map_err(|_| ReconnectError::Ended)?;
-        // Nothing is ever sent: the end of it is the message.
-        let _over = taken_over.await;
-        match error {
-            None => Ok(()),
-            Some(why) => Err(ReconnectError::Failed { server: name.to_owned(), why }),
+        let message = SessionMsg::ServerAnswered(Box::new(answered), Some(sender));
+        if self.actor.cast(message).is_ok() {
+            // Nothing is ever sent: the end of it is the message.
+            let _over = taken_over.await;
         }
+        self.servers.all().into_iter().find(|it| *it.name == *name)
     }
 
     /// Ends the run under way now: what it started is ended, its open calls are answered, and the

@@ -29,29 +29,6 @@ pub enum StartError {
     Actor(String),
 }
 
-/// Why an MCP server is not connected again.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[non_exhaustive]
-pub enum ReconnectError {
-    /// The session has no server of this name.
-    #[error("there is no MCP server `{server}`")]
-    Unknown {
-        /// The name that was asked for.
-        server: String,
-    },
-    /// The server failed again.
-    #[error("MCP server `{server}` failed again: {why}")]
-    Failed {
-        /// Name of the server.
-        server: String,
-        /// The cause in words.
-        why: Arc<str>,
-    },
-    /// The session has ended.
-    #[error("the session has ended")]
-    Ended,
-}
-
 /// Why a session cannot be opened.
 #[derive(Debug, Error)]
 #[non_exhaustive]

@@ -19,10 +19,10 @@ type MessageStream = Arc<Mutex<Option<mpsc::UnboundedSender<String>>>>;
 
 /// Opens the stream, whose first event names this address for messages.
 fn opened(stream: &MessageStream, endpoint: &str) -> Response {
-    let (sender, receiver) = mpsc::unbounded_channel();
+    let (sender, mut receiver) = mpsc::unbounded_channel();
     *stream.lock().unwrap() = Some(sender);
     let first = format!("event: endpoint\ndata: {endpoint}\n\n");
-    let rest = stream::unfold(receiver, |mut it| async { Some((it.recv().await?, it)) });
+    let rest = stream::poll_fn(move |cx| receiver.poll_recv(cx));
     streamed("text/event-stream", stream::once(async { first }).chain(rest))
 }
 

@@ -129,11 +129,6 @@ impl Answered {
         self.server.name().into()
     }
 
-    /// Returns why the server cannot be had, on one line.
-    pub(crate) fn error(&self) -> Option<Arc<str>> {
-        self.tools.as_ref().err().map(|it| one_line(&it.why).into())
-    }
-
     /// Returns why the server cannot be had, on one line, if it cannot.
     pub(crate) fn into_failure(self) -> Option<ServerFailure> {
         let on_one_line = |it: ServerFailure| ServerFailure { why: one_line(&it.why).into(), ..it };

@@ -1,7 +1,7 @@
 //! What the program sees of the MCP servers, and how it switches them off and on.
 
-use ennead::SessionHandle;
-use ennead_runtime::mcp::names::prefix;
+use ennead::{SessionHandle, data::McpServerStatus};
+use ennead_runtime::mcp::{names::prefix, state::ServerState};
 use serde_json::{Map, Value, json};
 
 use super::Face;
@@ -73,8 +73,8 @@ impl Face {
         let (id, name) = (id.to_owned(), name.to_owned());
         match self.session.clone() {
             Some(session) => self.reconnects.running.push(Box::pin(async move {
-                let connected = session.reconnect_server(&name).await;
-                (id, connected.map(|()| json!({})).map_err(|error| error.to_string()))
+                let server = session.reconnect_server(&name).await;
+                (id, connected(&name, server))
             })),
             None => self.reconnects.early.push((id, name)),
         }
@@ -114,4 +114,14 @@ impl Face {
         let mut given = self.options.iter().chain(&self.opened_with).flat_map(|it| &it.mcp_servers);
         given.any(|it| *it.name == *name) || self.servers().iter().any(|it| it["name"] == name)
     }
+}
+
+/// Returns the answer to a request by how far its server is.
+fn connected(name: &str, server: Option<McpServerStatus>) -> Result<Value, String> {
+    let server = server.ok_or_else(|| format!("there is no MCP server `{name}`"))?;
+    if server.state == ServerState::Connected {
+        return Ok(json!({}));
+    }
+    let why = server.error.as_deref().unwrap_or("it is not ready");
+    Err(format!("MCP server `{name}` failed again: {why}"))
 }
