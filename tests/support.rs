@@ -11,6 +11,7 @@ pub(crate) mod formats;
 pub(crate) mod held_timer;
 pub(crate) mod host;
 pub(crate) mod hunter;
+pub(crate) mod mcp_http;
 pub(crate) mod mcp_server;
 pub(crate) mod memory_store;
 pub(crate) mod model;

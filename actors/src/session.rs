@@ -288,7 +288,7 @@ impl SessionState {
             SessionMsg::HostProcess { key, work, detached } => {
                 return Ok(Some(Box::pin(self.host_process(myself, key, work, detached))));
             }
-            SessionMsg::ServerAnswered(answered) => self.server_answered(*answered),
+            SessionMsg::ServerAnswered(answered, _taken_over) => self.server_answered(*answered),
             SessionMsg::ShellKept(status) => SessionInput::ShellKept(status),
             SessionMsg::ShellsEnded => {
                 self.close_transcript(myself)?;

@@ -48,6 +48,26 @@ pub(crate) fn own_transport(_: &Environment) -> Result<Arc<dyn Transport>, Start
     Err(StartError::NoTransport)
 }
 
+/// Returns the way to an MCP server over HTTP, with connections of its own; `None` without the feature `http`. Reads
+/// files of certificates.
+#[cfg(feature = "http")]
+pub(crate) fn server_transport(
+    environment: &Environment,
+    url: &str,
+) -> Result<Option<Arc<dyn Transport>>, String> {
+    let made = http::Http::for_address(environment, url);
+    made.map(|it| Some(Arc::new(it) as Arc<dyn Transport>)).map_err(|it| http::in_words(&it))
+}
+
+/// Returns `None`: without the feature `http` there is no way.
+#[cfg(not(feature = "http"))]
+pub(crate) fn server_transport(
+    _: &Environment,
+    _: &str,
+) -> Result<Option<Arc<dyn Transport>>, String> {
+    Ok(None)
+}
+
 /// Everything that a session takes from outside. Clones share it.
 #[derive(Clone, Debug)]
 pub(crate) struct World {

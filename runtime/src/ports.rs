@@ -278,10 +278,12 @@ pub trait Transport: Send + Sync + fmt::Debug {
     ) -> BoxFuture<'static, Result<WireResponse, TransportError>>;
 }
 
-/// One HTTP request to a model server.
+/// One HTTP request to a model server, or to an MCP server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct WireRequest {
+    /// `POST`, as all model servers want it; MCP servers are sent others, too.
+    pub method: http::Method,
     /// Absolute address that the request goes to.
     pub url: Arc<str>,
     /// In order; names in lower case.

@@ -1,6 +1,8 @@
 //! MCP servers of sessions: what their tools are, who shares them, and what their end means.
 
 mod garbled;
+mod http;
+mod http_stream;
 mod late;
 mod starts;
 

@@ -8,6 +8,8 @@
 mod caller;
 #[cfg(feature = "mcp")]
 mod connection;
+#[cfg(feature = "mcp")]
+mod http;
 mod launch;
 #[cfg(not(feature = "mcp"))]
 mod left_out;
@@ -15,6 +17,8 @@ mod left_out;
 mod lines;
 #[cfg(feature = "mcp")]
 mod pipes;
+#[cfg(feature = "mcp")]
+mod program;
 #[cfg(feature = "mcp")]
 mod progress;
 #[cfg(feature = "mcp")]

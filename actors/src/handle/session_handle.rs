@@ -162,6 +162,28 @@ impl SessionHandle {
         self.servers.all()
     }
 
+    /// Has an MCP server of the session connected to again that has failed or was dropped, or started again. Returns how
+    /// far it is after that; `None`: the session has no server of this name. The tools of one that was not there join
+    /// with the next turn, of the run under way too. One that is connected stays as it is.
+    ///
+    /// ```
+    /// # async fn example(session: ennead::SessionHandle) {
+    /// if let Some(server) = session.reconnect_server("tickets").await {
+    ///     println!("{} is {}", server.name, server.state.code());
+    /// }
+    /// # }
+    /// ```
+    pub async fn reconnect_server(&self, name: &str) -> Option<McpServerStatus> {
+        let answered = self.servers.again(name)?.answered().await;
+        let (sender, taken_over) = oneshot::channel();
+        let message = SessionMsg::ServerAnswered(Box::new(answered), Some(sender));
+        if self.actor.cast(message).is_ok() {
+            // Nothing is ever sent: the end of it is the message.
+            let _over = taken_over.await;
+        }
+        self.servers.all().into_iter().find(|it| *it.name == *name)
+    }
+
     /// Ends the run under way now: what it started is ended, its open calls are answered, and the
     /// session takes the next prompt. Does nothing when there is no run.
     pub fn interrupt(&self) {

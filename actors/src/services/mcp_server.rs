@@ -15,7 +15,7 @@ mod withheld_variables;
 use std::{sync::Arc, time::Duration};
 
 use ennead_runtime::{
-    mcp::{result::CallResult, spec::Listed},
+    mcp::{result::CallResult, spec::Listed, state::ServerState},
     ports::{Clock, ReportProgress},
 };
 use ennead_tools::mcp::CallError;
@@ -50,7 +50,26 @@ pub(crate) struct Order {
 }
 
 /// The tools of a server, or why there are none.
-pub(crate) type Tools = Result<Arc<[Listed]>, Arc<str>>;
+pub(crate) type Tools = Result<Arc<[Listed]>, ServerFailure>;
+
+/// Why a server cannot be had.
+#[derive(Clone, Debug)]
+pub(crate) struct ServerFailure {
+    pub(crate) why: Arc<str>,
+    /// It answers only those who have logged in.
+    pub(crate) needs_auth: bool,
+}
+
+impl ServerFailure {
+    pub(crate) fn new(why: impl Into<Arc<str>>) -> Self {
+        Self { why: why.into(), needs_auth: false }
+    }
+
+    /// Returns the state of a server that failed so.
+    pub(crate) fn state(&self) -> ServerState {
+        if self.needs_auth { ServerState::NeedsAuth } else { ServerState::Failed }
+    }
+}
 
 /// Calls that are on their way to a connection.
 pub(crate) type Orders = mpsc::UnboundedSender<Admitted<Box<Order>>>;
@@ -64,7 +83,7 @@ pub(crate) enum McpMsg {
     /// The connection is open, and the tools are listed.
     Connected { tools: Arc<[Listed]>, orders: Orders },
     /// There is no connection, or none any more. Its leaf ends once nothing of the server is left.
-    Ended { why: String },
+    Ended(ServerFailure),
     /// End the server, and then yourself.
     Close,
     /// A child has ended. Queued after the messages that it sent.
@@ -148,7 +167,7 @@ impl Actor for McpServer {
             McpMsg::Call(order) => state.call(&myself, order).await?,
             McpMsg::Tools(reply) => state.reply_with_tools(&myself, reply).await?,
             McpMsg::Connected { tools, orders } => state.on_connected(tools, orders),
-            McpMsg::Ended { why } => state.on_end(&why),
+            McpMsg::Ended(failure) => state.on_end(&failure),
             McpMsg::Close => state.close(&myself),
             McpMsg::ChildGone(child) => {
                 if state.leaf == Some(child) {
@@ -260,12 +279,12 @@ impl McpServerState {
     }
 
     /// The attempt or the connection has ended: those that waited for it get an answer.
-    fn on_end(&mut self, why: &str) {
-        let name = self.setup.server.name();
+    fn on_end(&mut self, failure: &ServerFailure) {
+        let (name, why) = (self.setup.server.name(), &*failure.why);
         tracing::warn!(server = name, why, "an MCP server has ended");
         self.phase = Phase::Ending;
         for asker in self.askers.drain(..) {
-            let _gone = asker.send(Err(why.into()));
+            let _gone = asker.send(Err(failure.clone()));
         }
         for order in self.calls.drain(..) {
             let (server, why) = (name.to_owned(), why.to_owned());
@@ -279,7 +298,7 @@ impl McpServerState {
         match self.phase {
             // It crashed on the way. Calls that came to a connection were answered by its end, and
             // those that did not may wait for the next one.
-            Phase::Starting => self.on_end("its connection crashed"),
+            Phase::Starting => self.on_end(&ServerFailure::new("its connection crashed")),
             Phase::Standing { .. } | Phase::Ending | Phase::GivenUp => {}
         }
         let pause = self.setup.server.note_end(self.setup.clock.elapsed());

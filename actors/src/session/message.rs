@@ -79,8 +79,9 @@ pub(crate) enum SessionMsg {
     RunHooks { firing: Box<HookFiring>, context: Box<HandlerContext>, request: HookToken },
     /// A tool of this turn wants a command run, in an actor of its own.
     HostProcess { key: TurnKey, work: BoxFuture<'static, ()>, detached: Detached },
-    /// An MCP server that was starting when the session was opened has answered.
-    ServerAnswered(Box<Answered>),
+    /// An MCP server that was starting when the session was opened has answered, or one that was to be
+    /// connected again; the sender is dropped once that is taken over.
+    ServerAnswered(Box<Answered>, Option<oneshot::Sender<()>>),
     /// A command goes on in the background.
     ShellKept(Box<ShellStatus>),
     /// Nothing of the commands in the background is left, or it was not waited for any longer.

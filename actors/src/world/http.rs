@@ -1,4 +1,4 @@
-//! Sends requests to model servers over HTTP with reqwest.
+//! Sends requests to model servers and MCP servers over HTTP with reqwest.
 //!
 //! One client per scheduler thread: its connections are tasks of that thread, so that a chunk that
 //! arrives wakes no other thread. Connections are pooled, HTTP/2 is used where a server offers it,
@@ -52,6 +52,24 @@ impl Http {
         Ok(Self { pools: Pools::with_near(CONNECT, environment)? })
     }
 
+    /// Makes a client that is ready for an address: its certificates are read now, and not while others wait for the
+    /// thread that sends. An address that cannot be read is reported when something is sent there.
+    ///
+    /// # Errors
+    ///
+    /// [`HttpSetupError`] when no client can be made.
+    pub(crate) fn for_address(
+        environment: &Environment,
+        url: &str,
+    ) -> Result<Self, HttpSetupError> {
+        let http = Self::with_environment(environment)?;
+        let request = WireRequest::new(url, [], Bytes::new(), CONNECT);
+        if let Ok(url) = http.pools.address(&request.url) {
+            http.pools.get(&url, &request)?;
+        }
+        Ok(http)
+    }
+
     fn prepare(
         &self,
         request: &WireRequest,
@@ -61,7 +79,8 @@ impl Http {
             url: without_secrets(url.as_str()),
             why: in_words(&error),
         })?;
-        let builder = pool.client.post(url).headers(headers(&request.headers)?);
+        let method = request.method.clone();
+        let builder = pool.client.request(method, url).headers(headers(&request.headers)?);
         let is_shared = pool.may_share_connections();
         let exchange =
             Exchange { pools: self.pools.clone(), pool, is_shared, is_unfinished: false };
@@ -174,7 +193,7 @@ fn without_secrets(url: &str) -> String {
 }
 
 /// The error and its causes; the innermost usually says what a person needs.
-fn in_words(error: &dyn std::error::Error) -> String {
+pub(crate) fn in_words(error: &dyn std::error::Error) -> String {
     let mut words = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {

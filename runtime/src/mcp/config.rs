@@ -44,6 +44,18 @@ pub enum ServerTransport {
     Stdio(ServerProgram),
     /// The server is reached by streamable HTTP.
     Http(Address),
+    /// The server is reached by the older transport over HTTP: a stream of its messages, and an address for ours.
+    Sse(Address),
+}
+
+impl ServerTransport {
+    /// Returns where the server answers, if it is not a child process.
+    pub fn address(&self) -> Option<&Address> {
+        match self {
+            Self::Stdio(_) => None,
+            Self::Http(address) | Self::Sse(address) => Some(address),
+        }
+    }
 }
 
 /// A program that is started as a child process.
@@ -197,6 +209,7 @@ impl ConfigEntry<'_> {
             }
             None | Some(Some("stdio")) => ServerTransport::Stdio(self.program(entry)?),
             Some(Some("http" | "streamable-http")) => ServerTransport::Http(self.address(entry)?),
+            Some(Some("sse")) => ServerTransport::Sse(self.address(entry)?),
             Some(Some(kind)) => {
                 let server = self.name.to_owned();
                 return Err(Problem::Unsupported { server, kind: kind.to_owned() });

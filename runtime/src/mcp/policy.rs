@@ -94,7 +94,9 @@ impl Policy {
         // has any of those takes names no more.
         let by_way = allowed.iter().any(|it| match &server.reach {
             ServerTransport::Stdio(_) => matches!(it, ServerPattern::Command(_)),
-            ServerTransport::Http(_) => matches!(it, ServerPattern::Url(_)),
+            ServerTransport::Http(_) | ServerTransport::Sse(_) => {
+                matches!(it, ServerPattern::Url(_))
+            }
         });
         let counts = |it: &&ServerPattern| !(by_way && matches!(it, ServerPattern::Name(_)));
         let is_allowed = allowed.iter().filter(counts).any(|it| it.matches(server));
@@ -124,11 +126,10 @@ impl ServerPattern {
             (Self::Command(words), ServerTransport::Stdio(program)) => words
                 .split_first()
                 .is_some_and(|(first, rest)| *first == program.command && rest == program.args),
-            (Self::Url(pattern), ServerTransport::Http(address)) => {
-                url_matches(pattern, &address.url)
+            (Self::Url(pattern), reach) => {
+                reach.address().is_some_and(|it| url_matches(pattern, &it.url))
             }
-            (Self::Command(_), ServerTransport::Http(_))
-            | (Self::Url(_), ServerTransport::Stdio(_)) => false,
+            (Self::Command(_), ServerTransport::Http(_) | ServerTransport::Sse(_)) => false,
         }
     }
 }

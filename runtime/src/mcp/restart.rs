@@ -11,6 +11,9 @@ const FIRST: Duration = Duration::from_secs(1);
 /// Attempts in a row: 5, with pauses that double from 1 s.
 const MAX_ATTEMPTS: u32 = 5;
 
+/// Pauses between the first attempts to reach a server over the network, of which there are three.
+pub const FIRST_PAUSES: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(2)];
+
 /// A server that ran for this long has shown that it works.
 const PROVEN: Duration = Duration::from_secs(60);
 

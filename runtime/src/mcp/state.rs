@@ -13,6 +13,9 @@ pub enum ServerState {
     Connected,
     /// It cannot be had, and the session goes on without it.
     Failed,
+    /// It cannot be had: it answers only those who have logged in, which is not done here.
+    #[serde(rename = "needs-auth")]
+    NeedsAuth,
 }
 
 impl ServerState {
@@ -22,6 +25,7 @@ impl ServerState {
             Self::Pending => "pending",
             Self::Connected => "connected",
             Self::Failed => "failed",
+            Self::NeedsAuth => "needs-auth",
         }
     }
 }

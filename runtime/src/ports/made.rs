@@ -99,7 +99,7 @@ impl ToolContext {
 }
 
 impl WireRequest {
-    /// Makes a request to a server that the system's own authorities vouch for.
+    /// Makes a `POST` request to a server that the system's own authorities vouch for.
     pub fn new(
         url: impl Into<Arc<str>>,
         headers: impl Into<Arc<[(String, String)]>>,
@@ -108,6 +108,7 @@ impl WireRequest {
     ) -> Self {
         let certificates = Certificates::default();
         Self {
+            method: http::Method::POST,
             url: url.into(),
             headers: headers.into(),
             body: body.into(),

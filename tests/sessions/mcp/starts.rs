@@ -7,7 +7,7 @@ use std::{
 };
 
 use ennead::{Event, tool::ServerConfig};
-use ennead_runtime::mcp::config::ServerTransport;
+use ennead_runtime::mcp::{config::ServerTransport, state::ServerState};
 use tokio::{sync::oneshot, time::timeout};
 
 use super::{notes, only_result, open, pauses, start};
@@ -85,5 +85,23 @@ async fn progress_of_a_call_is_an_event_of_its_session() {
     assert_eq!((tool.as_str(), percent, &*text), ("mcp__srv__step", Some(25), "half of a half"));
     session.interrupt();
     interrupted(run).await;
+    check_usable(&session).await;
+}
+
+// REQ: TOL-11
+#[tokio::test]
+async fn program_that_could_not_start_is_started_again_on_request() {
+    let host = start(&pauses()).await;
+    let server = started_by("srv", "test -e up || exit 1");
+    let session = host.ennead.open(host.options().mcp_server(server)).await.unwrap();
+    let again =
+        || async { timeout(LIMIT, session.reconnect_server("srv")).await.unwrap().unwrap() };
+    let failed = again().await;
+    assert_eq!(failed.state, ServerState::Failed, "{failed:?}");
+    assert!(failed.tools.is_empty(), "{failed:?}");
+    std::fs::write(host.path("up"), "").unwrap();
+    assert_eq!(again().await.state, ServerState::Connected);
+    let outcome = session.prompt("use mcp__srv__echo").await.unwrap();
+    assert!(!only_result(&outcome).0, "{outcome:?}");
     check_usable(&session).await;
 }

@@ -49,16 +49,16 @@ fn server_that_fails_or_cannot_be_spoken_to_is_told_on_standard_error() {
     let server = Simulation::start(&place);
     let servers = json!({ "mcpServers": {
         "gone": { "command": "/nowhere/at-all" },
-        "old": { "type": "sse", "url": "https://x" },
-        "remote": { "type": "http", "url": "https://x" },
+        "other": { "type": "ws", "url": "ws://127.0.0.1:1" },
+        "remote": { "type": "http", "url": "http://127.0.0.1:1/mcp" },
     } });
     let args = ["-p", "hey", "--model", "m", "--mcp-config", &servers.to_string()];
     let ended = server.run(&place, &args);
     assert_eq!((ended.code, &*ended.stdout), (Some(0), "m: hey\n"), "{ended:?}");
     for expected in [
         "MCP server `gone` failed: cannot start /nowhere/at-all",
-        "MCP server `old` is skipped: the type \"sse\" is not supported",
-        "MCP server `remote` failed: servers over HTTP are not supported yet",
+        "MCP server `other` is skipped: the type \"ws\" is not supported",
+        "MCP server `remote` failed: cannot connect to http://127.0.0.1:1/mcp",
     ] {
         assert!(ended.stderr.contains(expected), "{expected}: {}", ended.stderr);
     }

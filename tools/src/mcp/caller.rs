@@ -25,7 +25,10 @@ use tokio::{
 use super::{CallError, connection::GRACE, lines::Health, progress::progress, wire::content};
 
 /// A call during which the server says nothing for this long is cancelled; progress counts.
-const SILENCE: Duration = Duration::from_secs(30 * 60);
+pub(super) const SILENCE: Duration = Duration::from_secs(30 * 60);
+
+/// The same for a server whose answers come on one stream over the network.
+pub(super) const STREAM_SILENCE: Duration = Duration::from_secs(5 * 60);
 
 /// Signs of progress that a call may be behind. Who misses some takes that as one.
 const MAX_UNREAD: usize = 16;
@@ -70,6 +73,8 @@ pub struct Caller {
     peer: Peer<RoleClient>,
     progress_feed: ProgressFeed,
     health: Health,
+    /// How long the server may say nothing of a call.
+    silence: Duration,
 }
 
 impl Caller {
@@ -79,8 +84,9 @@ impl Caller {
         peer: Peer<RoleClient>,
         client: &Client,
         health: Health,
+        silence: Duration,
     ) -> Self {
-        Self { name, peer, progress_feed: client.progress_feed.clone(), health }
+        Self { name, peer, progress_feed: client.progress_feed.clone(), health, silence }
     }
 
     /// Calls a tool by its name there. When `given_up` ends first, the server is notified, and the call
@@ -131,8 +137,8 @@ impl Caller {
             answer = handle.await_response() => return Some(self.read(answer)),
             what = garbage(&mut garbled) => return Some(Err(self.garbled(&what))),
             () = &mut given_up => None,
-            () = silence(&mut progress_feed, &token, progress.as_deref()) => {
-                let (server, minutes) = (self.name.clone(), SILENCE.as_secs() / 60);
+            () = silence(&mut progress_feed, &token, progress.as_deref(), self.silence) => {
+                let (server, minutes) = (self.name.clone(), self.silence.as_secs() / 60);
                 Some(Err(CallError::Silent { server, minutes }))
             }
         };
@@ -201,8 +207,9 @@ async fn silence(
     progress_feed: &mut broadcast::Receiver<Arc<ProgressNotificationParam>>,
     call: &ProgressToken,
     listener: Option<&dyn ReportProgress>,
+    longest: Duration,
 ) {
-    let mut limit = pin!(sleep(SILENCE));
+    let mut limit = pin!(sleep(longest));
     loop {
         let of_call = tokio::select! {
             biased;
@@ -221,7 +228,7 @@ async fn silence(
             () = &mut limit => return,
         };
         if of_call {
-            limit.as_mut().reset(tokio::time::Instant::now() + SILENCE);
+            limit.as_mut().reset(tokio::time::Instant::now() + longest);
         }
     }
 }

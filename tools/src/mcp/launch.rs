@@ -33,9 +33,32 @@ pub enum ConnectError {
         #[source]
         cause: std::io::Error,
     },
-    /// It is reached in a way that is not spoken yet.
-    #[error("servers over HTTP are not supported yet")]
-    Http,
+    /// It is reached in a way that is not spoken.
+    #[error("its transport is not supported")]
+    Transport,
+    /// The feature `http` is off.
+    #[error("this build of ennead has no HTTP client (feature `http`)")]
+    HttpLeftOut,
+    /// The HTTP client cannot be made.
+    #[error("the HTTP client cannot be made: {why}")]
+    HttpSetup {
+        /// The cause in words.
+        why: String,
+    },
+    /// The server cannot be reached over HTTP, or does not open a session.
+    #[error("{why}")]
+    Http {
+        /// The cause in words.
+        why: String,
+        /// Another attempt may succeed.
+        is_transient: bool,
+    },
+    /// The server answers only those who have logged in.
+    #[error("{why}")]
+    NeedsAuth {
+        /// The cause in words.
+        why: String,
+    },
     /// The feature `mcp` is off.
     #[error("this build of ennead has no MCP client (feature `mcp`)")]
     LeftOut,

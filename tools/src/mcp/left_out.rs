@@ -5,7 +5,7 @@ use std::{convert::Infallible, sync::Arc};
 
 use ennead_runtime::{
     mcp::{result::CallResult, spec::Listed},
-    ports::{ReportProgress, WorkGuard},
+    ports::{ReportProgress, Transport, WorkGuard},
 };
 use serde_json::{Map, Value};
 
@@ -29,6 +29,7 @@ pub struct Caller(Infallible);
 /// [`ConnectError::LeftOut`].
 pub async fn connect(
     _: &ServerLaunch,
+    _: Option<Arc<dyn Transport>>,
     _: WorkGuard,
 ) -> Result<(Connection, Vec<Listed>), ConnectError> {
     Err(ConnectError::LeftOut)
@@ -42,6 +43,11 @@ impl Connection {
 
     /// Waits until the server is gone, and says how it ended.
     pub async fn wait_for_end(&mut self) -> String {
+        match self.0 {}
+    }
+
+    /// Returns whether the server has ended because it wants a login.
+    pub fn needs_auth(&self) -> bool {
         match self.0 {}
     }
 

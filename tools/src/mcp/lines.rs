@@ -103,7 +103,7 @@ pub(super) struct Lines<R> {
 
 /// What becomes of a line.
 #[derive(Debug)]
-enum Verdict {
+pub(super) enum Verdict {
     /// It is a message.
     Message(Box<Message>),
     /// It is blank, or a request or a notification that cannot be read: no call waits for it.
@@ -208,10 +208,7 @@ impl<R: AsyncRead + Unpin> Lines<R> {
                 let server = &self.server;
                 let message =
                     format!("MCP server `{server}` gave an answer that cannot be read: {what}");
-                let error = json!({ "code": PARSE_ERROR, "message": message });
-                let answer = json!({ "jsonrpc": "2.0", "id": id, "error": error });
-                // It is of the shape that the library itself writes.
-                serde_json::from_value(answer).ok()
+                error_answer(&id, &message)
             }
             Verdict::Garbled(what) => {
                 self.is_broken = self.health.fail_calls(&what);
@@ -219,6 +216,25 @@ impl<R: AsyncRead + Unpin> Lines<R> {
             }
         }
     }
+}
+
+/// Makes the answer to a request that has none of the server.
+pub(super) fn error_answer(id: &RequestId, message: &str) -> Option<Message> {
+    let error = json!({ "code": PARSE_ERROR, "message": message });
+    let answer = json!({ "jsonrpc": "2.0", "id": id, "error": error });
+    // It is of the shape that the library itself writes.
+    serde_json::from_value(answer).ok()
+}
+
+/// Decides about a text that a server sent; about a long one on the blocking pool.
+pub(super) async fn judged(text: Vec<u8>, tasks: &TaskTools) -> Verdict {
+    if text.len() <= IN_PLACE {
+        return judge(&text, tasks);
+    }
+    let tasks = tasks.clone();
+    let judged = tokio::task::spawn_blocking(move || judge(&text, &tasks)).await;
+    // A reader that crashed has read nothing.
+    judged.unwrap_or_else(|_| Verdict::Garbled("what cannot be read".into()))
 }
 
 /// What becomes of a whole line. `tasks` looks at messages.

@@ -33,7 +33,7 @@ use super::{
     translate::{EventFilter, Translator},
 };
 use crate::{exit::Exit, signals::Signals};
-use awaited::{Awaited, EndedRun, Happened, Opening, Running};
+use awaited::{Awaited, EndedRun, Happened, Opening, Reconnects, Running};
 use background::Background;
 
 /// What the command line chose.
@@ -126,6 +126,7 @@ struct Face {
     chosen_mode: Option<PermissionMode>,
     modes: mpsc::UnboundedSender<PermissionMode>,
     context: ContextSize,
+    reconnects: Reconnects,
     refused: Option<String>,
     has_failed: bool,
     is_at_end: bool,
@@ -143,9 +144,9 @@ pub async fn run(setup: Setup, signals: &mut Signals) -> Exit {
         if opening.is_none() && face.is_done() {
             break;
         }
-        let takes_input = !face.is_at_end;
-        let Face { events, running, background, .. } = &mut face;
-        let next = awaited.next(signals, events, running, background, &mut opening, takes_input);
+        awaited.takes_input = !face.is_at_end;
+        let Face { events, running, background, reconnects, .. } = &mut face;
+        let next = awaited.next(signals, events, running, background, &mut opening, reconnects);
         let happened = next.await;
         match happened {
             Happened::Input(None) => face.end_of_input(),
@@ -168,6 +169,10 @@ pub async fn run(setup: Setup, signals: &mut Signals) -> Exit {
                 if face.in_background(happened) {
                     break;
                 }
+            }
+            Happened::Reconnected((id, result)) => {
+                face.learn_tools();
+                face.answer(&id, result);
             }
             Happened::Mode(mode) => _ = face.choose_mode(mode).await,
             Happened::Signal(exit) => {
@@ -237,6 +242,7 @@ impl Face {
             running: None,
             background: Background::new(options.wait_ceiling),
             context: ContextSize::default(),
+            reconnects: Reconnects::default(),
             refused: None,
             has_failed: false,
             is_at_end: false,

@@ -4,13 +4,16 @@
 
 use std::{sync::Arc, time::Duration};
 
-use ennead_runtime::{mcp::result::CallResult, ports::WorkGuard};
-use ennead_tools::mcp::{CallError, Caller, Connection, connect};
+use ennead_runtime::{
+    mcp::{restart::FIRST_PAUSES, result::CallResult, spec::Listed},
+    ports::WorkGuard,
+};
+use ennead_tools::mcp::{CallError, Caller, ConnectError, Connection, connect};
 use futures::{FutureExt, StreamExt, stream::FuturesUnordered};
 use ractor::ActorRef;
 use tokio::sync::{mpsc, oneshot};
 
-use super::{McpMsg, Order, server::SharedServer};
+use super::{McpMsg, Order, ServerFailure, server::SharedServer};
 use crate::{
     groundwork::mailbox::{Admitted, Slot},
     world::clock::Timer,
@@ -18,6 +21,9 @@ use crate::{
 
 /// What cannot be killed is not waited for any longer.
 const LAST_LIMIT: Duration = Duration::from_secs(2);
+
+/// Why a connection ends that nobody uses.
+const NOT_NEEDED: &str = "it is not needed any more";
 
 /// What a connection is made with.
 pub(super) struct ConnectionAttempt {
@@ -34,26 +40,32 @@ pub(super) struct ConnectionAttempt {
 pub(super) async fn run(attempt: ConnectionAttempt) {
     let ConnectionAttempt { server, timer, pause, stop, back } = attempt;
     let (kept, gone) = oneshot::channel::<()>();
+    let guard = WorkGuard::new(kept);
     let limit = server.start_limit();
     let connecting = async {
         if !pause.is_zero() {
-            timer.sleep(pause).await;
+            wait(&server, &*timer, pause).await;
         }
-        let connecting = connect(server.launch(), WorkGuard::new(kept));
-        match tokio::time::timeout(limit, connecting).await {
-            Err(_) => Err(format!("it was not ready within {} ms", limit.as_millis())),
-            Ok(connected) => connected.map_err(|error| error.to_string()),
+        match tokio::time::timeout(limit, first_attempts(&server, &*timer, &guard)).await {
+            Err(_) => {
+                Err(ServerFailure::new(format!("it was not ready within {} ms", limit.as_millis())))
+            }
+            Ok(connected) => connected.map_err(|error| ServerFailure {
+                why: error.to_string().into(),
+                needs_auth: matches!(error, ConnectError::NeedsAuth { .. }),
+            }),
         }
     };
     let connected = tokio::select! {
         biased;
-        _ = stop => Err("it is not needed any more".to_owned()),
+        _ = stop => Err(ServerFailure::new(NOT_NEEDED)),
         connected = connecting => connected,
     };
+    drop(guard);
     match connected {
-        Err(why) => {
+        Err(failure) => {
             // With the actor this leaf goes, too.
-            let _gone = back.cast(McpMsg::Ended { why });
+            let _gone = back.cast(McpMsg::Ended(failure));
         }
         Ok((connection, tools)) => {
             let (orders, incoming) = mpsc::unbounded_channel();
@@ -64,6 +76,31 @@ pub(super) async fn run(attempt: ConnectionAttempt) {
     }
     // Nothing is ever sent: the end of it is the message.
     let _over = tokio::time::timeout(LAST_LIMIT, gone).await;
+}
+
+/// Connects to the server; where it is reached over the network, again after failures that may pass.
+async fn first_attempts(
+    server: &SharedServer,
+    timer: &dyn Timer,
+    guard: &WorkGuard,
+) -> Result<(Connection, Vec<Listed>), ConnectError> {
+    let http = server.transport().await?;
+    for pause in FIRST_PAUSES {
+        let connected = connect(server.launch(), http.clone(), guard.clone()).await;
+        let Err(ConnectError::Http { is_transient: true, .. }) = connected else {
+            return connected;
+        };
+        wait(server, timer, pause).await;
+    }
+    connect(server.launch(), http, guard.clone()).await
+}
+
+/// Waits for a pause to be over, or until somebody wants the server at once.
+async fn wait(server: &SharedServer, timer: &dyn Timer, pause: Duration) {
+    tokio::select! {
+        () = timer.sleep(pause) => {}
+        () = server.hurried() => {}
+    }
 }
 
 /// Carries calls until the server ends, or until no sender is left.
@@ -82,7 +119,7 @@ async fn serve(
             why = connection.wait_for_end() => break why,
             order = incoming.recv() => match order {
                 Some(order) => running.push(carry_out(caller.clone(), order)),
-                None => break "it is not needed any more".to_owned(),
+                None => break NOT_NEEDED.to_owned(),
             },
         }
     };
@@ -92,7 +129,8 @@ async fn serve(
     }
     // This is sent before the calls under way are answered, so that the one that goes on to call
     // again comes after it. What has not come to the server waits for the next one.
-    let _gone = back.cast(McpMsg::Ended { why });
+    let (why, needs_auth) = (why.into(), connection.needs_auth());
+    let _gone = back.cast(McpMsg::Ended(ServerFailure { why, needs_auth }));
     while let Ok(order) = incoming.try_recv() {
         let _gone = back.cast(McpMsg::Call(order));
     }

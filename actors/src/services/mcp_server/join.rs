@@ -10,7 +10,6 @@ use ennead_runtime::{
     mcp::{
         config::{self, ServerConfig, ServerTransport, strongest},
         policy::Policy,
-        state::ServerState,
     },
     output::terminal::clean_line,
     sandbox::{Sandbox, SandboxPlaces, SandboxPolicy},
@@ -144,9 +143,11 @@ async fn join_servers(
                 Arc::new(it.clone().with_temporary(own.map(String::as_str), &temporary))
             });
             let launch = ServerLaunch { config, workspace: workspace.clone(), withheld, confine };
-            AskedServer::new(servers.of(launch, start, &home), is_own, calls)
+            let server = servers.of(launch, start, &common.environment, &home);
+            AskedServer::new(server, is_own, calls)
         })
         .collect();
+    asked.iter().for_each(|it| joined.servers.add(it.name(), it.again()));
     // A wait without an end is none that a clock can say.
     let deadline = Instant::now().checked_add(wait);
     let asked = stream::iter(asked.into_iter().map(|it| it.until(deadline)));
@@ -154,12 +155,8 @@ async fn join_servers(
     let (mut answers, mut starting) = (Vec::new(), Vec::new());
     for asked in asked {
         match asked {
-            Ok(answered) => {
-                joined.servers.became(&answered.server(), ServerState::Pending, None);
-                answers.push(answered);
-            }
+            Ok(answered) => answers.push(answered),
             Err(asked) => {
-                joined.servers.became(&asked.name(), ServerState::Pending, None);
                 notes.push(not_ready(&asked.name(), wait));
                 starting.push(asked);
             }
@@ -172,8 +169,7 @@ async fn join_servers(
         let server = answered.server();
         let Joining { tools, notes: problems, error } =
             answered.without(&kept_names).joining(&mut names);
-        let state = if error.is_some() { ServerState::Failed } else { ServerState::Connected };
-        joined.servers.became(&server, state, error);
+        joined.servers.became(&server, error, &tools);
         options.tools.extend(tools);
         notes.extend(problems);
     }

@@ -10,15 +10,18 @@ use std::{
 
 use ennead_runtime::{
     mcp::{config::ServerConfig, restart::Restarts, result::CallResult},
-    ports::{BoxFuture, ReportProgress},
+    ports::{BoxFuture, ReportProgress, Transport},
 };
-use ennead_tools::mcp::{CallError, ServerLaunch};
+use ennead_tools::mcp::{CallError, ConnectError, ServerLaunch};
 use ractor::ActorRef;
 use serde_json::{Map, Value};
-use tokio::sync::{oneshot, watch};
+use tokio::sync::{Notify, oneshot, watch};
 
-use super::{McpMsg, Order, Tools};
-use crate::groundwork::mailbox::{Mailbox, Refused};
+use super::{McpMsg, Order, ServerFailure, Tools};
+use crate::{
+    groundwork::mailbox::{Mailbox, Refused},
+    world::{environment::Environment, server_transport},
+};
 use ennead_tools::locked::Locked as _;
 
 /// Calls of a server at once; further ones wait for a slot.
@@ -37,6 +40,10 @@ pub(crate) trait ServerHome: Send + Sync {
 pub(crate) struct SharedServer {
     launch: ServerLaunch,
     start_limit: Duration,
+    /// What an HTTP client for it is made of.
+    environment: Environment,
+    /// Ends pauses before another start.
+    hurry: Notify,
     /// The way to its actor; `None` until it lives for the first time.
     mailbox: watch::Sender<Option<Mailbox<Box<Order>, McpMsg>>>,
     inner: Mutex<ServerRecord>,
@@ -75,9 +82,29 @@ impl SharedServer {
         let (reply, answer) = oneshot::channel();
         let home = Arc::clone(&self.lock().home);
         if !home.ask(self, reply) {
-            return Err("its thread has ended".into());
+            return Err(ServerFailure::new("its thread has ended"));
         }
-        answer.await.unwrap_or_else(|_| Err("it crashed when it was started".into()))
+        let crashed = |_| Err(ServerFailure::new("it crashed when it was started"));
+        answer.await.unwrap_or_else(crashed)
+    }
+
+    /// Has a pause before another start end now.
+    pub(super) fn hurry(&self) {
+        self.hurry.notify_waiters();
+    }
+
+    /// Waits until somebody wants the server at once.
+    pub(super) async fn hurried(&self) {
+        self.hurry.notified().await;
+    }
+
+    /// Returns the way to its address; `None` for a program, or in a build without HTTP.
+    pub(super) async fn transport(&self) -> Result<Option<Arc<dyn Transport>>, ConnectError> {
+        let Some(address) = self.config().reach.address() else { return Ok(None) };
+        let (environment, url) = (self.environment.clone(), address.url.clone());
+        let made = tokio::task::spawn_blocking(move || server_transport(&environment, &url)).await;
+        let made = made.unwrap_or_else(|_| Err("it crashed".into()));
+        made.map_err(|why| ConnectError::HttpSetup { why })
     }
 
     /// Records the actor that holds the connection from now on.
@@ -162,6 +189,7 @@ impl McpServers {
         &self,
         launch: ServerLaunch,
         start_limit: Duration,
+        environment: &Environment,
         home: &Arc<dyn ServerHome>,
     ) -> Arc<SharedServer> {
         let mut servers = self.0.locked();
@@ -176,6 +204,8 @@ impl McpServers {
             Arc::new(SharedServer {
                 launch: launch.clone(),
                 start_limit,
+                environment: environment.clone(),
+                hurry: Notify::new(),
                 mailbox,
                 inner: Mutex::new(inner),
             })

@@ -14,7 +14,7 @@ use ennead_tools::mcp::McpTool;
 use futures::{StreamExt, stream};
 use tokio::time::{Instant, timeout_at};
 
-use super::{Tools, join::AT_ONCE, one_line, server::SharedServer};
+use super::{ServerFailure, Tools, join::AT_ONCE, one_line, server::SharedServer};
 
 /// A server that was asked for its tools. The question is asked when this is first polled, and then
 /// once, so that a server which fails is not started again by the one that waits on.
@@ -29,7 +29,24 @@ pub(super) struct AskedServer {
 pub(crate) struct Answered {
     server: Arc<SharedServer>,
     is_own: bool,
-    tools: Result<Made, Arc<str>>,
+    tools: Result<Made, ServerFailure>,
+}
+
+/// A server of a session, to be asked again.
+#[derive(Clone, Debug)]
+pub(crate) struct AskedAgain {
+    server: Arc<SharedServer>,
+    is_own: bool,
+    calls: CallLimits,
+}
+
+impl AskedAgain {
+    /// Asks the server for its tools; one that has failed is started or connected to again, without a pause.
+    pub(crate) async fn answered(&self) -> Answered {
+        let Self { server, is_own, calls } = self.clone();
+        server.hurry();
+        AskedServer::new(server, is_own, calls).answered().await
+    }
 }
 
 /// Tools of a server by their names there, and why others are none.
@@ -42,7 +59,7 @@ pub(crate) struct Joining {
     /// Notices for listeners, in words.
     pub(crate) notes: Vec<Arc<str>>,
     /// Why the server cannot be had.
-    pub(crate) error: Option<Arc<str>>,
+    pub(crate) error: Option<ServerFailure>,
 }
 
 /// Servers that had not answered when their session was opened.
@@ -61,6 +78,11 @@ impl AskedServer {
     pub(super) fn new(server: Arc<SharedServer>, is_own: bool, calls: CallLimits) -> Self {
         let answer = Box::pin(Arc::clone(&server).tools());
         Self { server, is_own, answer, calls }
+    }
+
+    /// Returns what asks the same server again.
+    pub(super) fn again(&self) -> AskedAgain {
+        AskedAgain { server: Arc::clone(&self.server), is_own: self.is_own, calls: self.calls }
     }
 
     pub(super) fn name(&self) -> Arc<str> {
@@ -92,10 +114,10 @@ impl AskedServer {
             Ok(listed) => {
                 let of_server = Arc::clone(&server);
                 let made = move || tools_made(&of_server, &listed, calls);
-                let crashed = |_| "its tools crashed".into();
+                let crashed = |_| ServerFailure::new("its tools crashed");
                 tokio::task::spawn_blocking(made).await.map_err(crashed)
             }
-            Err(why) => Err(why),
+            Err(failure) => Err(failure),
         };
         Answered { server, is_own, tools }
     }
@@ -105,6 +127,12 @@ impl Answered {
     /// Returns the name of the server.
     pub(crate) fn server(&self) -> Arc<str> {
         self.server.name().into()
+    }
+
+    /// Returns why the server cannot be had, on one line, if it cannot.
+    pub(crate) fn into_failure(self) -> Option<ServerFailure> {
+        let on_one_line = |it: ServerFailure| ServerFailure { why: one_line(&it.why).into(), ..it };
+        self.tools.err().map(on_one_line)
     }
 
     /// Leaves out the tools whose names are kept for others.
@@ -121,11 +149,12 @@ impl Answered {
     pub(crate) fn joining(self, names: &mut BTreeSet<ToolName>) -> Joining {
         let (made, left_out) = match self.tools {
             Ok(made) => made,
-            Err(why) => {
-                let why: Arc<str> = one_line(&why).into();
+            Err(failure) => {
+                let why: Arc<str> = one_line(&failure.why).into();
                 let notes =
                     vec![format!("MCP server `{}` failed: {why}", self.server.name()).into()];
-                return Joining { notes, error: Some(why), ..Joining::default() };
+                let error = Some(ServerFailure { why, ..failure });
+                return Joining { notes, error, ..Joining::default() };
             }
         };
         let mut joining = Joining::default();

@@ -38,6 +38,9 @@ fn address_without_a_type_is_skipped_and_with_one_it_is_http() {
         assert_eq!(found.servers, [http("a", "https://x")]);
         assert_eq!(found.problems, []);
     }
+    let found = configured(json!({"a": {"type": "sse", "url": "https://x"}}));
+    let ServerTransport::Sse(address) = &found.servers[0].reach else { panic!("{found:?}") };
+    assert_eq!(address.url, "https://x");
 }
 #[test]
 fn the_entry_of_the_stronger_scope_wins_as_a_whole() {
@@ -66,7 +69,7 @@ fn variables_are_expanded_in_every_text_and_what_is_unset_is_told() {
 
 #[test]
 fn what_cannot_be_spoken_to_is_skipped_and_named() {
-    for kind in ["sse", "ws", "sdk", "carrier-pigeon"] {
+    for kind in ["ws", "sdk", "carrier-pigeon"] {
         check_skipped(
             "a",
             json!({"type": kind, "url": "https://x"}),

@@ -106,3 +106,16 @@ fn patterns_of_addresses_know_hosts_from_paths() {
         assert_eq!(url_matches(pattern, url), matches, "{pattern} {url}");
     }
 }
+
+// REQ: TOL-11
+#[test]
+fn lists_by_address_hold_for_both_transports_over_http() {
+    let address = |url: &str| Address { url: url.into(), headers: BTreeMap::new() };
+    let sse = ServerConfig { reach: ServerTransport::Sse(address("https://h/x")), ..http("a", "") };
+    for server in [sse, http("a", "https://h/x")] {
+        check(json!({"deniedMcpServers": [{"serverUrl": "https://h"}]}), &server, false);
+        check(json!({"allowedMcpServers": [{"serverUrl": "https://h/*"}]}), &server, true);
+        let names = json!([{"serverUrl": "https://other"}, {"serverName": "a"}]);
+        check(json!({"allowedMcpServers": names}), &server, false);
+    }
+}

@@ -44,7 +44,7 @@ async fn server_in(
         confine: None,
     };
     let (kept, gone) = oneshot::channel();
-    let (connection, listed) = connect(&launch, WorkGuard::new(kept)).await.unwrap();
+    let (connection, listed) = connect(&launch, None, WorkGuard::new(kept)).await.unwrap();
     (connection, listed, gone)
 }
 

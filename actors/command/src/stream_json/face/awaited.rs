@@ -6,6 +6,7 @@ use ennead::{
     Ennead, Event, Events, OpenError, RunError, RunOutcome, SessionHandle,
     permission::PermissionMode, tool::BoxFuture,
 };
+use futures::{StreamExt, stream::FuturesUnordered};
 use serde_json::Value;
 use tokio::{
     sync::{mpsc, oneshot},
@@ -40,6 +41,18 @@ pub(super) struct Running {
     pub(super) notes: RunNotes,
 }
 
+/// Requests to connect MCP servers again.
+#[derive(Default)]
+pub(super) struct Reconnects {
+    /// With the ids of the requests, and their answers.
+    pub(super) running: FuturesUnordered<BoxFuture<'static, Reconnected>>,
+    /// Ids and names of servers, from before there was a session.
+    pub(super) early: Vec<(String, String)>,
+}
+
+/// The id of a request, and what it is answered.
+pub(super) type Reconnected = (String, Result<Value, String>);
+
 /// What the loop goes on with.
 pub(super) enum Happened {
     Input(Option<Input>),
@@ -48,6 +61,7 @@ pub(super) enum Happened {
     RunEnded(Box<Result<EndedRun, RunError>>),
     Background(InBackground),
     Mode(PermissionMode),
+    Reconnected(Reconnected),
     Signal(Exit),
     NobodyReads,
 }
@@ -58,6 +72,8 @@ pub(super) struct Awaited {
     modes: mpsc::UnboundedReceiver<PermissionMode>,
     unread: oneshot::Receiver<io::Result<()>>,
     is_read: bool,
+    /// Whether what the program writes is waited for.
+    pub(super) takes_input: bool,
 }
 
 impl Awaited {
@@ -66,7 +82,7 @@ impl Awaited {
         modes: mpsc::UnboundedReceiver<PermissionMode>,
         unread: oneshot::Receiver<io::Result<()>>,
     ) -> Self {
-        Self { input, modes, unread, is_read: true }
+        Self { input, modes, unread, is_read: true, takes_input: true }
     }
 
     /// Waits for what happens next, here or in the session.
@@ -77,7 +93,7 @@ impl Awaited {
         running: &mut Option<Running>,
         background: &mut Background,
         opening: &mut Option<Opening>,
-        takes_input: bool,
+        reconnects: &mut Reconnects,
     ) -> Happened {
         // What comes after the last event of a run is of the next one, so the outcome is waited for first.
         let is_shown = running.as_ref().is_some_and(|it| it.has_shown_all && it.ended.is_none());
@@ -89,10 +105,11 @@ impl Awaited {
             }
             event = next_event(events), if !is_shown => Happened::Event(event),
             Some(mode) = self.modes.recv() => Happened::Mode(mode),
+            Some(it) = reconnects.running.next() => Happened::Reconnected(it),
             happened = background.next() => Happened::Background(happened),
             ended = end_of(running) => Happened::RunEnded(Box::new(ended)),
             opened = opened(opening) => Happened::Opened(opened),
-            line = self.input.recv(), if takes_input => Happened::Input(line),
+            line = self.input.recv(), if self.takes_input => Happened::Input(line),
         }
     }
 

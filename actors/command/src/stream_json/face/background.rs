@@ -110,6 +110,7 @@ impl Face {
     pub(super) fn woken(&mut self) {
         self.background.held = self.running.take();
         self.send_state("running");
+        self.learn_tools();
         let servers = self.servers();
         let init = self.facts.init(self.translator.frame(), &servers, &self.skills);
         self.output.write(init);

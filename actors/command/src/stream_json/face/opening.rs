@@ -72,6 +72,8 @@ impl Face {
                     .iter()
                     .for_each(|it| it.follow(directory_of(session.transcript())));
                 self.session = Some(session);
+                self.learn_tools();
+                self.begin_reconnects();
                 self.end_clearing();
                 if let Some(mode) = self.chosen_mode.take()
                     && let Err(why) = self.choose_mode(mode).await
@@ -91,6 +93,7 @@ impl Face {
     pub(super) fn refuse(&mut self, why: &str) {
         let notes = self.clearing.take().unwrap_or_default();
         self.output.write(of_error(self.translator.frame(), why, &notes));
+        self.refuse_reconnects(why);
         self.refused = Some(why.to_owned());
         self.has_failed = true;
         self.queue.clear();

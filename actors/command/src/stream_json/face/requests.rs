@@ -98,6 +98,11 @@ impl Face {
             "get_context_usage" => Ok(self.context.usage(&self.facts)),
             "mcp_status" => Ok(json!({"mcpServers": self.servers()})),
             "mcp_toggle" => self.toggle_server(fields),
+            "mcp_reconnect" => {
+                let name = fields.get("serverName").and_then(Value::as_str);
+                self.reconnect_server(id, name);
+                return false;
+            }
             other => Err(format!("Unsupported control request subtype: {other}")),
         };
         self.answer(id, result);
@@ -144,7 +149,7 @@ impl Face {
         Ok(())
     }
 
-    fn answer(&self, id: &str, result: Result<Value, String>) {
+    pub(super) fn answer(&self, id: &str, result: Result<Value, String>) {
         let response = match result {
             Ok(response) => json!({"subtype": "success", "request_id": id, "response": response}),
             Err(error) => json!({"subtype": "error", "request_id": id, "error": error}),

@@ -30,6 +30,7 @@ impl Face {
         let (clears, compacts) = (is_clear(&prompt), compacts(&prompt));
         self.call_command(&mut prompt);
         self.send_state("running");
+        self.learn_tools();
         let servers = self.servers();
         let init = self.facts.init(self.translator.frame(), &servers, &self.skills);
         self.output.write(init);
