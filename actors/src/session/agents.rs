@@ -142,6 +142,13 @@ impl Children {
         }
     }
 
+    /// Has a sub-agent report what it said last. One that is gone drops the question.
+    pub(super) fn ask_last_words(&self, agent: &AgentId, reply: oneshot::Sender<String>) {
+        if let Some(child) = self.running.get(agent) {
+            let _gone = child.actor.cast(SessionMsg::LastWords { of: None, reply });
+        }
+    }
+
     /// Puts all sub-agents at work into another permission mode.
     pub(super) fn set_mode(&self, mode: PermissionMode) {
         for child in self.running.values() {

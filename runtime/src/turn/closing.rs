@@ -19,6 +19,7 @@ use crate::{
     entropy::EntropyStream,
     ids::{EntryId, RunId, ToolUseId},
     message::{Message, MessageKind},
+    ports::agents::ends_shown,
     run::{RunEnd, history::History},
     step::Step,
     time::Timestamp,
@@ -142,6 +143,7 @@ pub fn close(open: OpenTurn, at: Timestamp, end: RunEnd) -> TurnClosing {
         };
         let structured = outcome.structured.as_deref().map(Into::into);
         journal.result(at, outcome.to_block(&id), ToolResultFields { structured, source });
+        ends_shown(&outcome).for_each(|it| journal.record(at, it));
         answered.push(id);
     }
     if end == RunEnd::Interrupted {

@@ -328,6 +328,7 @@ impl SessionWorld {
             | SessionEffect::SetAgentsMode(_)
             | SessionEffect::StopAfterTurn { .. }
             | SessionEffect::AdmitCall(_)
+            | SessionEffect::KeepEnd(_)
             | SessionEffect::AskTop(_)
             | SessionEffect::AnswerAgent { .. } => {}
         }
