@@ -170,7 +170,7 @@ fn find<'a>(id: &str, context: &'a ToolContext) -> Result<Task<'a>, String> {
     })
 }
 
-/// What a program calls the state of an agent.
+/// Returns what a program calls the state of an agent.
 fn agent_status(state: BackgroundState) -> &'static str {
     match state {
         BackgroundState::Running => "running",
@@ -180,7 +180,7 @@ fn agent_status(state: BackgroundState) -> &'static str {
     }
 }
 
-/// What a program calls the answer to a question about a task.
+/// Returns what a program calls the answer to a question about a task.
 fn retrieval(is_running: bool, waited: bool) -> &'static str {
     match (is_running, waited) {
         (false, _) => "success",
@@ -221,7 +221,7 @@ async fn agent_output(
     ToolOutcome::ok(text).with_structured(&task_json(&agent, &said, wait.is_some()))
 }
 
-/// What programs read about an agent.
+/// Makes what programs read about an agent.
 fn task_json(agent: &BackgroundAgent, output: &str, waited: bool) -> Value {
     json!({
         "retrieval_status": retrieval(agent.state == BackgroundState::Running, waited),
@@ -243,7 +243,7 @@ fn ended(end: &EndedAgent, mut outcome: ToolOutcome, context: &ToolContext) -> T
     outcome
 }
 
-/// What a command has printed, for the model and for programs.
+/// Returns what a command has printed, for the model and for programs.
 fn shell_outcome(output: &NewOutput, waited: bool) -> ToolOutcome {
     let status = &output.status;
     let result = json!({

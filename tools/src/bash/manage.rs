@@ -182,7 +182,7 @@ fn find(name: &str, context: &ToolContext) -> Result<Arc<dyn BackgroundShell>, S
     })
 }
 
-/// What a program calls the state of a command.
+/// Returns what a program calls the state of a command.
 pub(crate) fn status_of(state: ShellState) -> &'static str {
     match state {
         ShellState::Running => "running",
@@ -192,7 +192,7 @@ pub(crate) fn status_of(state: ShellState) -> &'static str {
     }
 }
 
-/// What is new, for the model and for programs.
+/// Returns what is new, for the model and for programs.
 pub(crate) fn output_outcome(output: &NewOutput) -> ToolOutcome {
     let NewOutput { text, n_left_out, n_lost, status, .. } = output;
     let mut report = format!("{} (`{}`) {}.", status.shell, status.command, status.state);
