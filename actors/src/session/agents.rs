@@ -4,6 +4,7 @@
 //! what they may use; here are their actors, the calls that wait for them, and the way to the top of
 //! the tree.
 
+mod asked;
 mod crashed;
 pub(super) mod orphans;
 mod report;

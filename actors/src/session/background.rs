@@ -1,19 +1,14 @@
 //! What a session holds of its commands and sub-agents in the background.
 
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Mutex, MutexGuard};
 
 use ennead_runtime::{
     ids::AgentId,
-    ports::{
-        BoxFuture,
-        agents::{BackgroundAgent, EndedAgent, KeepAgents},
-    },
+    ports::agents::{BackgroundAgent, EndedAgent},
 };
 use ennead_tools::{locked::Locked as _, shells::Shells};
-use tokio::sync::{oneshot, watch};
+use tokio::sync::watch;
 use tokio_util::task::TaskTracker;
-
-use super::{SessionMsg, SessionState, Starting, processes::ProcessPort};
 
 /// Agents that are kept after their end.
 const MAX_ENDED: usize = 32;
@@ -77,14 +72,14 @@ impl SessionAgents {
     }
 
     /// Returns the one of this name, and how it ended, if it has.
-    fn find(&self, agent: &AgentId) -> Option<(BackgroundAgent, Option<EndedAgent>)> {
+    pub(crate) fn find(&self, agent: &AgentId) -> Option<(BackgroundAgent, Option<EndedAgent>)> {
         let all = self.lock();
         let found = all.iter().find(|it| it.agent.agent == *agent)?;
         Some((found.agent.clone(), found.end.clone()))
     }
 
     /// Waits until this one has ended; `None` when it is not known.
-    async fn ended(&self, agent: &AgentId) -> Option<EndedAgent> {
+    pub(crate) async fn ended(&self, agent: &AgentId) -> Option<EndedAgent> {
         // From before the look, so no end is missed.
         let mut changed = self.changed.subscribe();
         loop {
@@ -93,48 +88,5 @@ impl SessionAgents {
             }
             changed.changed().await.ok()?;
         }
-    }
-}
-
-impl KeepAgents for ProcessPort {
-    fn running(&self) -> Vec<BackgroundAgent> {
-        self.session_context.agents.running()
-    }
-
-    fn find(&self, agent: &AgentId) -> Option<BackgroundAgent> {
-        self.session_context.agents.find(agent).map(|it| it.0)
-    }
-
-    fn ended(&self, agent: &AgentId) -> BoxFuture<'static, Option<EndedAgent>> {
-        let (agents, agent) = (Arc::clone(&self.session_context.agents), agent.clone());
-        Box::pin(async move { agents.ended(&agent).await })
-    }
-
-    fn last_words(&self, agent: &AgentId) -> BoxFuture<'static, String> {
-        let (reply, words) = oneshot::channel();
-        let _gone = self.session.cast(SessionMsg::LastWords { of: Some(agent.clone()), reply });
-        Box::pin(async move { words.await.unwrap_or_default() })
-    }
-
-    fn stop(&self, agent: &AgentId) {
-        if let Some((agent, None)) = self.session_context.agents.find(agent) {
-            // A session that is gone has ended its agents.
-            let _gone = self.session.cast(SessionMsg::StopAgent(agent.call));
-        }
-    }
-}
-
-impl SessionState {
-    /// Returns what the session said last, or has a sub-agent do so. The one that asks waits, and not the session.
-    pub(super) fn say_last_words(
-        &self,
-        of: Option<&AgentId>,
-        reply: oneshot::Sender<String>,
-    ) -> Starting<'static> {
-        match of {
-            None => _ = reply.send(self.machine.last_words()),
-            Some(agent) => self.children.ask_last_words(agent, reply),
-        }
-        Ok(None)
     }
 }
