@@ -3,6 +3,7 @@
 mod appended;
 mod approvals;
 mod background_agents;
+mod background_tasks;
 mod chosen;
 pub(crate) mod context;
 mod determinism;

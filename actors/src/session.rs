@@ -290,10 +290,7 @@ impl SessionState {
             }
             SessionMsg::ServerAnswered(answered, _taken_over) => self.server_answered(*answered),
             SessionMsg::ShellKept(status) => SessionInput::ShellKept(status),
-            SessionMsg::ShellsEnded => {
-                self.close_transcript(myself)?;
-                return Ok(None);
-            }
+            SessionMsg::ShellsEnded => return self.close_transcript(myself).map(|()| None),
             SessionMsg::SetModel(model) => return self.choose_model(model),
             SessionMsg::DisableServers(names) => return self.disable_servers(names),
             SessionMsg::TurnDone { key, report, fingerprints, rests } => {
@@ -314,6 +311,7 @@ impl SessionState {
                 SessionInput::SpawnAgent(self.children.requested(*request))
             }
             SessionMsg::StopAgent(call) => SessionInput::StopAgent(call),
+            SessionMsg::LastWords { of, reply } => return self.say_last_words(of.as_ref(), reply),
             SessionMsg::AgentEnded { agent, result } => SessionInput::AgentEnded { agent, result },
             SessionMsg::AgentCrashed { agent, used } => SessionInput::AgentCrashed { agent, used },
             SessionMsg::TreeQuestion { question, from } => {

@@ -11,7 +11,10 @@ use futures_core::Stream;
 use http::HeaderMap;
 use serde_json::{Map, Value};
 
-use self::shells::{Detached, KeepShells};
+use self::{
+    agents::KeepAgents,
+    shells::{Detached, KeepShells},
+};
 use crate::{
     digest::Digest,
     ids::{AgentId, SessionId, ToolUseId},
@@ -198,6 +201,13 @@ pub trait HostProcess: Send + Sync + fmt::Debug {
     /// Returns the commands of the session that run in the background.
     #[doc(hidden)]
     fn shells(&self) -> &dyn KeepShells;
+
+    /// Returns the sub-agents of the session that work in the background.
+    /// `None`: it has none.
+    #[doc(hidden)]
+    fn agents(&self) -> Option<&dyn KeepAgents> {
+        None
+    }
 }
 
 /// What a sub-agent is to do.

@@ -274,6 +274,17 @@ pub enum ToolNote {
         /// Hash of the last record of its transcript.
         head: Option<Digest>,
     },
+    /// The result shows how a sub-agent in the background ended, so that it is not reported again.
+    BackgroundAgentEnded {
+        /// Id of the sub-agent.
+        agent: AgentId,
+        /// The call that started it.
+        call: ToolUseId,
+        /// Its task in a few words, on one line.
+        description: String,
+        /// The code of the state in which it ended.
+        state: String,
+    },
 }
 
 /// The state of a file when the model saw it.
@@ -338,7 +349,7 @@ impl ToolMemory {
             }
             ToolNote::CwdChanged { path } => self.cwd = Some(path.clone()),
             ToolNote::Todos(todos) => self.todos.clone_from(todos),
-            ToolNote::AgentEnded { .. } => {}
+            ToolNote::AgentEnded { .. } | ToolNote::BackgroundAgentEnded { .. } => {}
         }
     }
 }

@@ -80,6 +80,48 @@ async def test_task_in_the_background_is_stopped_and_its_parent_hears_of_it(plac
     assert kinds(later) == ["stopped", "result"]
 
 
+def uses(message):
+    """The tools that a message calls."""
+    blocks = message.content if type(message).__name__ == "AssistantMessage" else []
+    return [it.name for it in blocks if hasattr(it, "input")]
+
+
+# REQ: AGT-6, AGT-8
+async def test_model_waits_for_a_task_and_its_end_sets_off_no_run_of_its_own(place):
+    waiting = call("Bash", command="until [ -e go ]; do sleep 0.05; done; echo found")
+    async with ClaudeSDKClient(place.options(agents=agents(), allowed_tools=["Bash"])) as client:
+        await client.query(send(waiting))
+        [started] = of_kind(await collect(client.receive_response()), "TaskStartedMessage")
+        await client.query(call("TaskOutput", task_id=started.task_id, timeout=40000))
+        read = []
+        async for message in client.receive_response():
+            read.append(message)
+            if "TaskOutput" in uses(message):
+                place.write("go", "")
+        await client.query("say something else")
+        last = await collect(client.receive_response())
+    assert (kinds(read), kinds(last)) == (["completed", "result"], ["result"])
+    assert any("has completed its task" in str(text) and not is_error for text, is_error in results(read))
+    assert "something else" in texts(last)
+    [ended] = of_kind(read, "TaskNotificationMessage")
+    assert started.task_id in ended.output_file and "found" in open(ended.output_file).read()
+
+
+# REQ: AGT-6, AGT-8
+async def test_model_stops_a_task_and_hears_of_that_once(place):
+    async with ClaudeSDKClient(place.options(agents=agents(), allowed_tools=["Bash"])) as client:
+        await client.query(send(call("Bash", command="sleep 60")))
+        [started] = of_kind(await collect(client.receive_response()), "TaskStartedMessage")
+        await client.query(call("TaskStop", task_id=started.task_id))
+        read = await collect(client.receive_response())
+        await client.query(call("TaskStop", task_id="nobody"))
+        last = await collect(client.receive_response())
+    assert (kinds(read), kinds(last)) == (["stopped", "result"], ["result"])
+    assert "was stopped before its end" in str(results(read))
+    [(text, is_error)] = results(last)
+    assert is_error and "no task nobody in the background" in str(text)
+
+
 def lines(place, *args, **env):
     """What the command writes for one prompt on standard input that ends at once."""
     prompt = {"type": "user", "message": {"role": "user", "content": send(args[0])}, "session_id": ""}

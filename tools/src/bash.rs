@@ -31,7 +31,7 @@ mod background;
 mod capture;
 mod cwd;
 mod exit_meaning;
-mod manage;
+pub(crate) mod manage;
 mod outcome;
 mod process;
 mod shown_file;

@@ -27,6 +27,7 @@ mod glob;
 #[cfg(feature = "search")]
 mod grep;
 mod read;
+mod tasks;
 mod todo;
 mod write;
 

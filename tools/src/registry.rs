@@ -15,14 +15,15 @@ use crate::{
     plan::{EnterPlanMode, ExitPlanMode},
     question::AskUserQuestion,
     read::Read,
+    tasks::{TaskOutput, TaskStop},
     todo::TodoWrite,
     write::Write,
 };
 #[cfg(feature = "search")]
 use crate::{glob::Glob, grep::Grep};
 
-/// Returns all tools of this crate: Read, Write, Edit, Glob, Grep, Bash, BashOutput, KillShell, TodoWrite, Agent,
-/// EnterPlanMode, ExitPlanMode, AskUserQuestion, in this order. Glob and Grep need the feature `search`.
+/// Returns all tools of this crate: Read, Write, Edit, Glob, Grep, Bash, BashOutput, KillShell, TaskOutput, TaskStop,
+/// TodoWrite, Agent, EnterPlanMode, ExitPlanMode, AskUserQuestion, in this order. Glob and Grep need the feature `search`.
 ///
 /// Tools hold no state, so all sessions of a process share them: their schemas are compiled once.
 pub fn builtin_tools() -> Vec<Arc<dyn Tool>> {
@@ -42,6 +43,8 @@ fn compiled() -> Vec<Arc<dyn Tool>> {
         Arc::new(Declared::<Bash>::new()),
         Arc::new(Declared::<BashOutput>::new()),
         Arc::new(Declared::<KillShell>::new()),
+        Arc::new(Declared::<TaskOutput>::new()),
+        Arc::new(Declared::<TaskStop>::new()),
         Arc::new(Declared::<TodoWrite>::new()),
         Arc::new(Declared::<Agent>::new()),
         Arc::new(Declared::<EnterPlanMode>::new()),
@@ -72,6 +75,8 @@ mod tests {
             "Bash",
             "BashOutput",
             "KillShell",
+            "TaskOutput",
+            "TaskStop",
             "TodoWrite",
             "Agent",
             "EnterPlanMode",
@@ -112,6 +117,12 @@ mod tests {
             ("BashOutput", r#"{"task_id":"bash_1"}"#, "bash_id"),
             ("KillShell", r#"{"shell_id":"bash_1"}"#, ""),
             ("KillShell", r#"{}"#, "shell_id"),
+            ("TaskOutput", r#"{"task_id":"a","block":false,"timeout":600000}"#, ""),
+            ("TaskOutput", r#"{"task_id":"a","timeout":600001}"#, "timeout"),
+            ("TaskOutput", r#"{"block":true}"#, "task_id"),
+            ("TaskStop", r#"{"task_id":"a"}"#, ""),
+            ("TaskStop", r#"{"shell_id":"bash_1"}"#, ""),
+            ("TaskStop", r#"{"task":"a"}"#, "'task'"),
             ("TodoWrite", r#"{"todos":[{"content":"a","status":"pending","activeForm":"b"}]}"#, ""),
             ("TodoWrite", r#"{"todos":[{"content":"a","status":"pending"}]}"#, "activeForm"),
             ("Agent", r#"{"description":"d","prompt":"p"}"#, ""),

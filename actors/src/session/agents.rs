@@ -4,6 +4,7 @@
 //! what they may use; here are their actors, the calls that wait for them, and the way to the top of
 //! the tree.
 
+mod asked;
 mod crashed;
 pub(super) mod orphans;
 mod report;
@@ -139,6 +140,13 @@ impl Children {
         if let Some(child) = self.running.get(agent) {
             let (reply, _) = oneshot::channel();
             let _gone = child.actor.cast(SessionMsg::Close(reply));
+        }
+    }
+
+    /// Has a sub-agent report what it said last. One that is gone drops the question.
+    pub(super) fn ask_last_words(&self, agent: &AgentId, reply: oneshot::Sender<String>) {
+        if let Some(child) = self.running.get(agent) {
+            let _gone = child.actor.cast(SessionMsg::LastWords { of: None, reply });
         }
     }
 

@@ -109,6 +109,8 @@ pub(crate) enum SessionMsg {
     SpawnAgent(Box<SpawnRequest>),
     /// The call that waited for a sub-agent is gone: end it.
     StopAgent(ToolUseId),
+    /// Report what the session said last, or a sub-agent of it.
+    LastWords { of: Option<AgentId>, reply: oneshot::Sender<String> },
     /// A sub-agent has ended its run.
     AgentEnded { agent: AgentId, result: Box<Result<RunOutcome, RunError>> },
     /// A sub-agent has crashed; what it used, and those below it.

@@ -9,6 +9,7 @@ use std::{collections::BTreeMap, fmt, sync::Arc};
 use ennead_runtime::{
     ports::{
         BoxFuture, HostProcess,
+        agents::KeepAgents,
         shells::{Detached, KeepShells},
     },
     session::TurnKey,
@@ -40,6 +41,10 @@ impl HostProcess for ProcessPort {
 
     fn shells(&self) -> &dyn KeepShells {
         self
+    }
+
+    fn agents(&self) -> Option<&dyn KeepAgents> {
+        Some(self)
     }
 }
 

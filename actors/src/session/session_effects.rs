@@ -142,10 +142,10 @@ impl SessionState {
                 SessionEffect::DropRequest { spawn } => self.children.forget(spawn),
                 SessionEffect::CloseAgent(agent) => self.children.close(&agent),
                 SessionEffect::ReportAgent { agent, result } => {
-                    self.session_context.agents.remove(&agent);
                     let output = self.session_context.hub.output();
                     self.children.report(&agent, *result, &output);
                 }
+                SessionEffect::KeepEnd(end) => self.session_context.agents.keep_end(*end),
                 SessionEffect::AskTop(question) => self.children.ask_top(myself, question),
                 SessionEffect::AnswerAgent { agent, answer } => {
                     self.children.answer(&agent, answer);

@@ -4,13 +4,14 @@ use std::{fmt, sync::Arc};
 
 use serde::{Deserialize, Serialize};
 
-use super::{AgentStatus, shells::shown_command};
+use super::{AgentStatus, BoxFuture, shells::shown_command};
 use crate::{
     agent_text::made_safe,
     block::Block,
     ids::{AgentId, EntryId, ToolUseId},
     message::{Message, MessageKind},
     step3_context_assembly::{in_reminder, reminder},
+    tool::{ToolNote, ToolOutcome},
     transcript::entry::{BackgroundRecord, RecordKind},
 };
 
@@ -107,6 +108,17 @@ impl BackgroundAgent {
         Self { agent, call, description, state: BackgroundState::Running }
     }
 
+    /// Returns the note of a result that shows how it ended.
+    #[doc(hidden)]
+    pub fn end_note(&self) -> ToolNote {
+        ToolNote::BackgroundAgentEnded {
+            agent: self.agent.clone(),
+            call: self.call.clone(),
+            description: (*self.description).to_owned(),
+            state: self.state.code().into(),
+        }
+    }
+
     /// Returns the transcript record of its state.
     #[doc(hidden)]
     pub fn record(&self) -> RecordKind {
@@ -118,6 +130,24 @@ impl BackgroundAgent {
             is_unreported: false,
         })
     }
+}
+
+/// Knows the sub-agents of a session that work in the background.
+pub trait KeepAgents: Send + Sync + fmt::Debug {
+    /// Returns those that are at work, oldest first.
+    fn running(&self) -> Vec<BackgroundAgent>;
+
+    /// Returns the agent of this name, also one that has ended lately.
+    fn find(&self, agent: &AgentId) -> Option<BackgroundAgent>;
+
+    /// Waits until the agent of this name has ended; `None` when there is none.
+    fn ended(&self, agent: &AgentId) -> BoxFuture<'static, Option<EndedAgent>>;
+
+    /// Returns what an agent that is at work said last, made safe; empty when it has said nothing.
+    fn last_words(&self, agent: &AgentId) -> BoxFuture<'static, String>;
+
+    /// Has the agent of this name end. Its end is waited for with [`KeepAgents::ended`].
+    fn stop(&self, agent: &AgentId);
 }
 
 /// A sub-agent in the background that has ended.
@@ -136,17 +166,11 @@ impl EndedAgent {
     pub fn new(agent: BackgroundAgent, state: BackgroundState, words: &str) -> Self {
         let agent = BackgroundAgent { state, ..agent };
         let (name, description) = (&agent.agent, &agent.description);
-        let words = words.trim();
-        let mut shown: String = words.chars().take(MAX_WORDS).collect();
-        if shown.len() < words.len() {
-            shown.push('…');
-        }
+        let shown = shown_words(words);
         let words = match state {
             _ if shown.is_empty() => " It has said nothing.".to_owned(),
-            BackgroundState::Ended(AgentStatus::Completed) => {
-                format!(" Its answer:\n{}", made_safe(&shown))
-            }
-            _ => format!(" The last that it said:\n{}", made_safe(&shown)),
+            BackgroundState::Ended(AgentStatus::Completed) => format!(" Its answer:\n{shown}"),
+            _ => format!(" The last that it said:\n{shown}"),
         };
         let description = made_safe(description);
         let report = format!("{PREFIX}{name} (`{description}`) {state}.{words}").into();
@@ -165,6 +189,32 @@ impl EndedAgent {
         let rest = report.strip_prefix(PREFIX)?.strip_prefix(agent.as_str())?;
         rest.starts_with(" (").then(|| report.into())
     }
+}
+
+/// Returns the records of the ends that a result shows.
+pub(crate) fn ends_shown(outcome: &ToolOutcome) -> impl Iterator<Item = RecordKind> {
+    outcome.notes.iter().filter_map(|note| {
+        let ToolNote::BackgroundAgentEnded { agent, call, description, state } = note else {
+            return None;
+        };
+        Some(RecordKind::BackgroundAgent(BackgroundRecord {
+            agent: agent.clone(),
+            call: call.clone(),
+            description: description.clone(),
+            state: state.clone(),
+            is_unreported: false,
+        }))
+    })
+}
+
+/// Returns the beginning of what an agent said, so that nothing in it passes for the harness or a person.
+pub(crate) fn shown_words(words: &str) -> String {
+    let words = words.trim();
+    let mut shown: String = words.chars().take(MAX_WORDS).collect();
+    if shown.len() < words.len() {
+        shown.push('…');
+    }
+    made_safe(&shown)
 }
 
 /// Before the name of the agent.

@@ -105,6 +105,9 @@ pub trait BackgroundShell: Send + Sync + fmt::Debug {
     fn new_output(&self, filter: Option<String>, max_chars: usize)
     -> BoxFuture<'static, ShellRead>;
 
+    /// Waits until it has ended.
+    fn ended(&self) -> BoxFuture<'static, ()>;
+
     /// Kills all its processes, and waits until they are gone.
     fn kill(&self) -> BoxFuture<'static, ()>;
 }

@@ -15,6 +15,9 @@ use crate::{
 /// see.
 const OF_THE_SESSION: [&str; 3] = [ASK_USER_QUESTION, "EnterPlanMode", "ExitPlanMode"];
 
+/// The tool that waits for what is in the background: nobody but the session itself may be kept waiting.
+const TASK_OUTPUT: &str = "TaskOutput";
+
 /// Bytes of a name.
 const MAX_NAME_BYTES: usize = 128;
 
@@ -233,11 +236,14 @@ impl AgentType {
         })
     }
 
-    /// Returns whether it is given this tool. It is given none that changes the mode of its session or
-    /// asks a person.
+    /// Returns whether it is given this tool. It is given none that changes the mode of its session, asks a
+    /// person, or waits for what is in the background.
     pub fn may_use(&self, tool: &ToolSpec) -> bool {
         // A tool of an embedder that has such a name is another one.
         if tool.access == Access::Person && OF_THE_SESSION.contains(&tool.name.as_str()) {
+            return false;
+        }
+        if tool.access == Access::Free && tool.name.as_str() == TASK_OUTPUT {
             return false;
         }
         let covers = |list: &[Arc<str>]| list.iter().any(|it| covers(it, tool));

@@ -7,7 +7,7 @@
 use std::{mem, sync::Arc};
 
 use super::{
-    ClosePhase, Machine, Now, Readiness,
+    ClosePhase, Machine, Now, Readiness, SessionEffect,
     names::RunOrigin,
     queue::Queued,
     recorder::{PendingLines, WriteOrigin},
@@ -15,10 +15,12 @@ use super::{
 };
 use crate::{
     ids::{AgentId, EntryId},
-    message::Message,
+    message::{Message, Role},
     output::answer_in,
     ports::{
-        agents::{BackgroundAgent, BackgroundState, EndedAgent, fitting, notification},
+        agents::{
+            BackgroundAgent, BackgroundState, EndedAgent, fitting, notification, shown_words,
+        },
         shells::{EndedShell, ShellStatus, ended_message},
     },
     run::{
@@ -58,6 +60,11 @@ impl EndedTasks {
         shown.for_each(|it| it.is_known = true);
     }
 
+    /// Forgets an agent whose end a result has shown to the model, with the record of it.
+    fn is_on_record(&mut self, agent: &AgentId) {
+        self.agents.retain(|it| it.agent.agent != *agent);
+    }
+
     /// Takes out all: the unknown ones first.
     fn take(&mut self) -> (Vec<EndedShell>, Vec<EndedAgent>) {
         self.wakes = false;
@@ -95,17 +102,27 @@ impl Machine {
     ) {
         let (status, words) = self.end_of_agent(result);
         let ended = EndedAgent::new(agent, status, &words);
+        self.effects.push(SessionEffect::KeepEnd(Box::new(ended.clone())));
         self.ended.agents.push(ended);
         self.ended.wakes = true;
     }
 
+    /// Takes over that lines of a turn report ends to the model, so that nothing else does.
+    pub(super) fn ends_shown(&mut self, lines: &[Line]) {
+        for record in lines.iter().filter_map(Line::record) {
+            if let RecordKind::BackgroundAgent(BackgroundRecord { agent, state, .. }) = &record.what
+                && *state != BackgroundState::Running.code()
+            {
+                self.ended.is_on_record(agent);
+            }
+        }
+    }
+
     /// How an agent ended, and its last words, as a channel delivers them.
     fn end_of_agent(&self, result: &Result<RunOutcome, RunError>) -> (BackgroundState, String) {
-        let settings = self.conversation.memory.resolved.as_ref().map(|it| &it.settings);
         match result {
             Ok(outcome) => {
-                let text = settings.map(|it| answer_in(&outcome.text, &it.output));
-                let text = text.unwrap_or_else(|| outcome.text.clone());
+                let text = self.delivered(&outcome.text);
                 let words = if text.is_empty() { outcome.error.clone() } else { Some(text) };
                 (BackgroundState::Ended(outcome.end.agent_status()), words.unwrap_or_default())
             }
@@ -114,6 +131,19 @@ impl Machine {
             }
             Err(error) => (BackgroundState::Ended(RunEnd::Error.agent_status()), error.to_string()),
         }
+    }
+
+    /// Returns a text as a channel delivers it.
+    fn delivered(&self, text: &str) -> String {
+        let settings = self.conversation.memory.resolved.as_ref().map(|it| &it.settings);
+        settings.map_or_else(|| text.to_owned(), |it| answer_in(text, &it.output))
+    }
+
+    /// Returns what the session said last, made safe for its parent; empty when it has said nothing.
+    pub fn last_words(&self) -> String {
+        let said = self.conversation.history.iter().rev().filter(|it| it.role == Role::Assistant);
+        let mut said = said.map(|it| it.text()).filter(|it| !it.trim().is_empty());
+        said.next().map(|it| shown_words(&self.delivered(&it))).unwrap_or_default()
     }
 
     /// Takes over what an earlier process left running. It ended with that process.

@@ -11,7 +11,7 @@ use crate::{
     ids::AgentId,
     lease::Lease,
     permission::PermissionMode,
-    ports::agents::BackgroundAgent,
+    ports::agents::{BackgroundAgent, EndedAgent},
     run::{
         agent_types::AgentType,
         outcome::{RunError, RunOutcome},
@@ -95,6 +95,8 @@ pub enum SessionEffect {
         /// The outcome, or why there is none.
         result: Box<Result<RunOutcome, RunError>>,
     },
+    /// Keep how an agent in the background ended, for calls that ask for it.
+    KeepEnd(Box<EndedAgent>),
     /// Ask the top session of the tree.
     AskTop(TreeQuestion),
     /// Answer an agent of the tree.

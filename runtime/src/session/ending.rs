@@ -190,6 +190,7 @@ impl Machine {
     pub(super) fn write_closing(&mut self, now: Now, open: OpenTurn, end: RunEnd) {
         let mut closing = close(open, now.at, end);
         closing.append.lines.iter().for_each(|it| self.conversation.note(it));
+        self.ends_shown(&closing.append.lines);
         if let Some(active) = &mut self.active {
             let records = closing.append.lines.iter().filter_map(Line::record);
             records.for_each(|it| active.questions.note(&it.what));

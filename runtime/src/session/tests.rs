@@ -4,6 +4,7 @@
 
 mod checks;
 mod orders;
+mod shown;
 mod world;
 
 use proptest::prelude::*;

@@ -122,6 +122,8 @@ impl Machine {
             turn.under_way = None;
         }
         active.denied.extend(append.lines.iter().filter_map(denied_call));
+        self.ends_shown(&append.lines);
+        let Some(active) = &mut self.active else { return false };
         for update in append.updates.drain(..) {
             match &update {
                 HistoryUpdate::Message(message) => active.remember(message),

@@ -19,6 +19,7 @@ use crate::{
     entropy::EntropyStream,
     ids::{EntryId, RunId, ToolUseId},
     message::{Message, MessageKind},
+    ports::agents::ends_shown,
     run::{RunEnd, history::History},
     step::Step,
     time::Timestamp,
@@ -142,6 +143,7 @@ pub fn close(open: OpenTurn, at: Timestamp, end: RunEnd) -> TurnClosing {
         };
         let structured = outcome.structured.as_deref().map(Into::into);
         journal.result(at, outcome.to_block(&id), ToolResultFields { structured, source });
+        ends_shown(&outcome).for_each(|it| journal.record(at, it));
         answered.push(id);
     }
     if end == RunEnd::Interrupted {
@@ -240,7 +242,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::transcript::entry::Line;
+    use crate::{tool::ToolNote, transcript::entry::Line};
 
     fn open_turn(committed: BTreeMap<ToolUseId, ToolOutcome>) -> OpenTurn {
         let uses = ["a", "b", "c"].map(|id| Block::tool_use(&id.into(), &"Write".into(), "{}"));
@@ -298,5 +300,24 @@ mod tests {
             })
             .collect();
         assert_eq!(texts, [("b".to_owned(), true, false), ("c".to_owned(), false, true)]);
+    }
+
+    // REQ: AGT-8
+    #[test]
+    fn committed_result_that_shows_the_end_of_an_agent_has_the_record_of_it_after_it() {
+        let note = ToolNote::BackgroundAgentEnded {
+            agent: "a1".into(),
+            call: "toolu_1".into(),
+            description: "look about".into(),
+            state: "completed".into(),
+        };
+        let outcome = ToolOutcome { notes: vec![note], ..ToolOutcome::ok("found") };
+        let committed = BTreeMap::from([("c".into(), outcome)]);
+        let closing = close(open_turn(committed), Timestamp(5), RunEnd::Interrupted);
+        let lines = &closing.append.lines;
+        let is_record = |it: &Line| matches!(it.record().map(|it| &it.what), Some(RecordKind::BackgroundAgent(it)) if it.state == "completed");
+        let at = lines.iter().position(is_record).unwrap();
+        assert!(matches!(&lines[at - 1], Line::Conversation(it) if it.message.text().is_empty()));
+        assert_eq!(lines.iter().filter(|it| is_record(it)).count(), 1);
     }
 }

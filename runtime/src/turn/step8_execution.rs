@@ -8,6 +8,7 @@ use crate::{
     hook::{Firing, HookVerdict},
     ids::ToolUseId,
     message::{Message, MessageKind},
+    ports::agents::ends_shown,
     run::{RunEnd, facts::ESCAPES_MARKS, no_progress::Repetition},
     step::Step,
     step2_state_initialization::{CallStage, CallState, FiringReason},
@@ -255,6 +256,8 @@ impl Turn {
             source: self.state.model.answer_entry.clone().unwrap_or_else(|| "".into()),
         };
         let message = self.journal.result(self.now, block, fields);
+        // Written together with the result, so the next process knows, too, what the model has learned.
+        ends_shown(&outcome).for_each(|it| self.journal.record(self.now, it));
         let wrote_tasks = outcome.notes.iter().any(|it| matches!(it, ToolNote::Todos(_)));
         if wrote_tasks && self.appends() {
             self.wrote_tasks(&message.id);

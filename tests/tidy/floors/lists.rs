@@ -167,8 +167,8 @@ pub(super) const TOOLS: &[Floor] = &[
     (
         "tools",
         &[
-            "agent", "bash", "edit", "glob", "grep", "plan", "question", "read", "skill", "todo",
-            "write",
+            "agent", "bash", "edit", "glob", "grep", "plan", "question", "read", "skill", "tasks",
+            "todo", "write",
         ],
     ),
     ("the list of tools", &["registry"]),

@@ -242,6 +242,14 @@ impl BackgroundShell for Shell {
         })
     }
 
+    fn ended(&self) -> BoxFuture<'static, ()> {
+        let mut state = self.0.state.subscribe();
+        Box::pin(async move {
+            // A sender that is gone ended it.
+            let _ended = state.wait_for(|it| *it != ShellState::Running).await;
+        })
+    }
+
     fn kill(&self) -> BoxFuture<'static, ()> {
         let shell = Arc::clone(&self.0);
         Box::pin(async move {

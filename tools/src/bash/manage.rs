@@ -74,24 +74,9 @@ impl BuiltIn for BashOutput {
     }
 
     async fn call(call: BuiltInCall<OutputInput>, context: ToolContext) -> ToolOutcome {
-        let shell = match find(&call.input.bash_id, &context) {
-            Ok(shell) => shell,
-            Err(why) => return ToolOutcome::failed(ToolErrorKind::Failed, why),
-        };
-        let max_chars = number(&context, "TASK_MAX_OUTPUT_LENGTH")
-            .unwrap_or(DEFAULT_OUTPUT_CHARS)
-            .clamp(1, MAX_OUTPUT_CHARS);
-        let max_chars = usize::saturating(max_chars);
-        match shell.new_output(call.input.filter, max_chars).await {
-            Ok(mut output) => {
-                let take = std::mem::replace(&mut output.take, Box::new(|| ()));
-                let outcome = output_outcome(&output);
-                // An interrupt from now on leaves this result, so nothing of it is lost.
-                context.committed.set(outcome.clone());
-                take();
-                outcome
-            }
-            Err(why) => ToolOutcome::failed(ToolErrorKind::Failed, format!("{why}.")),
+        match find(&call.input.bash_id, &context) {
+            Ok(shell) => show(&*shell, call.input.filter, &context, output_outcome).await,
+            Err(why) => ToolOutcome::failed(ToolErrorKind::Failed, why),
         }
     }
 }
@@ -115,36 +100,70 @@ impl BuiltIn for KillShell {
             Ok(shell) => shell,
             Err(why) => return ToolOutcome::failed(ToolErrorKind::Failed, why),
         };
-        let before = shell.status();
-        let runs = before.state == ShellState::Running;
-        if runs {
-            shell.kill().await;
-        }
-        let after = shell.status();
-        let (id, command) = (&after.shell, &after.command);
-        let message = match after.state {
-            ShellState::Killed if runs => {
-                format!("{id} (`{command}`) was killed with all its processes.")
-            }
-            state => format!("{id} (`{command}`) was not killed: it {state}."),
-        };
-        let outcome = if runs {
-            ToolOutcome::ok(message.as_str())
-        } else {
-            ToolOutcome::failed(ToolErrorKind::Failed, message.as_str())
-        };
-        let result = json!({
-            "message": message,
-            "shell_id": id,
-            "task_id": id,
-            "task_type": "bash",
-            "command": command,
-        });
-        let outcome = outcome.with_structured(&result);
-        context.committed.set(outcome.clone());
-        shell.end_is_known();
-        outcome
+        kill(&*shell, "bash", &context).await
     }
+}
+
+/// Shows what a command printed since it was last read, as a result makes it up.
+pub(crate) async fn show(
+    shell: &dyn BackgroundShell,
+    filter: Option<String>,
+    context: &ToolContext,
+    outcome: impl FnOnce(&NewOutput) -> ToolOutcome,
+) -> ToolOutcome {
+    match shell.new_output(filter, max_output_chars(context)).await {
+        Ok(mut output) => {
+            let take = std::mem::replace(&mut output.take, Box::new(|| ()));
+            let outcome = outcome(&output);
+            // An interrupt from now on leaves this result, so nothing of it is lost.
+            context.committed.set(outcome.clone());
+            take();
+            outcome
+        }
+        Err(why) => ToolOutcome::failed(ToolErrorKind::Failed, format!("{why}.")),
+    }
+}
+
+/// Returns how many characters of a task's output are shown.
+pub(crate) fn max_output_chars(context: &ToolContext) -> usize {
+    let asked = number(context, "TASK_MAX_OUTPUT_LENGTH").unwrap_or(DEFAULT_OUTPUT_CHARS);
+    usize::saturating(asked.clamp(1, MAX_OUTPUT_CHARS))
+}
+
+/// Kills a command, and says what became of it.
+pub(crate) async fn kill(
+    shell: &dyn BackgroundShell,
+    task_type: &str,
+    context: &ToolContext,
+) -> ToolOutcome {
+    let runs = shell.status().state == ShellState::Running;
+    if runs {
+        shell.kill().await;
+    }
+    let after = shell.status();
+    let (id, command) = (&after.shell, &after.command);
+    let message = match after.state {
+        ShellState::Killed if runs => {
+            format!("{id} (`{command}`) was killed with all its processes.")
+        }
+        state => format!("{id} (`{command}`) was not killed: it {state}."),
+    };
+    let outcome = if runs {
+        ToolOutcome::ok(message.as_str())
+    } else {
+        ToolOutcome::failed(ToolErrorKind::Failed, message.as_str())
+    };
+    let result = json!({
+        "message": message,
+        "shell_id": id,
+        "task_id": id,
+        "task_type": task_type,
+        "command": command,
+    });
+    let outcome = outcome.with_structured(&result);
+    context.committed.set(outcome.clone());
+    shell.end_is_known();
+    outcome
 }
 
 /// The command of this name, or an error that lists those that run.
@@ -163,8 +182,18 @@ fn find(name: &str, context: &ToolContext) -> Result<Arc<dyn BackgroundShell>, S
     })
 }
 
-/// What is new, for the model and for programs.
-fn output_outcome(output: &NewOutput) -> ToolOutcome {
+/// Returns what a program calls the state of a command.
+pub(crate) fn status_of(state: ShellState) -> &'static str {
+    match state {
+        ShellState::Running => "running",
+        ShellState::Exited(0) => "completed",
+        ShellState::Killed => "killed",
+        _ => "failed",
+    }
+}
+
+/// Returns what is new, for the model and for programs.
+pub(crate) fn output_outcome(output: &NewOutput) -> ToolOutcome {
     let NewOutput { text, n_left_out, n_lost, status, .. } = output;
     let mut report = format!("{} (`{}`) {}.", status.shell, status.command, status.state);
     if 0 < *n_left_out {
@@ -180,12 +209,7 @@ fn output_outcome(output: &NewOutput) -> ToolOutcome {
     report.push('\n');
     let trimmed = text.trim_end_matches('\n');
     report.push_str(if trimmed.is_empty() { "(no new output)" } else { trimmed });
-    let known = match status.state {
-        ShellState::Running => "running",
-        ShellState::Exited(0) => "completed",
-        ShellState::Killed => "killed",
-        _ => "failed",
-    };
+    let known = status_of(status.state);
     let mut result = json!({
         "shellId": status.shell,
         "command": status.command,

@@ -1,6 +1,9 @@
 //! Sub-agents as tasks: their beginning, how far they are, and their end.
 
-use std::collections::BTreeMap;
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+};
 
 use ennead_runtime::{
     event::RecordedMessage,
@@ -47,23 +50,32 @@ impl Task {
 
 /// The sub-agents of a run.
 #[derive(Debug, Default)]
-pub(super) struct Tasks(BTreeMap<AgentId, Task>);
+pub(super) struct Tasks {
+    all: BTreeMap<AgentId, Task>,
+    /// The folder that holds the transcripts of sub-agents.
+    folder: Option<PathBuf>,
+}
 
 impl Tasks {
+    /// Notes where the transcript of the session lies, and so those of its sub-agents.
+    pub(super) fn lie_beside(&mut self, transcript: &Path) {
+        self.folder = Some(transcript.with_extension("").join("subagents"));
+    }
+
     /// Forgets those that have ended.
     pub(super) fn forget_ended(&mut self) {
-        self.0.retain(|_, it| !it.is_ended);
+        self.all.retain(|_, it| !it.is_ended);
     }
 
     /// Returns the call that asked for an agent.
     pub(super) fn call_of(&self, agent: &AgentId) -> Option<ToolUseId> {
-        self.0.get(agent).map(|it| it.call.clone())
+        self.all.get(agent).map(|it| it.call.clone())
     }
 
     /// Returns the call whose agent can be ended alone, by the name of the task; the reason in words where there is
     /// none.
     pub(super) fn stoppable(&self, task: &str) -> Result<ToolUseId, String> {
-        let found = self.0.iter().find(|(agent, it)| agent.as_str() == task && !it.is_ended);
+        let found = self.all.iter().find(|(agent, it)| agent.as_str() == task && !it.is_ended);
         match found {
             None => Err(format!("No task found with ID: {task}")),
             Some((_, it)) if it.origin.is_direct => Ok(it.call.clone()),
@@ -89,7 +101,7 @@ impl Tasks {
             usage: Usage::default(),
             n_calls: 0,
         };
-        self.0.insert(agent.clone(), task);
+        self.all.insert(agent.clone(), task);
         let fields = json!({
             "task_id": agent,
             "tool_use_id": call,
@@ -106,7 +118,7 @@ impl Tasks {
         agent: &AgentId,
         message: &RecordedMessage,
     ) -> Option<Value> {
-        let task = self.0.get_mut(agent).filter(|it| !it.is_ended)?;
+        let task = self.all.get_mut(agent).filter(|it| !it.is_ended)?;
         let first = task.times.map_or(message.at, |it| it.0);
         task.times = Some((first, message.at));
         let answer = message.answer.as_ref()?;
@@ -131,13 +143,16 @@ impl Tasks {
         agent: &AgentId,
         status: &str,
     ) -> Option<Value> {
-        let task = self.0.get_mut(agent).filter(|it| !it.is_ended)?;
+        let task = self.all.get_mut(agent).filter(|it| !it.is_ended)?;
         task.is_ended = true;
+        // The transcript holds its answer, and all that led to it.
+        let file = |it: &PathBuf| it.join(format!("agent-{agent}.jsonl")).display().to_string();
+        let output = self.folder.as_ref().map(file);
         let fields = json!({
             "task_id": agent,
             "tool_use_id": task.call,
             "status": status,
-            "output_file": "",
+            "output_file": output.unwrap_or_default(),
             "summary": task.description,
             "usage": task.usage(),
         });
@@ -147,7 +162,7 @@ impl Tasks {
     /// Notes that all agents in the background have ended in this way, and returns the lines of those of which that was
     /// not known.
     pub(super) fn end_background(&mut self, frame: &mut Frame, status: &str) -> Vec<Value> {
-        let open = self.0.iter().filter(|(_, it)| !it.is_ended && it.origin.in_background);
+        let open = self.all.iter().filter(|(_, it)| !it.is_ended && it.origin.in_background);
         let open: Vec<AgentId> = open.map(|it| it.0.clone()).collect();
         open.iter().filter_map(|it| self.note_end(frame, it, status)).collect()
     }
@@ -160,7 +175,7 @@ impl Tasks {
         is_error: bool,
     ) -> Option<Value> {
         let open = self
-            .0
+            .all
             .iter()
             .find(|(_, it)| it.call == *call && !it.is_ended && !it.origin.in_background);
         let agent = open.map(|(agent, _)| agent.clone())?;

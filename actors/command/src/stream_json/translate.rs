@@ -1,6 +1,9 @@
 //! Events of a session to lines: an event in, lines out, and nothing waits.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::Path,
+};
 
 use ennead::{Event, data::MessageKind, permission::HookEvent};
 use ennead_runtime::{
@@ -61,6 +64,11 @@ impl Translator {
     /// Returns the frame, for lines that no event causes.
     pub(crate) fn frame(&mut self) -> &mut Frame {
         &mut self.frame
+    }
+
+    /// Notes where the transcript of the session lies.
+    pub(crate) fn transcript_lies_at(&mut self, transcript: &Path) {
+        self.tasks.lie_beside(transcript);
     }
 
     /// Returns the call whose sub-agent can be ended alone, by the name of its task.

@@ -66,6 +66,17 @@ fn no_agent_changes_the_mode_of_its_session_or_asks_a_person() {
 
 // REQ: AGT-4
 #[test]
+fn no_agent_waits_for_what_is_in_the_background_even_where_it_lists_the_tool() {
+    let poll = tools().iter().find(|it| it.name.as_str() == "Poll").cloned().unwrap();
+    let spec = |access| ToolSpec { name: TASK_OUTPUT.into(), access, ..ToolSpec::clone(&poll) };
+    let definition = json!({"description": "d", "prompt": "p", "tools": [TASK_OUTPUT]});
+    let kind = AgentType::read("a", &definition).unwrap();
+    assert!(!kind.may_use(&spec(Access::Free)));
+    assert!(kind.may_use(&spec(Access::Ask)), "an embedder's own tool of this name");
+}
+
+// REQ: AGT-4
+#[test]
 fn definition_that_cannot_be_used_says_why() {
     for (name, definition, why) in [
         ("a", json!([]), "not an object"),

@@ -173,6 +173,25 @@ fn agent_in_the_background_is_reported_with_the_next_turn_of_a_run() {
     world.check();
 }
 
+// REQ: AGT-6, AGT-8
+#[test]
+fn end_that_a_result_has_shown_is_not_reported_again() {
+    for end in [None, Some(RunEnd::NoPendingTools)] {
+        let (mut world, key) = turning();
+        let agent = in_background(&mut world, key);
+        world.input(ended(&agent));
+        world.show_end(key);
+        world.done(key, end);
+        write_all(&mut world);
+        // Neither the next turn of the run reports it, nor a run that the session begins by itself.
+        assert_eq!(world.turn.is_some(), end.is_none());
+        let is_told = |it: &&String| it.contains("The background agent ");
+        assert_eq!(messages(&world).iter().filter(is_told).count(), 1);
+        world.finish();
+        world.check();
+    }
+}
+
 // REQ: AGT-6
 #[test]
 fn agent_in_the_background_survives_its_run_and_has_a_session_at_rest_go_on() {

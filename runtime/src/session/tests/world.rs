@@ -11,7 +11,7 @@ use crate::{
     entropy::EntropyStream,
     ids::{AgentId, ToolUseId},
     lease::{MaxCost, Price},
-    ports::agents::AgentPlacement,
+    ports::agents::{AgentPlacement, EndedAgent},
     run::{
         RunEnd, RunRequest,
         conversation::{Conversation, TurnMemory},
@@ -63,6 +63,8 @@ pub(super) struct SessionWorld {
     /// Those that were started in the background.
     pub(super) background: BTreeSet<AgentId>,
     pub(super) reported: BTreeMap<AgentId, usize>,
+    /// Those in the background that have ended since the turn began.
+    pub(super) unshown: Vec<EndedAgent>,
     n_attempts: u32,
     pub(super) n_closed: usize,
     /// Lines by the last ticket under which they were sent, in order.
@@ -90,6 +92,7 @@ impl SessionWorld {
             running: BTreeSet::new(),
             background: BTreeSet::new(),
             reported: BTreeMap::new(),
+            unshown: Vec::new(),
             n_attempts: 0,
             n_closed: 0,
             lines: BTreeMap::new(),
@@ -176,7 +179,11 @@ impl SessionWorld {
     fn turn_does(&mut self, key: TurnKey, how: u64) {
         // Messages of a turn that was ended may still be on their way.
         let goes_on = |world: &mut Self| world.owed.push(Owed::Turn(key));
-        match how % 12 {
+        match how % 13 {
+            12 => {
+                goes_on(self);
+                self.show_end(key);
+            }
             0..=2 => {
                 goes_on(self);
                 let append = Box::new(append(how.is_multiple_of(2)));
@@ -282,6 +289,7 @@ impl SessionWorld {
             SessionEffect::Spawn(SpawnEffect::StartTurn { key, .. }) => {
                 assert_eq!(self.turn.replace(key), None, "two turns at once");
                 assert_eq!(self.n_closed, 0, "a turn starts after the end");
+                self.unshown.clear();
                 self.owed.push(Owed::Turn(key));
             }
             SessionEffect::Spawn(SpawnEffect::StopTurn { key }) => {
@@ -315,6 +323,7 @@ impl SessionWorld {
             SessionEffect::DropRequest { spawn } => {
                 assert!(self.requests.remove(&spawn), "a request is answered twice");
             }
+            SessionEffect::KeepEnd(end) => self.unshown.push(*end),
             SessionEffect::CloseAgent(agent) => self.owed.push(Owed::AgentCloses(agent)),
             SessionEffect::ReportAgent { agent, .. } => {
                 *self.reported.entry(agent).or_default() += 1;
@@ -371,7 +380,7 @@ impl SessionWorld {
     }
 }
 
-fn append(is_awaited: bool) -> Append {
+pub(super) fn append(is_awaited: bool) -> Append {
     Append {
         lines: Vec::new(),
         stored: Vec::new(),

@@ -61,6 +61,14 @@ impl Task {
     }
 }
 
+/// Returns the agent that a record reports as ended.
+pub(super) fn ended_agent(what: &RecordKind) -> Option<BackgroundAgent> {
+    match Task::read(what).filter(|it| !it.is_running())? {
+        Task::Agent(agent) => Some(agent),
+        Task::Shell(_) => None,
+    }
+}
+
 /// Returns what a record reports as going on.
 pub(super) fn kept(what: &RecordKind) -> Option<SessionInput> {
     Some(match Task::read(what).filter(Task::is_running)? {

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::{
     ReplayError,
+    background::ended_agent,
     line::{LineRef, SealedLine, excerpt},
 };
 use crate::{
@@ -14,7 +15,7 @@ use crate::{
     run::{Run, RunEnd, conversation::Conversation},
     step::Step,
     time::Timestamp,
-    tool::{ToolErrorKind, ToolOutcome},
+    tool::{ToolErrorKind, ToolNote, ToolOutcome},
     transcript::entry::{ConversationLine, Line, Record, RecordKind},
     turn::{DenialReason, OpenTurn, close},
 };
@@ -209,13 +210,13 @@ fn call_end(line: &SealedLine<'_>) -> Option<(ToolUseId, Option<ToolErrorKind>)>
 
 /// Returns the outcomes of calls that a closing recorded.
 pub(super) fn closed_outcomes(lines: &[&SealedLine<'_>]) -> BTreeMap<ToolUseId, ToolOutcome> {
-    let outcome = |pair: &[&SealedLine<'_>]| {
+    let outcome = |place: usize| {
         let RecordKind::ToolEnd { call, error, exit_code, duration_ms, .. } =
-            &record(pair[0])?.what
+            &record(lines.get(place)?)?.what
         else {
             return None;
         };
-        let line = conversation_line(pair[1])?;
+        let line = conversation_line(lines.get(place + 1)?)?;
         let (_, text, _) = line.message.blocks.first().and_then(Block::as_tool_result)?;
         let structured = line.tool_result.as_ref()?.structured.as_ref().map(|it| it.to_string());
         let outcome = ToolOutcome {
@@ -223,11 +224,18 @@ pub(super) fn closed_outcomes(lines: &[&SealedLine<'_>]) -> BTreeMap<ToolUseId, 
             error: *error,
             exit_code: *exit_code,
             duration_ms: *duration_ms,
+            notes: ends_shown(lines.get(place + 2..).unwrap_or_default()),
             ..ToolOutcome::ok(text)
         };
         Some((call.clone(), outcome))
     };
-    lines.windows(2).filter_map(outcome).collect()
+    (0..lines.len()).filter_map(outcome).collect()
+}
+
+/// Returns which ends of agents in the background a result shows, by the records after it.
+fn ends_shown(lines: &[&SealedLine<'_>]) -> Vec<ToolNote> {
+    let agents = lines.iter().map_while(|it| ended_agent(&record(it)?.what));
+    agents.map(|it| it.end_note()).collect()
 }
 
 /// Whether more belongs after this record.

@@ -67,6 +67,7 @@ impl Face {
                 if !self.facts.disabled_servers.is_empty() {
                     self.withhold_servers(&session);
                 }
+                self.translator.transcript_lies_at(session.transcript());
                 self.mirror.iter().for_each(|it| it.follow(session.transcript()));
                 self.checkpoints
                     .iter()
