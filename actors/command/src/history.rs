@@ -1,8 +1,8 @@
 //! The prompts that people typed, of all directories: `history.jsonl` in the user's configuration directory.
 //!
 //! One JSON object per line, with the fields that other tools know: `display`, `pastedContents`, `timestamp` in
-//! milliseconds, `project` and `sessionId`. Several processes append to it. Its size is bounded: of a file that is full
-//! the newer half stays.
+//! milliseconds, `project` and `sessionId`. Several processes append to it, other programs too, so no line is ever taken
+//! out: a file that is full is put aside as a whole, in place of the one that was put aside before.
 
 use std::{
     fs::{self, DirBuilder, File, OpenOptions},
@@ -17,7 +17,10 @@ use serde_json::{Map, Value};
 /// Name of the file.
 pub const FILE: &str = "history.jsonl";
 
-/// Bytes of a file from which on its older half goes.
+/// Name of the file that was full.
+const FULL: &str = "history.full.jsonl";
+
+/// Bytes of a file from which on it is put aside.
 const MAX_FILE: u64 = 8 << 20;
 
 /// Bytes of a prompt that are kept.
@@ -60,7 +63,7 @@ pub fn append(directory: &Path, prompt: &TypedPrompt) -> io::Result<()> {
     let path = directory.join(FILE);
     let mut file = locked(&path)?;
     if MAX_FILE < file.metadata()?.len() {
-        halve(&mut file, &path)?;
+        fs::rename(&path, directory.join(FULL))?;
         file = locked(&path)?;
     }
     let mut line = Vec::new();
@@ -80,17 +83,20 @@ pub fn append(directory: &Path, prompt: &TypedPrompt) -> io::Result<()> {
 ///
 /// Those of the file; a file that is not there holds no prompts.
 pub fn newest(directory: &Path, n: usize, project: Option<&str>) -> io::Result<Vec<TypedPrompt>> {
-    let mut file = match File::open(directory.join(FILE)) {
-        Ok(file) => file,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-        Err(error) => return Err(error),
-    };
-    let bytes = tail(&mut file, MAX_FILE)?;
-    let prompts = bytes.rsplit(|it| *it == b'\n').filter_map(|line| {
-        let prompt: TypedPrompt = serde_json::from_slice(line).ok()?;
-        project.is_none_or(|it| prompt.project == it).then_some(prompt)
-    });
-    let mut newest: Vec<_> = prompts.take(n).collect();
+    let mut newest = Vec::new();
+    for name in [FILE, FULL] {
+        let mut file = match File::open(directory.join(name)) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+            Err(error) => return Err(error),
+        };
+        let bytes = tail(&mut file, 2 * MAX_FILE)?;
+        let prompts = bytes.rsplit(|it| *it == b'\n').filter_map(|line| {
+            let prompt: TypedPrompt = serde_json::from_slice(line).ok()?;
+            project.is_none_or(|it| prompt.project == it).then_some(prompt)
+        });
+        newest.extend(prompts.take(n - newest.len()));
+    }
     newest.reverse();
     Ok(newest)
 }
@@ -104,7 +110,7 @@ fn locked(path: &Path) -> io::Result<File> {
             return Err(io::Error::other("it is not a plain file"));
         }
         file.lock()?;
-        // Another process may have replaced it by its newer half meanwhile.
+        // Another process may have put it aside meanwhile.
         let is_still_there = fs::metadata(path).is_ok_and(|it| {
             file.metadata().is_ok_and(|own| (own.dev(), own.ino()) == (it.dev(), it.ino()))
         });
@@ -112,17 +118,6 @@ fn locked(path: &Path) -> io::Result<File> {
             return Ok(file);
         }
     }
-}
-
-/// Puts the newer half of the file in its place.
-fn halve(file: &mut File, path: &Path) -> io::Result<()> {
-    let kept = tail(file, MAX_FILE / 2)?;
-    let start = kept.iter().position(|it| *it == b'\n').map_or(0, |at| at + 1);
-    let new = path.with_added_extension(format!("{}.new", std::process::id()));
-    let mut half =
-        OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&new)?;
-    half.write_all(&kept[start..])?;
-    fs::rename(new, path)
 }
 
 fn ends_a_line(file: &mut File) -> io::Result<bool> {
@@ -186,7 +181,7 @@ mod tests {
 
     // REQ: SES-6
     #[test]
-    fn full_file_keeps_its_newer_half_and_a_long_prompt_its_beginning() {
+    fn full_file_is_put_aside_whole_and_a_long_prompt_keeps_its_beginning() {
         let place = tempfile::tempdir().unwrap();
         let long = "ä".repeat(MAX_PROMPT);
         let n_lines = usize::try_from(MAX_FILE).unwrap() / MAX_PROMPT + 1;
@@ -194,13 +189,13 @@ mod tests {
             append(place.path(), &prompt(&format!("{n} {long}"), "/a")).unwrap();
         }
         append(place.path(), &prompt("last", "/a")).unwrap();
-        let size = fs::metadata(place.path().join(FILE)).unwrap().len();
-        assert!(size <= MAX_FILE / 2 + 2 * u64::try_from(MAX_PROMPT).unwrap(), "{size}");
-        let kept = texts(place.path(), n_lines, None);
-        assert_eq!(kept.last().map(String::as_str), Some("last"));
-        assert!(kept.len() > n_lines / 3 && kept.len() < n_lines, "{}", kept.len());
+        let kept = texts(place.path(), n_lines + 1, None);
+        assert_eq!((kept.len(), kept.last().map(String::as_str)), (n_lines + 1, Some("last")));
         assert!(kept.iter().all(|it| it.len() <= MAX_PROMPT));
-        assert_eq!(fs::read_dir(place.path()).unwrap().count(), 1);
+        let size = fs::metadata(place.path().join(FILE)).unwrap().len();
+        assert!(size < 3 * u64::try_from(MAX_PROMPT).unwrap(), "{size}");
+        assert_eq!(fs::read_dir(place.path()).unwrap().count(), 2);
+        assert_eq!(texts(place.path(), 2, None).len(), 2);
     }
 
     // REQ: SES-6

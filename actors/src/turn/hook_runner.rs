@@ -230,7 +230,7 @@ pub(crate) async fn run_handler(
         }
         HookAction::McpTool(call) => {
             let tool = session_context.tools.get(&call.tool_name());
-            hook_tool::call(handler, call, tool, context, Arc::clone(input), time).await
+            hook_tool::call(handler, call, tool, Arc::clone(input), time).await
         }
     }
 }

@@ -8,10 +8,7 @@ use ennead_runtime::{
     saturating::Saturating as _,
 };
 
-use super::{
-    clock::{TimeSource, within},
-    hook_process::{HandlerContext, MAX_OUTPUT},
-};
+use super::clock::{TimeSource, within};
 
 /// Bytes of an input that is filled in where other sessions wait: well under a millisecond.
 const SHORT_INPUT: usize = 32 * 1024;
@@ -21,13 +18,12 @@ pub(crate) async fn call(
     handler: &HookHandler,
     hook: &McpHook,
     tool: Option<Arc<dyn Tool>>,
-    context: &HandlerContext,
     input: Arc<str>,
     TimeSource { clock, timer }: TimeSource<'_>,
 ) -> HandlerOutput {
     let started = clock.elapsed();
     let limit = Duration::from_millis(handler.timeout_ms);
-    let answered = within(timer, limit, answer(handler, hook, tool, context, input)).await;
+    let answered = within(timer, limit, answer(handler, hook, tool, input)).await;
     let took = clock.elapsed().saturating_sub(started);
     let (ended, stdout, stderr) = match answered {
         Some(Ok(text)) => (HandlerEnd::Exited(0), text, String::new()),
@@ -40,20 +36,19 @@ pub(crate) async fn call(
     HandlerOutput::new(ended, stdout, stderr, u64::saturating(took.as_millis()))
 }
 
-/// Returns the texts of the answer, up to what a command may write.
+/// Returns the texts of the answer.
 async fn answer(
     handler: &HookHandler,
     hook: &McpHook,
     tool: Option<Arc<dyn Tool>>,
-    context: &HandlerContext,
     input: Arc<str>,
 ) -> Result<String, String> {
-    // A server works outside of the sandbox.
-    if context.sandbox_of(handler).is_some() {
-        return Err("the sandbox lets hooks of a repository call no tool".into());
+    // The server may be one of the user's, which acts with the user's credentials and asks no rule.
+    if handler.scope.is_of_repository() {
+        return Err("hooks of a repository call no tools".into());
     }
     let tool = tool.ok_or("the session has no such server, or it has no such tool")?;
-    let arguments = if input.len() <= SHORT_INPUT {
+    let arguments = if input.len() + hook.n_bytes() <= SHORT_INPUT {
         hook.input_with(&input)
     } else {
         let hook = hook.clone();
@@ -61,9 +56,5 @@ async fn answer(
         filled.unwrap_or_else(|_| Err("its input could not be made".into()))
     };
     let answer = tool.call_at_server(arguments?).ok_or("it is not a tool of a server")?;
-    let bounded = |mut text: String| {
-        text.truncate(text.floor_char_boundary(usize::saturating(MAX_OUTPUT)));
-        text
-    };
-    answer.await.map(bounded).map_err(bounded)
+    answer.await
 }

@@ -18,6 +18,8 @@ pub struct McpHook {
     pub tool: String,
     /// The input. `${a.b}` in a text, at any depth, stands for the field `b` of the field `a` of the hook's input.
     pub input: Map<String, Value>,
+    /// Bytes of the input as JSON.
+    n_bytes: usize,
 }
 
 impl McpHook {
@@ -31,7 +33,8 @@ impl McpHook {
         if tool_name(&server, &tool).is_none() {
             return Err("the names of its server and its tool are too long together".into());
         }
-        Ok(Self { server, tool, input })
+        let n_bytes = entry["input"].to_string().len();
+        Ok(Self { server, tool, input, n_bytes })
     }
 
     /// Returns what is shown of it: the server and the tool.
@@ -42,6 +45,11 @@ impl McpHook {
     /// Returns the name that the tool has in a session.
     pub fn tool_name(&self) -> ToolName {
         tool_name(&self.server, &self.tool).unwrap_or_default().into()
+    }
+
+    /// Returns the bytes of its own input, before placeholders are filled in.
+    pub fn n_bytes(&self) -> usize {
+        self.n_bytes
     }
 
     /// Returns the input with what its placeholders stand for in the hook's input, which is JSON: a text as it is,
@@ -76,12 +84,9 @@ fn filled(text: &str, values: &Value, left: &mut usize) -> Result<String, String
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
     while let Some((before, after)) = rest.split_once("${") {
+        // Without an end to it nothing that follows is a placeholder either.
+        let Some((path, behind)) = after.split_once('}') else { break };
         out.push_str(before);
-        let Some((path, behind)) = after.split_once('}') else {
-            out.push_str("${");
-            rest = after;
-            continue;
-        };
         let value = path.split('.').try_fold(values, |value, name| value.get(name));
         let value = match value {
             None | Some(Value::Null) => String::new(),
@@ -113,7 +118,7 @@ mod tests {
         let hook = hook(json!({
             "file": "${tool_input.file_path}",
             "all": ["in ${cwd}: ${tool_input}", {"n": "${tool_input.n}", "none": "<${a.b}>"}],
-            "open": "$ {x} ${cwd", "number": 3,
+            "open": "$ {x} ${cwd ${", "number": 3,
         }));
         assert_eq!(hook.shown(), "the db: log");
         assert_eq!(hook.tool_name().as_str(), "mcp__the_db__log");
@@ -121,7 +126,7 @@ mod tests {
         let expected = json!({
             "file": "a b",
             "all": [r#"in /w: {"file_path":"a b","n":1}"#, {"n": "1", "none": "<>"}],
-            "open": "$ {x} ${cwd", "number": 3,
+            "open": "$ {x} ${cwd ${", "number": 3,
         });
         assert_eq!(hook.input_with(input).map(Value::Object), Ok(expected));
     }

@@ -10,6 +10,9 @@ use crate::{
     tool::{MAX_MEDIA, ToolErrorKind, ToolOutcome},
 };
 
+/// Bytes of the texts of a result that are for a program, as much as it reads of a command.
+const MAX_TEXTS: usize = 1 << 20;
+
 /// What a call came to.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CallResult {
@@ -63,17 +66,21 @@ impl CallResult {
         self.content.iter().any(|it| matches!(it, McpContent::Image { .. }))
     }
 
-    /// Returns the texts of the result, a line break between them; what is not a text is left out.
+    /// Returns the texts of the result, a line break between them, up to a megabyte; what is not a text is left out.
     ///
     /// # Errors
     ///
     /// The same texts, where the server says that the call failed.
     pub fn texts(&self) -> Result<String, String> {
-        let text = |it: &McpContent| match it {
-            McpContent::Text(text) => Some(text.clone()),
-            _ => None,
-        };
-        let texts = self.content.iter().filter_map(text).collect::<Vec<_>>().join("\n");
+        let mut texts = String::new();
+        for content in &self.content {
+            let McpContent::Text(text) = content else { continue };
+            if !texts.is_empty() {
+                texts.push('\n');
+            }
+            let left = MAX_TEXTS.saturating_sub(texts.len());
+            texts.push_str(&text[..text.floor_char_boundary(left)]);
+        }
         if self.is_error { Err(texts) } else { Ok(texts) }
     }
 

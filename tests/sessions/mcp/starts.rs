@@ -12,9 +12,11 @@ use tokio::{sync::oneshot, time::timeout};
 
 use super::{notes, only_result, open, pauses, start};
 use crate::support::{
+    barrier::Barrier,
     events::EventLog,
+    held_timer::HeldTimer,
     host::{Host, check_usable, interrupted, prompt},
-    mcp_server::configured,
+    mcp_server::{configured, n_starts},
     processes::fifo,
 };
 
@@ -103,5 +105,22 @@ async fn program_that_could_not_start_is_started_again_on_request() {
     assert_eq!(again().await.state, ServerState::Connected);
     let outcome = session.prompt("use mcp__srv__echo").await.unwrap();
     assert!(!only_result(&outcome).0, "{outcome:?}");
+    check_usable(&session).await;
+}
+
+// REQ: TOL-11
+#[tokio::test]
+async fn server_that_fell_is_connected_again_on_request_without_its_pause() {
+    // No pause is over by itself.
+    let timer = HeldTimer::at(&Barrier::default()).up_to(Duration::ZERO);
+    let host = start(&timer).await;
+    let session = open(&host).await;
+    for n_started in 2..4 {
+        let outcome = session.prompt("use mcp__srv__garble").await.unwrap();
+        assert!(only_result(&outcome).0, "{outcome:?}");
+        let again = timeout(LIMIT, session.reconnect_server("srv")).await.unwrap().unwrap();
+        assert_eq!(again.state, ServerState::Connected, "{again:?}");
+        assert_eq!(n_starts(host.directory.path()), n_started);
+    }
     check_usable(&session).await;
 }

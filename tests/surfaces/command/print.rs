@@ -22,6 +22,29 @@ fn the_answer_is_printed_and_the_transcript_is_in_order() {
     assert!(verified.stdout.contains("1 runs, 1 turns"), "{}", verified.stdout);
 }
 
+// REQ: SUR-2, INP-1
+#[test]
+fn prompt_with_the_name_of_a_command_or_a_skill_is_its_text() {
+    let place = CommandDirs::new();
+    place.file("../home/.claude/commands/loud.md", "Say $0 and $1!");
+    place.file(
+        "../home/.claude/skills/kind/SKILL.md",
+        "---\ndescription: d\n---\nBe kind to $ARGUMENTS.",
+    );
+    let server = Simulation::start(&place);
+    let said = |prompt: &str| server.run(&place, &["-p", prompt, "--model", "m"]).stdout;
+    assert_eq!(said("/loud hello 'old world'"), "m: Say hello and old world!\n");
+    let kind = said("/kind all cats");
+    assert!(kind.ends_with("Be kind to all cats.\n") && kind.contains("skills/kind"), "{kind}");
+    for other in ["/none of them", " /loud hello", "say /loud"] {
+        assert_eq!(said(other), format!("m: {}\n", other.trim()));
+    }
+    let piped =
+        with_input(server.command(&place, &["-p", "/loud", "--model", "m"]), b"from a pipe");
+    assert!(piped.stdout.starts_with("m: Say $0 and $1!\n"), "{piped:?}");
+    assert!(piped.stdout.contains("from a pipe"), "{piped:?}");
+}
+
 // REQ: MDL-6, MDL-8
 #[test]
 fn model_that_is_overloaded_is_replaced_by_the_next_one_and_that_is_told() {

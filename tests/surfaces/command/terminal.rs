@@ -8,7 +8,7 @@ use std::{
 };
 
 use pty_process::{Size, blocking};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::{CommandDirs, Simulation, text, with_input};
 
@@ -355,15 +355,25 @@ fn typed_prompt_is_in_the_history_of_all_directories_without_its_secrets() {
     let (code, contents, _) = on_terminal(&place, &server, &["-p", prompt], 80).end();
     assert_eq!(code, Some(0), "{contents}");
     on_terminal(&place, &server, &["-p", "and\nagain"], 80).end();
+    place.file("../home/.claude/commands/loud.md", "Say it: $0!");
+    for called in ["/loud hello", &format!("/loud {}", &prompt[8..])] {
+        let (code, contents, _) = on_terminal(&place, &server, &["-p", called], 80).end();
+        assert_eq!((code, contents.contains("Say it: ")), (Some(0), true), "{contents}");
+    }
     // Nobody typed this one.
     assert_eq!(server.run(&place, &["-p", "by a script", "--model", "m"]).code, Some(0));
     let listed = place.run(&["history", "--json"]).stdout;
     let prompts: Vec<Value> = listed.lines().map(|it| serde_json::from_str(it).unwrap()).collect();
-    assert_eq!(prompts.len(), 2, "{listed}");
+    assert_eq!(prompts.len(), 4, "{listed}");
     let first = prompts[0]["display"].as_str().unwrap();
     assert!(first.starts_with("tell of ") && !first.contains("abcdefghijkl"), "{first}");
     assert_eq!(prompts[1]["display"], "and\nagain");
+    // The argument was a secret, which the text of the command holds no more.
+    assert_eq!(
+        (&prompts[2]["display"], &prompts[3]["display"]),
+        (&json!("/loud hello"), &json!("/loud"))
+    );
     let newest = place.run(&["history", "--number", "1", "--project", "."]).stdout;
-    assert!(newest.ends_with("and again\n") && newest.lines().count() == 1, "{newest}");
+    assert!(newest.ends_with("  /loud\n") && newest.lines().count() == 1, "{newest}");
     assert_eq!(place.run(&["history", "--project", ".transcripts"]).stdout, "");
 }

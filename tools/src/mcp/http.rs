@@ -51,6 +51,8 @@ struct Outgoing {
     /// The request that it is, if it is one.
     id: Option<RequestId>,
     kind: OutgoingKind,
+    /// The request that nobody wants an answer to any more.
+    gives_up: Option<RequestId>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -94,6 +96,10 @@ impl HttpTransport {
     }
 
     fn begin(&mut self, outgoing: Outgoing) {
+        // Messages begin in their order: the request that is given up has begun.
+        if let Some(handle) = outgoing.gives_up.as_ref().and_then(|it| self.requests.remove(it)) {
+            handle.abort();
+        }
         let (link, inbox) = (Arc::clone(&self.link), self.to_inbox.clone());
         let id = outgoing.id.clone();
         let (exchange, handle) = if self.has_stream {
@@ -112,16 +118,14 @@ impl HttpTransport {
             id
         }));
     }
+}
 
-    /// Ends the exchange of a request that was given up, and with it what the server still sends for it.
-    fn give_up(&mut self, message: &TxJsonRpcMessage<RoleClient>) {
-        if let JsonRpcMessage::Notification(it) = message
-            && let ClientNotification::CancelledNotification(cancelled) = &it.notification
-            && let Some(id) = &cancelled.params.request_id
-            && let Some(handle) = self.requests.remove(id)
-        {
-            handle.abort();
-        }
+/// The request that a message gives up: its exchange ends, and with it what the server still sends for it.
+fn given_up(message: &TxJsonRpcMessage<RoleClient>) -> Option<RequestId> {
+    let JsonRpcMessage::Notification(it) = message else { return None };
+    match &it.notification {
+        ClientNotification::CancelledNotification(it) => it.params.request_id.clone(),
+        _ => None,
     }
 }
 
@@ -132,7 +136,7 @@ impl Transport<RoleClient> for HttpTransport {
         &mut self,
         message: TxJsonRpcMessage<RoleClient>,
     ) -> impl Future<Output = Result<(), Infallible>> + Send + 'static {
-        self.give_up(&message);
+        let gives_up = given_up(&message);
         let (id, kind) = match &message {
             JsonRpcMessage::Request(it) => match it.request {
                 ClientRequest::InitializeRequest(_) => {
@@ -146,7 +150,7 @@ impl Transport<RoleClient> for HttpTransport {
         // Messages of the library can be written; one that cannot is answered by the server.
         let body = serde_json::to_vec(&message).unwrap_or_default().into();
         // The receiver lives as long as this.
-        let _sent = self.to_server.send(Outgoing { body, id, kind });
+        let _sent = self.to_server.send(Outgoing { body, id, kind, gives_up });
         std::future::ready(Ok(()))
     }
 

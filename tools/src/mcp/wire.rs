@@ -1,5 +1,7 @@
 //! What rmcp reads, as the rules know it.
 
+use std::fmt::Display;
+
 use ennead_runtime::mcp::{result::McpContent, spec::Listed};
 use rmcp::{
     Peer, RoleClient, ServiceError,
@@ -70,12 +72,25 @@ fn as_it_came(content: &impl serde::Serialize) -> McpContent {
 /// One end has many ways to be noticed.
 const TOO_EARLY: &str = "it ended before it was ready";
 
+/// Characters of what a server says of a failure.
+const MAX_WHY: usize = 1000;
+
+/// Shortens what a server may have said: it is logged, and shown once for each call that waits.
+pub(super) fn beginning(what: impl Display) -> String {
+    let mut what = what.to_string();
+    if let Some((end, _)) = what.char_indices().nth(MAX_WHY) {
+        what.truncate(end);
+        what.push('…');
+    }
+    what
+}
+
 /// Returns why a server could not be greeted, in words.
 pub(super) fn why_not_greeted(error: &ClientInitializeError) -> String {
     match error {
         ClientInitializeError::ConnectionClosed(_)
         | ClientInitializeError::TransportError { .. } => TOO_EARLY.to_owned(),
-        other => other.to_string(),
+        other => beginning(other),
     }
 }
 
@@ -83,7 +98,7 @@ pub(super) fn why_not_greeted(error: &ClientInitializeError) -> String {
 pub(super) fn why_not_listed(error: &ServiceError) -> String {
     match error {
         ServiceError::TransportClosed | ServiceError::TransportSend(_) => TOO_EARLY.to_owned(),
-        other => other.to_string(),
+        other => beginning(other),
     }
 }
 
@@ -92,6 +107,14 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
+
+    // REQ: TOL-11
+    #[test]
+    fn what_a_server_says_of_a_failure_is_shortened() {
+        let long = "ä".repeat(1 << 20);
+        assert_eq!(beginning(&long).chars().count(), MAX_WHY + 1);
+        assert_eq!(beginning("short"), "short");
+    }
 
     #[track_caller]
     fn check(block: Value, found: McpContent) {

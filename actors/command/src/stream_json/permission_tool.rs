@@ -9,7 +9,7 @@ use ennead::{
     tool::BoxFuture,
 };
 use serde_json::{Value, json};
-use tokio::sync::mpsc;
+use tokio::{sync::mpsc, task::spawn_blocking};
 
 use super::{
     callbacks::{ShownCalls, ShownInput, mode_of, read_answer, with_mode},
@@ -70,7 +70,8 @@ impl Approver for ToolApprover {
             match tool.text_of(asked).await {
                 Ok(text) => {
                     // A text that is not JSON gives no permission.
-                    let answer: Value = serde_json::from_str(&text).unwrap_or_default();
+                    let read = move || serde_json::from_str(&text).unwrap_or_default();
+                    let answer: Value = spawn_blocking(read).await.unwrap_or_default();
                     let given = read_answer(&answer, &shown);
                     with_mode(given, mode_of(&answer), &call.name, &modes)
                 }

@@ -42,7 +42,11 @@ impl Skills {
     }
 
     /// Adds the texts of the skills that agents name to their system prompts; returns what cannot be had, in words.
-    pub fn preload(&self, agents: &mut [AgentType], context: SkillContext<'_>) -> Vec<String> {
+    pub(crate) fn preload(
+        &self,
+        agents: &mut [AgentType],
+        context: SkillContext<'_>,
+    ) -> Vec<String> {
         let mut problems = Vec::new();
         for agent in agents {
             let mut text = agent.system_prompt.to_string();

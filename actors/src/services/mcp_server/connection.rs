@@ -86,12 +86,14 @@ async fn first_attempts(
 ) -> Result<(Connection, Vec<Listed>), ConnectError> {
     let http = server.transport().await?;
     for pause in FIRST_PAUSES {
+        server.is_tried();
         let connected = connect(server.launch(), http.clone(), guard.clone()).await;
         let Err(ConnectError::Http { is_transient: true, .. }) = connected else {
             return connected;
         };
         wait(server, timer, pause).await;
     }
+    server.is_tried();
     connect(server.launch(), http, guard.clone()).await
 }
 

@@ -147,7 +147,8 @@ async fn join_servers(
             AskedServer::new(server, is_own, calls)
         })
         .collect();
-    asked.iter().for_each(|it| joined.servers.add(it.name(), it.again()));
+    let kept_names = KeptNames::of(&asked);
+    asked.iter().for_each(|it| joined.servers.add(it.name(), it.again(&kept_names)));
     // A wait without an end is none that a clock can say.
     let deadline = Instant::now().checked_add(wait);
     let asked = stream::iter(asked.into_iter().map(|it| it.until(deadline)));
@@ -162,7 +163,6 @@ async fn join_servers(
             }
         }
     }
-    let kept_names = KeptNames::of(&starting);
     let mut names: BTreeSet<ToolName> =
         options.tools.iter().map(|it| it.spec().name.clone()).collect();
     for answered in answers {

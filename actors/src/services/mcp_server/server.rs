@@ -15,7 +15,7 @@ use ennead_runtime::{
 use ennead_tools::mcp::{CallError, ConnectError, ServerLaunch};
 use ractor::ActorRef;
 use serde_json::{Map, Value};
-use tokio::sync::{Notify, oneshot, watch};
+use tokio::sync::{oneshot, watch};
 
 use super::{McpMsg, Order, ServerFailure, Tools};
 use crate::{
@@ -42,8 +42,8 @@ pub(crate) struct SharedServer {
     start_limit: Duration,
     /// What an HTTP client for it is made of.
     environment: Environment,
-    /// Ends pauses before another start.
-    hurry: Notify,
+    /// How often somebody wanted the server at once.
+    hurry: watch::Sender<u64>,
     /// The way to its actor; `None` until it lives for the first time.
     mailbox: watch::Sender<Option<Mailbox<Box<Order>, McpMsg>>>,
     inner: Mutex<ServerRecord>,
@@ -53,6 +53,8 @@ struct ServerRecord {
     /// Where its actor lives.
     home: Arc<dyn ServerHome>,
     restarts: Restarts,
+    /// The count of those who wanted it at once when it was last tried.
+    hurry_when_tried: u64,
     /// It was connected to at least once.
     has_stood: bool,
     /// When it was connected to, if it is open.
@@ -90,12 +92,20 @@ impl SharedServer {
 
     /// Has a pause before another start end now.
     pub(super) fn hurry(&self) {
-        self.hurry.notify_waiters();
+        self.hurry.send_modify(|it| *it += 1);
     }
 
-    /// Waits until somebody wants the server at once.
+    /// Waits until somebody has wanted the server at once since it was last tried.
     pub(super) async fn hurried(&self) {
-        self.hurry.notified().await;
+        let tried = self.lock().hurry_when_tried;
+        // The sender lives as long as this.
+        let mut hurry = self.hurry.subscribe();
+        let _hurried = hurry.wait_for(|it| *it != tried).await;
+    }
+
+    /// Notes that the server is tried now.
+    pub(super) fn is_tried(&self) {
+        self.lock().hurry_when_tried = *self.hurry.borrow();
     }
 
     /// Returns the way to its address; `None` for a program, or in a build without HTTP.
@@ -197,6 +207,7 @@ impl McpServers {
             let inner = ServerRecord {
                 home: Arc::clone(home),
                 restarts: Restarts::default(),
+                hurry_when_tried: 0,
                 has_stood: false,
                 since: None,
             };
@@ -205,7 +216,7 @@ impl McpServers {
                 launch: launch.clone(),
                 start_limit,
                 environment: environment.clone(),
-                hurry: Notify::new(),
+                hurry: watch::Sender::new(0),
                 mailbox,
                 inner: Mutex::new(inner),
             })

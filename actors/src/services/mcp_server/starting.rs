@@ -38,14 +38,15 @@ pub(crate) struct AskedAgain {
     server: Arc<SharedServer>,
     is_own: bool,
     calls: CallLimits,
+    kept_names: KeptNames,
 }
 
 impl AskedAgain {
     /// Asks the server for its tools; one that has failed is started or connected to again, without a pause.
     pub(crate) async fn answered(&self) -> Answered {
-        let Self { server, is_own, calls } = self.clone();
+        let Self { server, is_own, calls, kept_names } = self.clone();
         server.hurry();
-        AskedServer::new(server, is_own, calls).answered().await
+        AskedServer::new(server, is_own, calls).answered().await.without(&kept_names)
     }
 }
 
@@ -68,10 +69,10 @@ pub(crate) struct StartingServers {
     pub(super) kept_names: KeptNames,
 }
 
-/// Names of tools that are kept for servers of the caller that have not answered. Of two tools of the
-/// same name the caller's own wins, also where the project's server is faster.
-#[derive(Clone, Default)]
-pub(super) struct KeptNames(Vec<String>);
+/// Beginnings of names of tools that are kept for the caller's own servers, whatever became of these: a hook, or who
+/// asks a tool about permissions, relies on the name.
+#[derive(Clone, Debug, Default)]
+pub(super) struct KeptNames(Arc<[String]>);
 
 impl AskedServer {
     /// Makes a server that will be asked. `is_own`: the caller named it, not only the project.
@@ -81,8 +82,9 @@ impl AskedServer {
     }
 
     /// Returns what asks the same server again.
-    pub(super) fn again(&self) -> AskedAgain {
-        AskedAgain { server: Arc::clone(&self.server), is_own: self.is_own, calls: self.calls }
+    pub(super) fn again(&self, kept_names: &KeptNames) -> AskedAgain {
+        let (server, kept_names) = (Arc::clone(&self.server), kept_names.clone());
+        AskedAgain { server, is_own: self.is_own, calls: self.calls, kept_names }
     }
 
     pub(super) fn name(&self) -> Arc<str> {

@@ -131,8 +131,8 @@ impl Events {
                 // What follows the last event in this piece is small.
                 self.body.let_go();
             }
-            // A server that never pauses does not keep the others from theirs.
-            tokio::task::coop::consume_budget().await;
+            // A server that never pauses does not keep other sessions from their turn.
+            tokio::task::yield_now().await;
         }
     }
 }

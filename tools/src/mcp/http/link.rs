@@ -18,7 +18,7 @@ use rmcp::model::RequestId;
 use tokio::{sync::watch, time::timeout};
 
 use super::{
-    super::{connection::GRACE, tasks::TaskTools},
+    super::{connection::GRACE, tasks::TaskTools, wire::beginning},
     answer::{MAX_ASKED, read_answer, version_of},
     endpoint,
 };
@@ -52,6 +52,9 @@ const OWN_HEADERS: [&str; 9] = [
     "transfer-encoding",
 ];
 
+/// Characters of a version of the protocol.
+const MAX_VERSION: usize = 64;
+
 const SESSION_ID: &str = "mcp-session-id";
 const INITIALIZED: &[u8] = br#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
 
@@ -80,7 +83,7 @@ pub(in crate::mcp) enum FailureKind {
 
 impl HttpFailure {
     pub(super) fn new(kind: FailureKind, why: impl Display) -> Self {
-        Self { why: why.to_string(), kind }
+        Self { why: beginning(why), kind }
     }
 
     pub(super) fn of_call(why: impl Display) -> Self {
@@ -136,6 +139,21 @@ impl ServerSession {
     pub(super) fn has_id(&self) -> bool {
         self.id.is_some()
     }
+}
+
+/// The id of the session that an answer names, if it names one.
+fn session_id(response: &WireResponse) -> Result<Option<String>, HttpFailure> {
+    let Some(id) = response.headers.get(SESSION_ID) else { return Ok(None) };
+    match id.to_str() {
+        Ok(id) if id.len() <= MAX_SESSION_ID => Ok(Some(id.to_owned())),
+        _ => Err(HttpFailure::of_call("the id of its session cannot be used")),
+    }
+}
+
+/// A version of the protocol that can be sent as a header.
+fn usable(version: &str) -> Option<String> {
+    let is_usable = version.len() <= MAX_VERSION && version.bytes().all(|it| it.is_ascii_graphic());
+    is_usable.then(|| version.to_owned())
 }
 
 impl Link {
@@ -231,18 +249,13 @@ impl Link {
 
     /// Keeps the id of the session that an answer names.
     pub(super) fn note_session(&self, response: &WireResponse) -> Result<(), HttpFailure> {
-        let id = response.headers.get(SESSION_ID);
-        let id = id.map(|it| it.to_str().ok().filter(|it| it.len() <= MAX_SESSION_ID));
-        let Some(id) = id.map_or(Some(None), |it| it.map(Some)) else {
-            return Err(HttpFailure::of_call("the id of its session cannot be used"));
-        };
-        self.session.locked().id = id.map(str::to_owned);
+        self.session.locked().id = session_id(response)?;
         Ok(())
     }
 
-    /// Keeps the version of the protocol that is spoken from now on.
+    /// Keeps the version of the protocol that is spoken from now on. One that is no version is not sent.
     pub(super) fn speaks(&self, version: &str) {
-        self.session.locked().version = Some(version.to_owned());
+        self.session.locked().version = usable(version);
     }
 
     /// Opens another session in place of one that the server does not know any more, unless that is done.
@@ -254,18 +267,23 @@ impl Link {
                 return Ok(());
             }
             let lost = |why| HttpFailure::new(FailureKind::Refused, why);
-            let Some((id, greeting)) = session.greeting else {
+            let Some((id, greeting)) = session.greeting.clone() else {
                 return Err(lost("its session is lost"));
             };
             let response = self.post(&ServerSession::default(), greeting).await?;
             if !(200..300).contains(&response.status) {
                 return Err(lost("its session is lost, and it opens no other"));
             }
-            self.note_session(&response)?;
+            let new_id = session_id(&response)?;
             let answer = read_answer(self, response, &id, None).await?;
             let version = version_of(&answer);
-            self.speaks(version.ok_or_else(|| lost("its session is lost, and it opens no other"))?);
-            self.post(&self.session(), Bytes::from_static(INITIALIZED)).await.map(drop)
+            let version =
+                version.ok_or_else(|| lost("its session is lost, and it opens no other"))?;
+            let new = ServerSession { id: new_id, version: usable(version), ..session };
+            self.post(&new, Bytes::from_static(INITIALIZED)).await?;
+            // Only now may others use it: one that is half open serves nobody, and the next call tries again.
+            *self.session.locked() = new;
+            Ok(())
         });
         renewed.await.unwrap_or_else(|_| {
             let seconds = RENEWAL.as_secs();

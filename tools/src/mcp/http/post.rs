@@ -36,7 +36,7 @@ async fn exchange(
     outgoing: Outgoing,
     inbox: &Inbox,
 ) -> Result<Option<Message>, HttpFailure> {
-    let Outgoing { body, id, kind } = outgoing;
+    let Outgoing { body, id, kind, .. } = outgoing;
     let is_greeting = kind == OutgoingKind::Greeting;
     if let (true, Some(id)) = (is_greeting, &id) {
         link.greets_with(id.clone(), body.clone());

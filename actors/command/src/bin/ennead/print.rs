@@ -8,8 +8,8 @@ mod recorder;
 use std::path::Path;
 
 use ennead::{
-    Clock, Endpoint, Ennead, Events, OpenError, RunOutcome, RunRequest, SessionHandle, SystemClock,
-    data::Numbered,
+    Clock, Endpoint, Ennead, Events, OpenError, PromptBlock, RunOutcome, RunRequest, SessionHandle,
+    SystemClock, data::Numbered,
 };
 use ennead_command::{
     exit::{Exit, Failure},
@@ -17,7 +17,9 @@ use ennead_command::{
         ModelRecord, join_input, mark_simulated, model_record, result_object, result_text, why,
     },
     signals::Signals,
+    stream_json::skills::Skills,
 };
+use ennead_runtime::skill::SkillContext;
 use tokio::sync::Notify;
 
 pub(crate) use self::options::session_options;
@@ -34,9 +36,10 @@ pub(crate) async fn run(args: Print) -> Result<Exit, Failure> {
     let given = args.print.clone().flatten().or_else(|| args.prompt.clone());
     // What is wrong with flags is printed before anything is waited for.
     let options = session_options(&args, Endpoint::messages("http://unknown.invalid", None))?;
-    let options = stream::without_lines(options, &args.protocol)?;
-    let prompt = join_input(given.as_deref(), &input::piped_in().await?)
-        .map_err(|error| Failure::of(Exit::BadInput, &error))?;
+    let (options, skills) = stream::without_lines(options, &args)?;
+    let piped = input::piped_in().await?;
+    let bad = |error| Failure::of(Exit::BadInput, &error);
+    let prompt = join_input(given.as_deref(), &piped).map_err(bad)?;
     let server = endpoint::from_environment()?;
     let (variables, is_simulated) = (server.variables, server.why_simulated.is_some());
     let options = options.endpoint(stream::with_headers(server.endpoint, &args.protocol));
@@ -77,13 +80,26 @@ pub(crate) async fn run(args: Print) -> Result<Exit, Failure> {
     if let Some(why) = server.why_simulated {
         show::problem(&why);
     }
+    // What is piped in is no argument of a command.
+    let called = given.as_deref().and_then(|it| called_command(it, &skills, &session, &workspace));
+    let prompt = match &called {
+        Some(text) => join_input(Some(text), &piped).map_err(bad)?,
+        None => prompt,
+    };
     let request = RunRequest::new(prompt).origin("print");
-    let mut watched = WatchedRun::new(&session, args.output_format, asks, &workspace);
+    let mut watched = WatchedRun::new(&session, args.output_format, asks);
+    watched.recorder = asks.then(|| {
+        let typed = given.as_deref().filter(|_| called.is_some());
+        PromptRecorder::new(&session, &workspace, typed)
+    });
     let (outcome, ended_by) = converse(&session, request, &mut signals, &mut watched).await;
     session.close().await;
     // Events that came before the outcome are shown before it.
     while let Some(event) = watched.events.next().await {
         watched.show(&event);
+    }
+    if let Some(recorder) = watched.recorder.take() {
+        recorder.finish().await;
     }
     let transcript = session.transcript().to_owned();
     let (id, output) = (session.id().clone(), session.output());
@@ -113,6 +129,23 @@ pub(crate) async fn run(args: Print) -> Result<Exit, Failure> {
     end(&outcome, &record, ended_by, variables)
 }
 
+/// The text of the command or skill that a prompt calls, if it calls one.
+fn called_command(
+    typed: &str,
+    skills: &Skills,
+    session: &SessionHandle,
+    workspace: &Path,
+) -> Option<String> {
+    let mut content = [PromptBlock::text(typed)];
+    let place =
+        SkillContext { session: session.id().as_str(), project: &workspace.to_string_lossy() };
+    if let Err(why) = skills.expand(&mut content, place) {
+        show::problem(&format!("the command is not called: {why}"));
+    }
+    let [content] = content;
+    content.block().as_text().filter(|it| *it != typed).map(str::to_owned)
+}
+
 type PrintEnd = Option<Result<RunOutcome, ennead::RunError>>;
 
 /// The events of a run, and where they are shown.
@@ -127,12 +160,13 @@ struct WatchedRun {
 }
 
 impl WatchedRun {
-    fn new(session: &SessionHandle, format: OutputFormat, asks: bool, workspace: &Path) -> Self {
+    fn new(session: &SessionHandle, format: OutputFormat, asks: bool) -> Self {
         let screen = Screen::new(format == OutputFormat::Text);
-        let (events, clock) = (session.conversation(false), SystemClock::default());
+        // Messages are needed where a prompt is typed, and then by the history.
+        let events = if asks { session.conversation(false) } else { session.events() };
+        let clock = SystemClock::default();
         let prompter = asks.then(|| Prompter::new(session));
-        let recorder = asks.then(|| PromptRecorder::new(session, workspace));
-        Self { events, screen, clock, prompter, recorder }
+        Self { events, screen, clock, prompter, recorder: None }
     }
 
     fn show(&mut self, event: &Numbered) {

@@ -10,8 +10,7 @@ use ennead_command::{
     exit::{Exit, Failure},
     stream_json::{agents, skills::Skills},
 };
-use ennead_runtime::mcp::config;
-use ennead_tools::withdrawn_keys;
+use ennead_runtime::{mcp::config, step1_settings_resolution::secrets::PROVIDER_KEYS};
 use serde_json::{Value, json};
 
 use super::configuration;
@@ -67,6 +66,11 @@ impl Plugins {
     }
 }
 
+/// A variable of this process for a server that a plug-in names: never a key of a provider.
+fn without_keys(name: &str) -> Option<String> {
+    if PROVIDER_KEYS.contains(&name) { None } else { std::env::var(name).ok() }
+}
+
 /// Adds the hooks and the MCP servers of plug-ins; and what cannot be used, in words.
 pub(super) fn with_plugins(
     mut options: SessionOptions,
@@ -76,20 +80,14 @@ pub(super) fn with_plugins(
     let bad = |error: &dyn std::error::Error| Failure::of(Exit::BadInput, &error);
     let mut problems = Vec::new();
     for plugin in &plugins.found {
-        let mut hooks = options.settings.get("hooks").cloned().unwrap_or_else(|| json!({}));
-        for (event, groups) in &plugin.hooks {
-            match (&mut hooks[event], groups) {
-                (Value::Array(all), Value::Array(groups)) => all.extend(groups.iter().cloned()),
-                (none, groups) => *none = groups.clone(),
-            }
-        }
         if !plugin.hooks.is_empty() {
-            let settings = json!({ "hooks": hooks });
+            // Lists of handlers are put behind those that are there.
+            let settings = json!({ "hooks": plugin.hooks });
             options = options.settings_json(settings).map_err(|error| bad(&error))?;
         }
         if takes_servers && !plugin.servers.is_empty() {
             let text = json!({"mcpServers": plugin.servers}).to_string();
-            let read = config::read(&text, &withdrawn_keys::text).map_err(|error| bad(&error))?;
+            let read = config::read(&text, &without_keys).map_err(|error| bad(&error))?;
             let name = &plugin.name;
             problems.extend(read.problems.iter().map(|it| format!("the plug-in `{name}`: {it}")));
             options = read.servers.into_iter().fold(options, SessionOptions::mcp_server);

@@ -1,12 +1,18 @@
 //! What the flags of the protocol make of a session and of the requests to its model.
 
 use ennead::{Endpoint, SessionOptions};
-use ennead_command::exit::{Exit, Failure};
+use ennead_command::{
+    exit::{Exit, Failure},
+    stream_json::skills::Skills,
+};
 use ennead_runtime::skill::SkillContext;
 use serde_json::json;
 
-use super::files::{Plugins, skills_of, with_agents};
-use crate::{args::Protocol, show};
+use super::files::{Plugins, skills_of, with_agents, with_plugins};
+use crate::{
+    args::{Print, Protocol},
+    show,
+};
 
 /// Adds the headers that flags and the program's name give.
 pub(crate) fn with_headers(mut endpoint: Endpoint, protocol: &Protocol) -> Endpoint {
@@ -24,27 +30,32 @@ pub(crate) fn with_headers(mut endpoint: Endpoint, protocol: &Protocol) -> Endpo
 
 /// Applies the flags of the protocol to a session of which no lines are printed. Those that have no effect then are
 /// announced on standard error, and those that would choose another session are refused.
+///
+/// Returns the skills and commands of files, too, by which prompts are read.
 pub(crate) fn without_lines(
     options: SessionOptions,
-    protocol: &Protocol,
-) -> Result<SessionOptions, Failure> {
+    args: &Print,
+) -> Result<(SessionOptions, Skills), Failure> {
+    let protocol = &args.protocol;
     if let Some(flag) = protocol.that_need_lines().first() {
         let what = format!("{flag} needs --output-format stream-json");
         return Err(Failure::new(Exit::BadInput, what));
     }
     let (plugins, mut problems) = Plugins::read(&protocol.plugin_dir);
-    let (mut options, unusable) =
-        with_agents(with_protocol(options, protocol)?, protocol, &plugins)?;
+    let options = with_protocol(options, protocol)?;
+    let (options, unusable) = with_plugins(options, &plugins, !args.strict_mcp_config)?;
+    problems.extend(unusable);
+    let (mut options, unusable) = with_agents(options, protocol, &plugins)?;
     problems.extend(unusable);
     let (skills, unusable) = skills_of(&options, protocol, &plugins);
     let project = options.workspace.to_string_lossy().into_owned();
     let session = options.id.as_ref().map_or("", |it| it.as_str()).to_owned();
     let place = SkillContext { session: &session, project: &project };
-    problems.extend(unusable.into_iter().chain(skills.preload(&mut options.agent_types, place)));
+    problems.extend(unusable.into_iter().chain(skills.offer(&mut options, place)));
     let without_effect = protocol.without_lines();
     let without_effect = without_effect.iter().map(|it| format!("{it} has no effect here"));
     without_effect.chain(problems).for_each(|it| show::problem(&it));
-    Ok(options)
+    Ok((options, skills))
 }
 
 /// Applies the flags of the protocol that say something of the session.
