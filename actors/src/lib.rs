@@ -316,7 +316,7 @@ pub mod internal {
             server_tools::ServerTools,
             trust::{unset_until_trusted, waiting_for_trust},
         },
-        options::{GoOn, with_lookup},
+        options::{GoOn, with_lookup, with_plugin_servers},
         ports::{
             events::{CAPACITY, EventHub, MAX_BYTES},
             transcript_store::{guard::prepare, layout::Layout},

@@ -134,6 +134,13 @@ pub struct Options {
     pub hook_chain: Option<Vec<String>>,
 }
 
+/// Adds the servers of a plug-in, in the shape of `.mcp.json`. As with those of a project, no secret is put into them
+/// unless the user named the server that gets it.
+pub fn with_plugin_servers(mut options: SessionOptions, configuration: &str) -> SessionOptions {
+    options.plugin_servers.push(configuration.into());
+    options
+}
+
 /// Replaces the port by which sources are read.
 pub fn with_lookup(options: Options, lookup: Arc<dyn SourceLookup>) -> Options {
     Options { lookup, ..options }

@@ -184,9 +184,10 @@ async def test_plug_in_brings_hooks_and_servers(place):
     check = {"type": "command", "command": 'sh "${CLAUDE_PLUGIN_ROOT}/check.sh"'}
     hooks = {"PreToolUse": [{"matcher": "Bash", "hooks": [check]}]}
     place.write("../kit/hooks/hooks.json", json.dumps({"description": "d", "hooks": hooks}))
-    server = {"command": sys.executable, "args": ["${CLAUDE_PLUGIN_ROOT}/guard.py", "heard"]}
+    server = {"command": sys.executable, "args": ["${CLAUDE_PLUGIN_ROOT}/guard.py", "${HOME}|${ANTHROPIC_API_KEY}|${OWN_SECRET}"]}
     place.write("../kit/.mcp.json", json.dumps({"mcpServers": {"db": server}}))
-    options = {"plugins": [{"type": "local", "path": str(place.work / "../kit")}]}
+    (place.config / "settings.json").write_text('{"ennead": {"secretEnv": ["OWN_SECRET"]}}')
+    options = {"plugins": [{"type": "local", "path": str(place.work / "../kit")}], "env": {"OWN_SECRET": "s"}}
     messages = await ask(place, call("Bash", command="touch wanted"), **options)
     [(text, is_error)] = results(messages)
     assert is_error and "not in this kit" in text, text
@@ -194,7 +195,8 @@ async def test_plug_in_brings_hooks_and_servers(place):
     assert "mcp__plugin_kit_db__ask" in of_kind(messages, "SystemMessage")[0].data["tools"]
     name = "mcp__plugin_kit_db__ask"
     called = await ask(place, call(name, x=1), allowed_tools=[name], **options)
-    assert results(called) == [("heard", False)]
+    # No secret is put into what a plug-in names.
+    assert results(called) == [(f"{place.config}|${{ANTHROPIC_API_KEY}}|${{OWN_SECRET}}", False)]
     strict = await ask(place, "say one", extra_args={"strict-mcp-config": None}, **options)
     assert name not in of_kind(strict, "SystemMessage")[0].data["tools"]
 

@@ -61,6 +61,9 @@ pub struct SessionOptions {
     /// MCP servers whose tools the session has. Sessions in one directory with the same
     /// configuration share a server.
     pub mcp_servers: Vec<ServerConfig>,
+    /// Configurations of further servers, JSON, which plug-ins bring. They are read when the session is opened, since
+    /// settings say which variables these may hold.
+    pub(crate) plugin_servers: Vec<Arc<str>>,
     /// Whether the servers that `.mcp.json` of the working directory names are used, too. Defaults to
     /// false. With [`Trust::Untrusted`] the file is left alone all the same.
     pub reads_mcp_json: bool,
@@ -122,6 +125,7 @@ impl SessionOptions {
             transcripts: None,
             tools: ennead_tools::registry::builtin_tools(),
             mcp_servers: Vec::new(),
+            plugin_servers: Vec::new(),
             reads_mcp_json: false,
             approver: None,
             policy: None,

@@ -38,6 +38,9 @@ pub(super) const AT_ONCE: usize = 32;
 /// Where a project names its servers.
 const FILE: &str = ".mcp.json";
 
+/// What names the servers of a plug-in, in words.
+const PLUGIN: &str = "the configuration of a plug-in";
+
 /// Where an organisation names the only servers that may be used.
 const MANAGED: &str = "managed-mcp.json";
 
@@ -46,7 +49,12 @@ const MAX_ERROR_CHARS: usize = 1000;
 
 /// Returns whether a session could have servers.
 pub(crate) fn wants(options: &SessionOptions) -> bool {
-    !options.mcp_servers.is_empty() || options.reads_mcp_json
+    names_servers(options) || options.reads_mcp_json
+}
+
+/// Whether the caller names servers, itself or by a plug-in.
+fn names_servers(options: &SessionOptions) -> bool {
+    !options.mcp_servers.is_empty() || !options.plugin_servers.is_empty()
 }
 
 /// What a session is opened with, in addition to tools.
@@ -86,7 +94,7 @@ async fn join_servers(
 ) -> Vec<Arc<str>> {
     let mut notes = Vec::new();
     let file = if options.reads_mcp_json { of_project(dirs, &mut notes) } else { None };
-    if options.mcp_servers.is_empty() && file.is_none() {
+    if !names_servers(options) && file.is_none() {
         return notes;
     }
     if let Some(why) = only_managed(dirs) {
@@ -112,16 +120,16 @@ async fn join_servers(
         [&options.endpoint].into_iter().chain(&options.fallbacks).cloned().collect();
     let secrets = WithheldVariables::of(&layers, &endpoints);
     let mut project = file
-        .map(|it| configured(&it, &secrets, &common.environment, &mut notes))
+        .map(|it| configured(FILE, &it, &secrets, &common.environment, &mut notes))
         .unwrap_or_default();
+    let mut own = named_by_caller(options, &secrets, &common.environment, &mut notes);
     // An entry wins as a whole, also one that may not start.
-    project.retain(|it| options.mcp_servers.iter().all(|own| own.name != it.name));
+    project.retain(|it| own.iter().all(|own| own.name != it.name));
     let mut allowed = |server: &ServerConfig, of_project: bool| {
         let blocked = policy.blocks(server, of_project);
         notes.extend(blocked.iter().map(|it| it.to_string().into()));
         blocked.is_none()
     };
-    let mut own = options.mcp_servers.clone();
     own.retain(|it| allowed(it, false));
     project.retain(|it| allowed(it, true));
     let workspace = dirs.workspace.clone();
@@ -251,9 +259,24 @@ fn of_project(dirs: &SessionDirs, notes: &mut Vec<Arc<str>>) -> Option<String> {
     }
 }
 
-/// What the project's own file names. A secret has no value in it, unless the user named the server
+/// What the caller names, itself and by plug-ins.
+fn named_by_caller(
+    options: &SessionOptions,
+    secrets: &WithheldVariables,
+    environment: &Environment,
+    notes: &mut Vec<Arc<str>>,
+) -> Vec<ServerConfig> {
+    let mut named = options.mcp_servers.clone();
+    for text in &options.plugin_servers {
+        named.extend(configured(PLUGIN, text, secrets, environment, notes));
+    }
+    named
+}
+
+/// What a file names that is not the user's own. A secret has no value in it, unless the user named the server
 /// that gets it.
 fn configured(
+    source: &str,
     text: &str,
     secrets: &WithheldVariables,
     environment: &Environment,
@@ -264,11 +287,11 @@ fn configured(
     };
     match config::read_for(text, &variable) {
         Ok(configured) => {
-            notes.extend(configured.problems.iter().map(|it| format!("{FILE}: {it}").into()));
+            notes.extend(configured.problems.iter().map(|it| format!("{source}: {it}").into()));
             configured.servers
         }
         Err(why) => {
-            notes.push(format!("{FILE} is not used: {why}").into());
+            notes.push(format!("{source} is not used: {why}").into());
             Vec::new()
         }
     }

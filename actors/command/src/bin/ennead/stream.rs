@@ -87,8 +87,7 @@ pub(crate) async fn run(mut args: Print) -> Result<Exit, Failure> {
         }
     };
     let (plugins, mut problems) = Plugins::read(&protocol.plugin_dir);
-    let (options, unusable) = with_plugins(options, &plugins, !args.strict_mcp_config)?;
-    problems.extend(unusable);
+    let options = with_plugins(options, &plugins, !args.strict_mcp_config)?;
     let (options, unusable) = with_agents(options, protocol, &plugins)?;
     problems.extend(unusable);
     let (skills, unusable) = skills_of(&options, protocol, &plugins);

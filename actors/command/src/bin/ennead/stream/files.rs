@@ -4,13 +4,12 @@ use std::path::PathBuf;
 
 use ennead::{
     SessionOptions,
-    internal::{Plugin, agent_files, plugin_files, skill_files},
+    internal::{Plugin, agent_files, plugin_files, skill_files, with_plugin_servers},
 };
 use ennead_command::{
     exit::{Exit, Failure},
     stream_json::{agents, skills::Skills},
 };
-use ennead_runtime::{mcp::config, step1_settings_resolution::secrets::PROVIDER_KEYS};
 use serde_json::{Value, json};
 
 use super::configuration;
@@ -66,34 +65,26 @@ impl Plugins {
     }
 }
 
-/// A variable of this process for a server that a plug-in names: never a key of a provider.
-fn without_keys(name: &str) -> Option<String> {
-    if PROVIDER_KEYS.contains(&name) { None } else { std::env::var(name).ok() }
-}
-
-/// Adds the hooks and the MCP servers of plug-ins; and what cannot be used, in words.
+/// Adds the hooks and the MCP servers of plug-ins.
 pub(super) fn with_plugins(
     mut options: SessionOptions,
     plugins: &Plugins,
     takes_servers: bool,
-) -> Result<(SessionOptions, Vec<String>), Failure> {
-    let bad = |error: &dyn std::error::Error| Failure::of(Exit::BadInput, &error);
-    let mut problems = Vec::new();
+) -> Result<SessionOptions, Failure> {
     for plugin in &plugins.found {
         if !plugin.hooks.is_empty() {
             // Lists of handlers are put behind those that are there.
             let settings = json!({ "hooks": plugin.hooks });
-            options = options.settings_json(settings).map_err(|error| bad(&error))?;
+            options = options
+                .settings_json(settings)
+                .map_err(|error| Failure::of(Exit::BadInput, &error))?;
         }
         if takes_servers && !plugin.servers.is_empty() {
-            let text = json!({"mcpServers": plugin.servers}).to_string();
-            let read = config::read(&text, &without_keys).map_err(|error| bad(&error))?;
-            let name = &plugin.name;
-            problems.extend(read.problems.iter().map(|it| format!("the plug-in `{name}`: {it}")));
-            options = read.servers.into_iter().fold(options, SessionOptions::mcp_server);
+            let servers = json!({ "mcpServers": plugin.servers });
+            options = with_plugin_servers(options, &servers.to_string());
         }
     }
-    Ok((options, problems))
+    Ok(options)
 }
 
 /// Adds the types of sub-agents of the command line and of files; and what cannot be used, in words.

@@ -43,8 +43,7 @@ pub(crate) fn without_lines(
     }
     let (plugins, mut problems) = Plugins::read(&protocol.plugin_dir);
     let options = with_protocol(options, protocol)?;
-    let (options, unusable) = with_plugins(options, &plugins, !args.strict_mcp_config)?;
-    problems.extend(unusable);
+    let options = with_plugins(options, &plugins, !args.strict_mcp_config)?;
     let (mut options, unusable) = with_agents(options, protocol, &plugins)?;
     problems.extend(unusable);
     let (skills, unusable) = skills_of(&options, protocol, &plugins);
