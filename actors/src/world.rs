@@ -59,7 +59,7 @@ pub(crate) fn server_transport(
     made.map(|it| Some(Arc::new(it) as Arc<dyn Transport>)).map_err(|it| http::in_words(&it))
 }
 
-/// Returns `None`: without the feature `http` there is no way.
+/// Returns `None`, as a build without the feature `http` has no client.
 #[cfg(not(feature = "http"))]
 pub(crate) fn server_transport(
     _: &Environment,

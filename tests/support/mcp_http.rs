@@ -23,7 +23,7 @@ use futures::{Stream, StreamExt, stream};
 use serde_json::{Value, json};
 use tokio::{net::TcpListener, sync::Notify, task::JoinHandle};
 
-/// A request.
+/// A request that the server received.
 #[derive(Clone, Debug)]
 pub(crate) struct McpRequest {
     pub(crate) verb: Method,
@@ -85,7 +85,7 @@ pub(crate) struct McpHttp {
 }
 
 impl McpHttp {
-    /// Serves usually.
+    /// Starts a server that answers everything as the protocol says.
     pub(crate) async fn usual() -> Self {
         Self::start(|_, _| None).await
     }

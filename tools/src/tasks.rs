@@ -44,7 +44,7 @@ const LOCAL_BASH: &str = "local_bash";
 /// Shows how a task in the background is, and what it has said or printed.
 pub(crate) struct TaskOutput;
 
-/// What to show.
+/// Input of the tool `TaskOutput`.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct OutputOfTask {
@@ -60,7 +60,7 @@ pub(crate) struct OutputOfTask {
 /// Ends a task in the background.
 pub(crate) struct TaskStop;
 
-/// What to end.
+/// Input of the tool `TaskStop`.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct StopOfTask {
@@ -189,7 +189,7 @@ fn retrieval(is_running: bool, waited: bool) -> &'static str {
     }
 }
 
-/// Shows the report of an agent, or what it said so far if it is at work after the wait.
+/// Returns the report of an agent that has ended, or the last words so far of one that is still at work after the wait.
 async fn agent_output(
     agent: BackgroundAgent,
     agents: &dyn KeepAgents,

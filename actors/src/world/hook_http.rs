@@ -53,23 +53,9 @@ impl HookServers {
         http: &HttpHook,
         context: &HandlerContext,
         input: Arc<str>,
-        TimeSource { clock, timer }: TimeSource<'_>,
+        time: TimeSource<'_>,
     ) -> HandlerOutput {
-        let started = clock.elapsed();
-        let limit = Duration::from_millis(handler.timeout_ms);
-        let asked = within(timer, limit, self.answer(handler, http, context, input)).await;
-        let took = clock.elapsed().saturating_sub(started);
-        let (ended, stdout, stderr) = match asked {
-            Some(Ok(answer)) => (HandlerEnd::Exited(0), answer, String::new()),
-            Some(Err(why)) => {
-                (HandlerEnd::Unusable, String::new(), format!("{}: {why}", http.shown()))
-            }
-            None => {
-                let why = format!("no answer within {} ms", handler.timeout_ms);
-                (HandlerEnd::TimedOut, String::new(), why)
-            }
-        };
-        HandlerOutput::new(ended, stdout, stderr, u64::saturating(took.as_millis()))
+        output_of(handler, &http.shown(), self.answer(handler, http, context, input), time).await
     }
 
     /// Returns the answer of the server: nothing, or the text of a JSON object.
@@ -123,6 +109,29 @@ impl HookServers {
         let json = (!is_named).then(|| ("content-type".to_owned(), "application/json".to_owned()));
         json.into_iter().chain(own).collect()
     }
+}
+
+/// Waits for an answer as long as the handler may take; it is read as the output of a command that ended with 0. `shown`
+/// names who was asked where there is none.
+pub(super) async fn output_of(
+    handler: &HookHandler,
+    shown: &str,
+    answer: impl Future<Output = Result<String, String>>,
+    TimeSource { clock, timer }: TimeSource<'_>,
+) -> HandlerOutput {
+    let started = clock.elapsed();
+    let limit = Duration::from_millis(handler.timeout_ms);
+    let answered = within(timer, limit, answer).await;
+    let took = clock.elapsed().saturating_sub(started);
+    let (ended, stdout, stderr) = match answered {
+        Some(Ok(text)) => (HandlerEnd::Exited(0), text, String::new()),
+        Some(Err(why)) => (HandlerEnd::Unusable, String::new(), format!("{shown}: {why}")),
+        None => {
+            let why = format!("no answer within {} ms", handler.timeout_ms);
+            (HandlerEnd::TimedOut, String::new(), why)
+        }
+    };
+    HandlerOutput::new(ended, stdout, stderr, u64::saturating(took.as_millis()))
 }
 
 /// Why there is no answer, without the address: that of a hook is often a secret.

@@ -56,6 +56,10 @@ impl HookAction {
                 Err(format!("handlers of type `http` never run at {}", event.name()))
             }
             Some("http") => HttpHook::read(entry).map(Self::Http),
+            // The server may be one of the user's, which acts with the user's credentials and asks no rule.
+            Some("mcp_tool") if scope.is_of_repository() => {
+                Err("hooks of a repository call no tools".into())
+            }
             Some("mcp_tool") => McpHook::read(entry).map(Self::McpTool),
             Some(other) => Err(format!("handlers of type `{other}` are not known")),
             None => Err("it has no type".into()),
@@ -174,6 +178,21 @@ mod tests {
         let headers = http.headers_with(&value_of);
         let values: Vec<&str> = headers.iter().map(|it| &it.1[..]).collect();
         assert_eq!(values, ["Bearer <TOKEN>", "<TOKEN>x|$", "$1 ${TOKEN", "-"]);
+    }
+
+    // REQ: HKS-1
+    #[test]
+    fn repository_has_no_handler_that_calls_a_tool() {
+        let entry = json!({"type": "mcp_tool", "server": "s", "tool": "t"});
+        for (scope, is_read) in [
+            (Scope::User, true),
+            (Scope::CliArg, true),
+            (Scope::Project, false),
+            (Scope::Local, false),
+        ] {
+            let read = HookAction::read(&entry, HookEvent::Stop, scope);
+            assert_eq!(read.is_ok(), is_read, "{scope:?}: {read:?}");
+        }
     }
 
     // REQ: HKS-1

@@ -13,7 +13,7 @@ fn handler(server: &str, tool: &str, input: Value) -> Value {
     json!({"type": "mcp_tool", "server": server, "tool": tool, "input": input})
 }
 
-/// What listeners are told of hooks. Of the server they are told that one of its tools cannot be used.
+/// Returns the alerts about hooks, without the one about a tool of the server that cannot be used.
 fn told(came: &Came) -> String {
     let mut told = alerts(&came.events_seen);
     told.retain(|it| !it.contains("is not offered"));

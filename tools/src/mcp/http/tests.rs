@@ -22,7 +22,7 @@ enum End {
     NoHead,
     /// The head comes, and a piece of the body.
     HalfBody,
-    /// There is no connection.
+    /// The connection is refused.
     NoConnection,
 }
 

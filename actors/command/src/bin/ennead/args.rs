@@ -167,7 +167,7 @@ pub(crate) enum Command {
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct HistoryArgs {
-    /// Number of prompts.
+    /// Number of prompts to print.
     #[arg(short, long, value_name = "N", default_value_t = 20)]
     pub(crate) number: usize,
     /// Only those of sessions in this directory.

@@ -78,7 +78,7 @@ pub(crate) struct Protocol {
     /// Types of sub-agents by name, as JSON: `{"name": {"description": …, "prompt": …}}`.
     #[arg(long, value_name = "JSON")]
     pub(crate) agents: Option<String>,
-    /// Directories of plug-ins, whose skills, commands and agents the session has as `plugin:name`.
+    /// Directories of plug-ins, whose skills, commands, agents, hooks and MCP servers the session has as `plugin:name`.
     #[arg(long, value_name = "DIR")]
     pub(crate) plugin_dir: Vec<PathBuf>,
     #[command(flatten)]
