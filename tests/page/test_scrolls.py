@@ -2,6 +2,8 @@
 
 from concurrent.futures import ThreadPoolExecutor
 
+from playwright.sync_api import TimeoutError
+
 # Scrolls a screenful per frame and looks at each frame at what stands there.
 SCROLL = """async () => {
     const list = document.querySelector('#list');
@@ -21,6 +23,20 @@ SCROLL = """async () => {
     return { frames, blank, most, last: [...list.querySelectorAll('.session')].some((it) => it.getAttribute('aria-posinset') === it.getAttribute('aria-setsize')) };
 }"""
 
+# What the list holds, for a test that waits for another state of it.
+HELD = """[
+    document.getElementById('tally').textContent, document.getElementById('filter').value,
+    document.getElementById('state').value, document.activeElement.id, app.state.sessions.length, app.state.failures,
+]"""
+
+
+def shows(page, selector):
+    """Waits for an element, and says what the list holds where it does not come."""
+    try:
+        page.wait_for_selector(selector)
+    except TimeoutError as error:
+        raise AssertionError(f"{selector} does not come: {page.evaluate(HELD)}") from error
+
 
 def test_a_thousand_sessions_scroll_without_an_empty_frame(page, server):
     with ThreadPoolExecutor(8) as pool:
@@ -32,7 +48,7 @@ def test_a_thousand_sessions_scroll_without_an_empty_frame(page, server):
     assert found["blank"] == 0, found
     assert found["most"] <= 40, found
     page.fill("#filter", "session 0777")
-    page.wait_for_selector('#tally:has-text("1 of 1,000")')
+    shows(page, '#tally:has-text("1 of 1,000")')
     assert len(page.query_selector_all(".session")) == 1
     page.fill("#filter", "nothing like this")
     page.wait_for_selector('#list-empty:has-text("No session fits")')
