@@ -380,21 +380,15 @@ pub struct LayerText {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Resolved {
     /// The settings that result from all layers.
-    pub settings: Settings,
+    pub settings: Arc<Settings>,
     /// Top-level keys and the source whose value holds.
     pub provenance: BTreeMap<String, String>,
+    /// The sources of values that apply, each once.
+    pub sources: Arc<[String]>,
     /// What is known about the models that the settings name; all that a replay needs of it.
     pub models: Catalogue,
     /// What was dropped, in words for the user.
     pub warnings: Vec<String>,
     /// Of the layers, in order; equal layers give equal settings.
     pub digest: Digest,
-}
-
-impl Resolved {
-    /// Returns the sources of values that apply, each once.
-    pub fn sources(&self) -> Vec<String> {
-        let all: std::collections::BTreeSet<&String> = self.provenance.values().collect();
-        all.into_iter().cloned().collect()
-    }
 }

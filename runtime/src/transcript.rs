@@ -1,4 +1,4 @@
-//! The transcript: one settled record per line, only ever appended.
+//! The transcript: settled records in whole lines, only ever appended.
 //!
 //! Conversation lines have the field names of the format that existing readers know; harness
 //! records are one shape of their own next to them. Encoding and reading are here; files are not.

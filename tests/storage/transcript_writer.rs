@@ -75,7 +75,9 @@ fn log(bytes: &[u8]) -> String {
         expected = (seal.seq + 1, seal.link);
         log.push(match entry {
             Entry::Conversation { line, .. } => line.message.id.to_string(),
-            Entry::Harness(record) => record.what.kind().to_owned(),
+            Entry::Harness(records) => {
+                records.iter().map(|it| it.what.kind()).collect::<Vec<_>>().join("+")
+            }
             Entry::Other { kind, .. } => kind.into(),
         });
     }
@@ -277,13 +279,14 @@ async fn torn_end_of_a_dead_process_stays_and_is_named(kept: StoreKind) {
     assert!(kinds.contains(&ReportKind::BadLine));
     let text = String::from_utf8_lossy(&bytes).into_owned();
     let repair = text.lines().find(|line| line.contains(r#""kind":"repair""#)).unwrap();
-    let Ok(ReadLine { entry: Entry::Harness(record), .. }) = read_line(repair) else {
+    let Ok(ReadLine { entry: Entry::Harness(records), .. }) = read_line(repair) else {
         panic!("a record")
     };
-    let Record { what: RecordKind::Repair(SkippedBytes { length, .. }), .. } = *record else {
+    let [Record { what: RecordKind::Repair(SkippedBytes { length, .. }), .. }] = &records[..]
+    else {
         panic!("a repair")
     };
-    assert_eq!(length, 18);
+    assert_eq!(*length, 18);
 }
 
 // REQ: SES-1

@@ -98,10 +98,10 @@ pub(crate) fn results(transcript: &Path) -> BTreeMap<ToolUseId, (usize, String)>
 pub(crate) fn records(transcript: &Path) -> Vec<Record> {
     let text = fs::read_to_string(transcript).unwrap();
     let read = |line| match read_line(line) {
-        Ok(ReadLine { entry: Entry::Harness(record), .. }) => Some(*record),
-        _ => None,
+        Ok(ReadLine { entry: Entry::Harness(records), .. }) => records,
+        _ => Vec::new(),
     };
-    text.lines().filter_map(read).collect()
+    text.lines().flat_map(read).collect()
 }
 
 /// The records of commands in the background: name and state.

@@ -26,7 +26,7 @@ use ennead::{
 pub(super) use self::reply::{Body, End};
 pub(crate) use self::{
     asked::Asked,
-    dirs::{NOW, SESSION, TestDirs, alerts, finish, lines, until_end},
+    dirs::{NOW, SESSION, TestDirs, alerts, apart, finish, lines, until_end},
     reply::{Reply, call, calls, refusal, silence, text},
 };
 use super::barrier::Barrier;

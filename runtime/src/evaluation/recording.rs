@@ -79,7 +79,9 @@ impl Recording {
         for line in lines.filter_map(|it| std::str::from_utf8(it).ok()) {
             match read_line(line).map(|it| it.entry) {
                 Ok(Entry::Conversation { line, sidechain: false, .. }) => reader.add_message(&line),
-                Ok(Entry::Harness(record)) => reader.note(&record, stored),
+                Ok(Entry::Harness(records)) => {
+                    records.iter().for_each(|it| reader.note(it, stored));
+                }
                 _ => {}
             }
         }

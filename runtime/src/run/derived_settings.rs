@@ -25,7 +25,7 @@ const NO_CACHED_MICROCOMPACT: &str = "`ennead.shapers.cachedMicrocompact` has no
 pub struct DerivedSettings {
     digest: Digest,
     /// The sources of settings of which some value holds, each once.
-    pub sources: Vec<String>,
+    pub sources: Arc<[String]>,
     /// Rules that do not hold, or not as they seem to, and settings without effect, in words for the user.
     pub warnings: Vec<String>,
     /// The permission rules, compiled.
@@ -84,7 +84,7 @@ impl DeriveOrder {
 impl DerivedSettings {
     /// Derives what follows from these settings.
     pub fn new(resolved: &Resolved, facts: &SessionFacts) -> Self {
-        let settings = Arc::new(resolved.settings.clone());
+        let settings = Arc::clone(&resolved.settings);
         let results_directory: Arc<str> = format!("{}/tool-results", facts.directory).into();
         let of_agent = facts.agent.as_ref().map(|it| format!("{results_directory}/agent-{it}"));
         let secrets = &settings.secrets;
@@ -110,7 +110,7 @@ impl DerivedSettings {
             sandbox,
             digest: resolved.digest,
             warnings: gate.warnings().iter().cloned().chain(unknown).chain(useless).collect(),
-            sources: resolved.sources(),
+            sources: Arc::clone(&resolved.sources),
             chain: chain(&settings, &facts.providers).0.into(),
             additional_directories: settings.permissions.additional_directories.clone().into(),
             env: env.chain(without).collect(),

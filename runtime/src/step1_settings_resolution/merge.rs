@@ -1,6 +1,9 @@
 //! Merging: layers in, settings out; nothing else is looked at.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -115,7 +118,10 @@ pub fn merge_with(layers: &[LayerText], known: &Arc<Catalogue>) -> Resolved {
     settings.permissions.rules = read.iter().flat_map(|it| it.rules.iter().cloned()).collect();
     settings.permissions.rules.sort_by_key(|it| it.scope);
     settings.hooks = merged_hooks(read, &merged, &mut warnings);
-    Resolved { settings, provenance, models, warnings, digest: digest(layers) }
+    let sources: BTreeSet<&String> = provenance.values().collect();
+    let sources = sources.into_iter().cloned().collect();
+    let (settings, digest) = (Arc::new(settings), digest(layers));
+    Resolved { settings, provenance, sources, models, warnings, digest }
 }
 
 /// Returns the strength of a scope, weakest first: user, project, local, command line, managed.

@@ -36,7 +36,7 @@ pub struct GateCase<'a> {
 /// The gate asks for hooks, which a case does not have; in words.
 pub fn decided(
     case: GateCase<'_>,
-    settings: Settings,
+    settings: Arc<Settings>,
     look: &mut dyn FnMut(&str) -> PathEntry,
 ) -> Result<&'static str, String> {
     let GateCase { mode, cwd, home, project_root, spec, input } = case;
@@ -54,7 +54,7 @@ pub fn decided(
         project_root: project_root.map(str::to_owned),
         real,
     };
-    let setup = GateSetup::new(Arc::new(settings), mode, places, Handler::Approver);
+    let setup = GateSetup::new(settings, mode, places, Handler::Approver);
     let call = ToolCall { id: "call".into(), name: spec.name.clone(), input: input.into() };
     let (mut gate, mut step) = Gate::open(call, spec, &setup);
     loop {

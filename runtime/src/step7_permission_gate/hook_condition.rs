@@ -123,7 +123,7 @@ mod tests {
         let text = json!({"hooks": {event.name(): [{"hooks": [handler]}]}}).to_string();
         let layer = LayerText { scope: Scope::Project, source: "s".into(), text };
         let merged = merge(&[layer]);
-        (merged.settings.hooks, merged.warnings)
+        (merged.settings.hooks.clone(), merged.warnings)
     }
 
     #[track_caller]

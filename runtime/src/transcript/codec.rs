@@ -5,6 +5,7 @@
 //! bytes of lines, so a reader needs no canonical form to check it.
 
 mod cut;
+pub(crate) mod joined;
 
 use crate::{
     ids::EntryId,
@@ -19,8 +20,9 @@ use crate::{
 /// Bytes of a record at most, newline included.
 pub(crate) const MAX_RECORD: usize = 4096;
 
-/// What records say their version is, with its key. In version 1 every line had a hash of its own.
-const RECORD_VERSION: &str = r#"","v":2,"at":"#;
+/// What records say their version is, with its key. In version 1 every line had a hash of its own, and before version
+/// 3 every record had a line of its own.
+const RECORD_VERSION: &str = r#"","v":3,"at":"#;
 
 /// Appends the JSON object of a line without closing brace, number and hashes. Returns where in `out` its frame ends: what
 /// is in front follows from the kind of line, its time, its ids and its [`LineFrame`].
@@ -44,6 +46,14 @@ pub(crate) fn encode(line: &Line, frame: &LineFrame, out: &mut Vec<u8>) -> usize
 }
 
 fn harness(record: &Record, out: &mut Vec<u8>) -> usize {
+    record_frame(record, out);
+    let start = out.len();
+    own_fields(record, out);
+    start
+}
+
+/// What stands in front of the fields of a record that has a line of its own.
+fn record_frame(record: &Record, out: &mut Vec<u8>) {
     out.extend_from_slice(br#"{"type":"ennead","kind":""#);
     out.extend_from_slice(record.what.kind().as_bytes());
     out.extend_from_slice(RECORD_VERSION.as_bytes());
@@ -53,12 +63,14 @@ fn harness(record: &Record, out: &mut Vec<u8>) -> usize {
     }
     out.extend_from_slice(br#","turn":"#);
     number(record.turn, out);
+}
+
+/// The fields of its kind; the tag that names the kind is in front already.
+fn own_fields(record: &Record, out: &mut Vec<u8>) {
     let start = out.len();
-    // The tag is in front already.
     if json::push_without_tag(&record.what, out).is_err() {
         out.truncate(start);
     }
-    start
 }
 
 fn conversation(line: &ConversationLine, frame: &LineFrame, out: &mut Vec<u8>) -> usize {

@@ -1,6 +1,7 @@
 //! What is on one line: a [`ConversationLine`], or a [`Record`] of something else that the harness did.
 //!
-//! A record is `{"type":"ennead","kind":…,"v":2,"at":…,"run":…,"turn":…,…}` and at most 4 KiB. It holds foreign JSON only as digest or
+//! A record is `{"type":"ennead","kind":…,"v":3,"at":…,"run":…,"turn":…,…}` and at most 4 KiB, alone or with others
+//! of its turn on the same line ([`codec::joined`](super::codec::joined)). It holds foreign JSON only as digest or
 //! escaped text, and none of the keys that text-scanning readers look for (`timestamp`, `cwd`, `summary`, `customTitle`, …).
 
 mod conversation_line;

@@ -12,6 +12,7 @@ use crate::{
     time::Timestamp,
     tokens::{Tokens, Usage},
     transcript::{
+        codec::joined,
         entry::{AnswerFields, Boundary, ConversationLine, Record, ToolResultFields},
         seal::{Seal, seal_of},
     },
@@ -44,8 +45,8 @@ pub enum Entry {
         /// Blocks that could not be read and are left out of `line`.
         bad_blocks: u64,
     },
-    /// Something that the harness did.
-    Harness(Box<Record>),
+    /// What the harness did: the records that share the line, at least one.
+    Harness(Vec<Record>),
     /// Anything else: titles, tags, progress, kinds that are not known here.
     Other {
         /// Value of the line's field `type`.
@@ -60,15 +61,17 @@ pub enum Entry {
 }
 
 impl Entry {
-    /// Returns the line as it was given to the writer; `None` if it is not one.
+    /// Returns what was given to the writer; nothing if it is a line of others.
     #[cfg(test)]
-    pub(crate) fn into_line(self) -> Option<super::entry::Line> {
+    pub(crate) fn into_lines(self) -> Vec<super::entry::Line> {
         use super::entry::Line;
 
         match self {
-            Self::Conversation { line, .. } => Some(Line::Conversation(line)),
-            Self::Harness(record) => Some(Line::Harness(record)),
-            Self::Other { .. } => None,
+            Self::Conversation { line, .. } => vec![Line::Conversation(line)],
+            Self::Harness(records) => {
+                records.into_iter().map(|it| Line::Harness(Box::new(it))).collect()
+            }
+            Self::Other { .. } => Vec::new(),
         }
     }
 }
@@ -112,6 +115,8 @@ struct Wire<'a> {
     compact_metadata: Option<&'a RawValue>,
     #[serde(borrow)]
     tool_use_result: Option<&'a RawValue>,
+    #[serde(borrow)]
+    then: Option<&'a RawValue>,
     #[serde(rename = "sourceToolAssistantUUID")]
     source: Option<EntryId>,
 }
@@ -170,9 +175,9 @@ pub fn read_line(text: &str) -> Result<ReadLine, NotALine> {
             message_entry(&wire, Role::System)?
         }
         // A kind that a later version writes is not a reason to lose the file.
-        "ennead" => match serde_json::from_str(text) {
-            Ok(record) => Entry::Harness(record),
-            Err(_) => unknown_line(&wire),
+        "ennead" => match records(text, wire.then) {
+            Some(records) => Entry::Harness(records),
+            None => unknown_line(&wire),
         },
         _ => unknown_line(&wire),
     };
@@ -183,6 +188,15 @@ pub fn read_line(text: &str) -> Result<ReadLine, NotALine> {
         says_sidechain: wire.is_sidechain.is_some(),
         has_message: wire.message.is_some(),
     })
+}
+
+fn records(text: &str, then: Option<&RawValue>) -> Option<Vec<Record>> {
+    let first: Record = serde_json::from_str(text).ok()?;
+    let joined = match then {
+        Some(then) => joined::read(&first, then)?,
+        None => Vec::new(),
+    };
+    Some([vec![first], joined].concat())
 }
 
 /// Distinguishes a member that is null from one that is absent.

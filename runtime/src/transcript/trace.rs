@@ -28,7 +28,9 @@ pub fn render(bytes: &[u8]) -> Option<String> {
         is_transcript |= matches!(entry, Ok(Entry::Harness(_) | Entry::Conversation { .. }));
         // Writing to a string does not fail.
         let _written = match entry {
-            Ok(Entry::Harness(it)) => records::write(&it, &mut out),
+            Ok(Entry::Harness(records)) => {
+                records.iter().try_for_each(|it| records::write(it, &mut out))
+            }
             Ok(Entry::Conversation { line, .. }) => message_lines(&line, &mut out),
             Ok(Entry::Other { kind, .. }) => out.end(format_args!("line {}: {kind}", i + 1)),
             Err(error) => out.end(format_args!("line {}: {error}", i + 1)),

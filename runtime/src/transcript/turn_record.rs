@@ -93,8 +93,9 @@ impl TurnReader {
     /// Takes a line, and returns the turn that it ends: a line of another turn was read. A line that
     /// cannot be read, or is not a record, belongs to no turn.
     pub fn line(&mut self, line: &str) -> Option<TurnRecord> {
-        let Entry::Harness(record) = read_line(line).ok()?.entry else { return None };
-        let ended = self.record(*record);
+        let Entry::Harness(records) = read_line(line).ok()?.entry else { return None };
+        // Those of a line are of one turn.
+        let ended = records.into_iter().fold(None, |ended, it| ended.or(self.record(it)));
         ended.filter(|it| !it.steps.is_empty() || it.end.is_some())
     }
 

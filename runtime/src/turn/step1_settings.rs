@@ -114,7 +114,7 @@ impl Turn {
         };
         let detail = StepDetail::Settings {
             layers: to_record,
-            sources: derived_settings.sources.clone(),
+            sources: derived_settings.sources.to_vec(),
             warnings: u32::saturating(resolved.warnings.len()),
             models,
             tools,

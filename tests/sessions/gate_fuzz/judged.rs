@@ -31,7 +31,7 @@ pub(crate) fn setup(mode: PermissionMode, workspace: &str, permissions: &Value) 
         project_root: None,
         real: BTreeMap::new(),
     };
-    GateSetup::new(Arc::new(merge(&[layer]).settings), mode, places, Handler::Approver)
+    GateSetup::new(merge(&[layer]).settings, mode, places, Handler::Approver)
 }
 
 /// What becomes of a command where there are no files.

@@ -131,10 +131,27 @@ impl TestDirs {
     }
 }
 
-/// The lines of a transcript as JSON.
+/// The lines of a transcript as JSON, those of several records record by record.
 pub(crate) fn lines(file: &Path) -> Vec<Value> {
     let text = fs::read_to_string(file).unwrap_or_else(|it| panic!("{}: {it}", file.display()));
-    text.lines().map(|it| serde_json::from_str(it).unwrap()).collect()
+    text.lines().flat_map(apart).collect()
+}
+
+/// What is on a line of a transcript: a message, or each of its records as it would be on a line of its own.
+pub(crate) fn apart(line: &str) -> Vec<Value> {
+    let mut first: Value = serde_json::from_str(line).unwrap();
+    let Some(Value::Array(then)) = first.as_object_mut().unwrap().remove("then") else {
+        return vec![first];
+    };
+    let of_line = |name: &&str| first.get(*name).map(|it| ((*name).to_owned(), it.clone()));
+    let frame = ["type", "v", "at", "run", "turn", "seq"].iter().filter_map(of_line);
+    let frame: serde_json::Map<_, _> = frame.collect();
+    let whole = then.into_iter().map(|mut record| {
+        let own = std::mem::take(record.as_object_mut().unwrap());
+        Value::Object(frame.clone().into_iter().chain(own).collect())
+    });
+    let rest: Vec<Value> = whole.collect();
+    [first].into_iter().chain(rest).collect()
 }
 
 /// Returns the events up to the end of the run, each of which has its place in the order.

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::rig::Rig;
-use crate::support::scripted::{call, says, text};
+use crate::support::scripted::{apart, call, says, text};
 
 // REQ: INP-3
 #[tokio::test]
@@ -61,7 +61,9 @@ async fn reader_that_comes_back_gets_what_followed_from_memory_and_after_a_resta
     loop {
         let event = again.next().await.unwrap();
         assert_eq!(event["type"], "recorded");
-        kinds.push(event["line"]["kind"].as_str().unwrap_or("message").to_owned());
+        for record in apart(&event["line"].to_string()) {
+            kinds.push(record["kind"].as_str().unwrap_or("message").to_owned());
+        }
         if event["line"]["kind"] == "run_end" {
             break;
         }

@@ -1,6 +1,6 @@
 //! Cases of `bash_permissions.jsonl` and `bash_classify.jsonl`: a shell command at a whole gate.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::collections::BTreeMap;
 
 use ennead_runtime::{
     ids::ToolName,
@@ -71,7 +71,7 @@ fn step(case: &Value, handler: Handler) -> Result<GateStep, String> {
         project_root: None,
         real: BTreeMap::new(),
     };
-    let setup = GateSetup::new(Arc::new(settings), case.mode, places, handler);
+    let setup = GateSetup::new(settings, case.mode, places, handler);
     let tools = ennead_tools::registry::builtin_tools();
     let tool = tools.iter().find(|it| it.spec().name == case.tool);
     let spec = tool.map(|it| it.spec()).ok_or_else(|| format!("there is no tool {}", case.tool))?;

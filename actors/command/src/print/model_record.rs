@@ -68,17 +68,24 @@ pub fn model_record(transcript: &Path, from: u64, run: &RunId) -> io::Result<Mod
                     found.stop_reason = Some(answer.stop_reason.to_string());
                 }
             }
-            Entry::Harness(record) if record.run.as_ref() == Some(run) => match record.what {
-                RecordKind::RunStart { .. } => break,
-                RecordKind::ModelAttempt { outcome, status, message, duration_ms, .. } => {
-                    found.api_ms = found.api_ms.saturating_add(duration_ms);
-                    if std::mem::take(&mut is_last_attempt) && outcome != "ok" {
-                        found.failure = Some(CallFailure { class: outcome, status, message });
+            Entry::Harness(records) => {
+                for record in records.into_iter().rev().filter(|it| it.run.as_ref() == Some(run)) {
+                    match record.what {
+                        RecordKind::RunStart { .. } => return Ok(found),
+                        RecordKind::ModelAttempt {
+                            outcome, status, message, duration_ms, ..
+                        } => {
+                            found.api_ms = found.api_ms.saturating_add(duration_ms);
+                            if std::mem::take(&mut is_last_attempt) && outcome != "ok" {
+                                let class = outcome;
+                                found.failure = Some(CallFailure { class, status, message });
+                            }
+                        }
+                        _ => {}
                     }
                 }
-                _ => {}
-            },
-            _ => {}
+            }
+            Entry::Other { .. } => {}
         }
     }
     Ok(found)

@@ -81,7 +81,7 @@ impl Ennead {
         // A session that waits for its first prompt keeps what was read, unless that is much.
         looked.first.take_if(|it| MAX_KEPT < it.layers.iter().map(|it| it.text.len()).sum());
         let Some(merged) = merged else { return Ok(looked) };
-        looked.notice = check_sandbox(merged.settings.sandbox).await?;
+        looked.notice = check_sandbox(merged.settings.sandbox.clone()).await?;
         if has_model || merged.provenance.contains_key("model") {
             Ok(looked)
         } else {

@@ -84,9 +84,17 @@ const record = (() => {
       return;
     }
     rec.n += 1;
-    if (line.type === "ennead") harness(rec, line);
+    if (line.type === "ennead") for (const it of apart(line)) harness(rec, it);
     else conversation(rec, line);
     forget(rec);
+  }
+
+  /** The records of a line, each as it would be on a line of its own. */
+  function apart(line) {
+    const { then, ...first } = line;
+    const { at, run, turn } = line;
+    const objects = list(then).filter((it) => it !== null && typeof it === "object");
+    return [first, ...objects.map((it) => ({ at, run, turn, ...it }))];
   }
 
   /** Forgets the oldest tenth of what there is too much of. */

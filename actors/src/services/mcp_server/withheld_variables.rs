@@ -16,7 +16,7 @@ pub(super) struct WithheldVariables {
 impl WithheldVariables {
     pub(super) fn of(layers: &[LayerText], endpoints: &[Endpoint]) -> Self {
         let held = secret_variables(endpoints).iter().map(|(name, _)| name.clone()).collect();
-        Self { secret_env: merge(layers).settings.secrets, held }
+        Self { secret_env: merge(layers).settings.secrets.clone(), held }
     }
 
     pub(super) fn is_for(&self, server: &str, name: &str) -> bool {

@@ -12,16 +12,13 @@ use ennead_runtime::{
     tool::ToolCall,
     transcript::{
         entry::{Line, LineFrame, Record, StoredText, TextFolder},
-        seal::LineBatch,
+        seal::{LineBatch, is_record},
     },
 };
 use serde::Deserialize;
 use serde_json::{Value, value::RawValue};
 
 use super::Redaction;
-
-/// What a record begins with, and no line of the conversation.
-const RECORD: &str = r#"{"type":"ennead""#;
 
 impl Redaction {
     /// Returns whether no secret is in what all lines of a transcript begin with.
@@ -32,14 +29,15 @@ impl Redaction {
         serde_json::to_vec(&texts).is_ok_and(|it| !self.redactor.may_find(&it))
     }
 
-    /// Appends a line without secrets. A clean frame is not looked through with every line.
+    /// Appends a line without secrets. A clean frame is not looked through with every line. Returns whether it shares the
+    /// line of the one before.
     pub(crate) fn append(
         &self,
         line: &Line,
         frame: &LineFrame,
         is_clean: bool,
         batch: &mut LineBatch<'_>,
-    ) {
+    ) -> bool {
         let has_clean_ids = line.has_plain_ids() && !self.redactor.patterns().may_be_ids();
         let is_in_own_words = has_clean_ids && line.record().is_some_and(Record::is_in_own_words);
         let is_clean = has_clean_ids && is_clean;
@@ -49,7 +47,7 @@ impl Redaction {
                 let from = if is_clean && !renamed { frame_end } else { start };
                 self.line(out, start, from);
             }
-        });
+        })
     }
 
     /// Takes the secrets out of a line, the JSON object from `start` on. None is in front of `from`.
@@ -88,7 +86,7 @@ impl Redaction {
     /// Notes what later records name by a digest that is another one now: texts inside of a record, and
     /// calls of an answer.
     fn note_texts(&self, old: &str, new: &str) {
-        if !old.starts_with(RECORD) {
+        if !is_record(old.as_bytes()) {
             let digests = |line: &str| calls(line).iter().map(ToolCall::digest).collect::<Vec<_>>();
             let pairs = digests(old).into_iter().zip(digests(new));
             pairs.filter(|(old, new)| old != new).for_each(|(old, new)| self.note(old, new));
@@ -125,7 +123,7 @@ impl Redaction {
     /// Returns whether it may have moved what is on the line.
     fn rename(&self, out: &mut Vec<u8>, start: usize) -> bool {
         let known = self.secrets.lock();
-        if known.renamed.is_empty() || !out[start..].starts_with(RECORD.as_bytes()) {
+        if known.renamed.is_empty() || !is_record(&out[start..]) {
             return false;
         }
         for (old, new) in &known.renamed {
@@ -236,7 +234,11 @@ mod tests {
         let lines = records.into_iter().chain([Line::Conversation(Box::new(message))]);
         let (mut out, is_clean) = (Vec::new(), redaction.is_clean(&frame));
         let mut batch = LineBatch::new(Head::default(), None, &mut out);
-        lines.for_each(|it| redaction.append(&it, &frame, is_clean, &mut batch));
+        for line in lines {
+            redaction.append(&line, &frame, is_clean, &mut batch);
+            // Each has a frame of its own.
+            batch.end_line();
+        }
         batch.finish();
         String::from_utf8(out).unwrap()
     }
@@ -254,6 +256,32 @@ mod tests {
                 "{written}"
             );
         }
+    }
+
+    // REQ: SES-8
+    #[test]
+    fn secret_is_taken_out_of_a_record_that_shares_the_line_of_another() {
+        let redaction = Redaction::default();
+        let frame = LineFrame {
+            session: "s".into(),
+            agent: None,
+            cwd: "/w".into(),
+            git_branch: None,
+            version: "0",
+        };
+        let mut out = Vec::new();
+        let mut batch = LineBatch::new(Head::default(), None, &mut out);
+        let shares =
+            [String::from("nothing"), format!("it is {TOKEN}"), String::new()].map(|what| {
+                let what = RecordKind::Alert { what };
+                let record = Record { at: Timestamp(1), run: Some(OWN.into()), turn: 1, what };
+                redaction.append(&Line::Harness(Box::new(record)), &frame, true, &mut batch)
+            });
+        batch.finish();
+        let written = String::from_utf8(out).unwrap();
+        assert_eq!(shares, [false, true, true], "{written}");
+        let expected = r#""what":"nothing","then":[{"kind":"alert","what":"it is [secret:github-token:1]"},{"kind":"alert","what":""}]"#;
+        assert!(written.contains(expected), "{written}");
     }
 
     // REQ: SES-8

@@ -264,12 +264,19 @@ impl TranscriptFile {
     /// Takes lines off the front that are on the file; says where the last of them ends.
     fn pass_over(&mut self, lines: &mut &[Line]) -> Option<Checkpoint> {
         let mut passed = None;
-        while let (Some(known), Some((line, rest))) = (self.again.front(), lines.split_first()) {
+        while let (Some(known), Some(first)) = (self.again.front(), lines.first()) {
             let mut bytes = Vec::new();
             let mut batch = LineBatch::new(known.before, None, &mut bytes);
-            self.redaction.append(line, &self.frame, self.has_clean_frame, &mut batch);
+            self.redaction.append(first, &self.frame, self.has_clean_frame, &mut batch);
+            // Those that shared its line; the one after them is left out again.
+            let joins = |it: &&Line| {
+                self.redaction.append(it, &self.frame, self.has_clean_frame, &mut batch)
+            };
+            let n = 1 + lines.iter().skip(1).take_while(joins).count();
+            batch.finish();
             let same = bytes
-                .strip_suffix(b"\n")
+                .split(|byte| *byte == b'\n')
+                .next()
                 .and_then(body_of)
                 .is_some_and(|body| Digest::of(body) == known.body);
             if !same {
@@ -277,13 +284,13 @@ impl TranscriptFile {
                 self.again.clear();
                 break;
             }
-            let last = match line {
+            let last = match first {
                 Line::Conversation(line) => Some(line.message.id.clone()),
                 Line::Harness(_) => self.acknowledged().and_then(|it| it.last),
             };
             passed = Some(Checkpoint { last, ..known.end.clone() });
             self.again.pop_front();
-            *lines = rest;
+            *lines = lines.get(n..).unwrap_or_default();
         }
         passed
     }

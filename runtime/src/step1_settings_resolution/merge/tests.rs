@@ -40,7 +40,7 @@ fn strongest_scope_gives_the_scalar() {
         (Scope::Project, r#"{"model":"b"}"#),
         (Scope::User, r#"{"model":"a"}"#),
     ];
-    let model = |texts: &[(Scope, &str)]| resolve(texts).settings.model;
+    let model = |texts: &[(Scope, &str)]| resolve(texts).settings.model.clone();
     assert_eq!(model(&texts[3..]), "b");
     assert_eq!(model(&texts[1..]), "c");
     assert_eq!(model(&texts), "d");
@@ -290,7 +290,7 @@ fn hooks_are_switched_off_as_the_strongest_layer_says_and_those_of_the_organisat
             })
             .collect();
         let texts: Vec<(Scope, &str)> = texts.iter().map(|it| (it.0, it.1.as_str())).collect();
-        let hooks = resolve(&texts).settings.hooks;
+        let hooks = resolve(&texts).settings.hooks.clone();
         let on = hooks.get(&HookEvent::Stop).map_or(&[][..], Vec::as_slice);
         let mut found: Vec<Scope> = on.iter().map(|it| it.scope).collect();
         found.sort();
@@ -310,7 +310,7 @@ fn reasoning_and_effort_are_said_by_either_name() {
     let parameters = |text: &str| {
         let resolved =
             merge(&[LayerText { scope: Scope::User, source: "u".into(), text: text.into() }]);
-        (resolved.settings.parameters, resolved.warnings.len())
+        (resolved.settings.parameters.clone(), resolved.warnings.len())
     };
     let (written, _) = parameters(r#"{"alwaysThinkingEnabled":true,"effortLevel":"xhigh"}"#);
     let thinking = Some(Thinking::Adaptive { display: None });

@@ -30,7 +30,7 @@ fn names_of_other_programs_mean_the_same() {
         "enabled": true, "failIfUnavailable": true, "autoAllowBashIfSandboxed": false,
         "network": {"allowedDomains": [], "allowLocalBinding": false},
     });
-    let found = of(Scope::User, &own).settings.sandbox;
+    let found = of(Scope::User, &own).settings.sandbox.clone();
     assert!(found.enabled && found.required && !found.auto_allow);
     assert_eq!(found, of(Scope::User, &other).settings.sandbox);
 }
@@ -43,7 +43,7 @@ fn what_is_not_supported_is_named_and_never_an_open_network() {
         "network": {"allowUnixSockets": ["/x"], "deniedDomains": [], "httpProxyPort": 8},
         "filesystem": {"denyWrite": ["/x"], "disabled": true, "allowWrite": ["/y"]},
     });
-    let found = of(Scope::User, &section).settings.sandbox;
+    let found = of(Scope::User, &section).settings.sandbox.clone();
     assert_eq!(found.network, SandboxNetwork::Off);
     assert_eq!(found.allow_write, ["/y"]);
     let named = [
@@ -66,7 +66,7 @@ fn hosts_of_all_files_are_one_list_and_without_one_the_network_is_off() {
     let user = json!({"allowedDomains": ["a.example", "http://b"]});
     let cli = json!({"allowedDomains": ["*.c.example"], "deniedDomains": ["x.c.example"]});
     let found = merge(&[layer(Scope::User, &user), layer(Scope::CliArg, &cli)]);
-    let sandbox = found.settings.sandbox;
+    let sandbox = found.settings.sandbox.clone();
     assert_eq!(sandbox.network, SandboxNetwork::Listed);
     assert_eq!(sandbox.hosts.allowed, ["a.example", "*.c.example"]);
     assert_eq!(sandbox.hosts.denied, ["x.c.example"]);
@@ -75,7 +75,7 @@ fn hosts_of_all_files_are_one_list_and_without_one_the_network_is_off() {
     for denied in [json!(["a*b"]), json!("x.c.example")] {
         let cli = json!({ "deniedDomains": denied });
         let found = merge(&[layer(Scope::User, &user), layer(Scope::CliArg, &cli)]);
-        let named = found.settings.sandbox.unsupported;
+        let named = found.settings.sandbox.unsupported.clone();
         assert_eq!(named, ["sandbox.network.deniedDomains"], "{denied}");
     }
     let denied = of(Scope::User, &json!({"network": {"deniedDomains": ["a.example"]}}));

@@ -126,10 +126,10 @@ pub(super) fn check<'a>(
             continue;
         };
         let repair = match &read.entry {
-            Entry::Harness(record) => match record.what {
+            Entry::Harness(records) => records.iter().find_map(|it| match it.what {
                 RecordKind::Repair(SkippedBytes { offset, digest, .. }) => Some((offset, digest)),
                 _ => None,
-            },
+            }),
             _ => None,
         };
         match (skipped.take(), repair) {

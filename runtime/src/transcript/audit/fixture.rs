@@ -40,7 +40,10 @@ pub(super) fn seal(lines: &[Line]) -> Vec<u8> {
     let mut batch = LineBatch::new(Head::default(), None, &mut bytes);
     for line in lines {
         batch.push(line, &frame, |_, _, _| {});
+        // Each by itself, so that what is wrong has a line of its own.
+        batch.end_line();
     }
+    batch.finish();
     bytes
 }
 

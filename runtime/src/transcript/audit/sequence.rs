@@ -77,9 +77,11 @@ pub(super) fn check(
         let wrong = |what| Violation { line: number, what };
         match entry {
             Entry::Conversation { line, .. } => checker.check_message(line).map_err(wrong)?,
-            Entry::Harness(record) => {
-                checker.record(record, prev).map_err(wrong)?;
-                (evidence.also)(record).map_err(|why| wrong(ViolationKind::Other { why }))?;
+            Entry::Harness(records) => {
+                for record in records {
+                    checker.record(record, prev).map_err(wrong)?;
+                    (evidence.also)(record).map_err(|why| wrong(ViolationKind::Other { why }))?;
+                }
             }
             // The chain has none of these.
             Entry::Other { .. } => return Err(wrong(ViolationKind::UnknownRecord)),

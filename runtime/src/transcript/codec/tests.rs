@@ -179,7 +179,9 @@ fn any_line() -> impl Strategy<Value = Line> {
 fn sealed(line: &Line, agent: bool) -> Vec<u8> {
     let mut out = Vec::new();
     let before = Head { seq: 40, hash: Digest::of(b"before") };
-    LineBatch::new(before, None, &mut out).push(line, &frame(agent), |_, _, _| {});
+    let mut batch = LineBatch::new(before, None, &mut out);
+    batch.push(line, &frame(agent), |_, _, _| {});
+    batch.finish();
     out
 }
 
@@ -191,9 +193,9 @@ fn check_round_trip(line: &Line, agent: bool) {
     let place = read.seal.unwrap();
     let before = SealLink::to_hash(Digest::of(b"before"));
     assert_eq!((place.seq, place.prev, place.intact), (41, before, true));
-    let again = read.entry.into_line().unwrap();
-    assert_eq!(&again, line);
-    assert_eq!(sealed(&again, agent), bytes);
+    let again = read.entry.into_lines();
+    assert_eq!(again, std::slice::from_ref(line));
+    assert_eq!(sealed(&again[0], agent), bytes);
 }
 
 proptest! {
@@ -276,9 +278,9 @@ fn record_is_shortened_and_not_dropped() {
     let bytes = sealed(&line, false);
     assert!(bytes.len() <= MAX_RECORD, "{}", bytes.len());
     let read = read_line(std::str::from_utf8(&bytes).unwrap().trim_end()).unwrap();
-    let Some(Line::Harness(record)) = read.entry.into_line() else { panic!("a record") };
-    let RecordKind::Path { call, path, .. } = record.what else { panic!("a path") };
-    assert_eq!(call, "t1".into());
+    let [Line::Harness(record)] = &read.entry.into_lines()[..] else { panic!("a record") };
+    let RecordKind::Path { call, path, .. } = &record.what else { panic!("a path") };
+    assert_eq!(call, &"t1".into());
     assert!(path.given.ends_with('…'));
 }
 

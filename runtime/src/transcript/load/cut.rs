@@ -3,7 +3,11 @@
 use super::{LoadAs, Loaded, load};
 use crate::{
     ids::EntryId,
-    transcript::{entry::RecordKind, lines::FileLines, read::Entry},
+    transcript::{
+        entry::{Record, RecordKind},
+        lines::FileLines,
+        read::Entry,
+    },
 };
 
 /// Loads a file up to and including this line. What comes after it stays in the file and is not part of the
@@ -26,10 +30,12 @@ fn end_of(file: &FileLines<'_>, load_as: LoadAs, until: &EntryId) -> Option<usiz
                     found = Some(end);
                 }
             }
-            Some(Entry::Harness(record)) => match &record.what {
-                RecordKind::PromptWithdrawn { prompt } if prompt == until => return None,
-                _ => {}
-            },
+            Some(Entry::Harness(records)) => {
+                let withdraws = |it: &Record| matches!(&it.what, RecordKind::PromptWithdrawn { prompt } if prompt == until);
+                if records.iter().any(withdraws) {
+                    return None;
+                }
+            }
             _ => {}
         }
     }

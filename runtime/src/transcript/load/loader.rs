@@ -51,19 +51,21 @@ impl TranscriptSums {
     /// Takes in one line. `is_ours` says which lines of the conversation are those that are loaded.
     fn note(&mut self, entry: &Entry, is_ours: impl Fn(bool) -> bool) {
         match entry {
-            Entry::Harness(record) => {
-                self.state.note(record);
-                self.background.note(record);
-                if let RecordKind::ContextAppended { part } = &record.what {
-                    self.appended.push(part.clone());
-                }
-                follow_run(&mut self.open_run, record);
-            }
+            Entry::Harness(records) => records.iter().for_each(|it| self.note_record(it)),
             Entry::Conversation { line, sidechain, .. } if is_ours(*sidechain) => {
                 self.state.add_message(line);
             }
             Entry::Conversation { .. } | Entry::Other { .. } => {}
         }
+    }
+
+    fn note_record(&mut self, record: &Record) {
+        self.state.note(record);
+        self.background.note(record);
+        if let RecordKind::ContextAppended { part } = &record.what {
+            self.appended.push(part.clone());
+        }
+        follow_run(&mut self.open_run, record);
     }
 }
 
@@ -94,10 +96,12 @@ impl Loader {
     pub(super) fn link(&mut self, number: u64, read: &ReadLine, report: &mut Vec<Report>) {
         let (seal, is_ours) = (read.seal, is_ours(self.load_as, read));
         match &read.entry {
-            Entry::Harness(record) => {
-                if let RecordKind::PromptWithdrawn { prompt, .. } = &record.what {
-                    self.nodes.withdraw(prompt);
-                    self.base = None;
+            Entry::Harness(records) => {
+                for record in records {
+                    if let RecordKind::PromptWithdrawn { prompt, .. } = &record.what {
+                        self.nodes.withdraw(prompt);
+                        self.base = None;
+                    }
                 }
             }
             Entry::Conversation { line: conversation, sidechain, bad_blocks } => {

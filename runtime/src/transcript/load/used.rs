@@ -225,8 +225,8 @@ mod tests {
         let mut used = UsageTotals::default();
         for line in lines::split(text.as_bytes(), &mut Vec::new()) {
             let read = read_line(&line.text).unwrap_or_else(|it| panic!("{it:?}: {}", line.text));
-            let Entry::Harness(record) = read.entry else { panic!("{}", line.text) };
-            used.note(&record);
+            let Entry::Harness(records) = read.entry else { panic!("{}", line.text) };
+            records.iter().for_each(|it| used.note(it));
         }
         used
     }

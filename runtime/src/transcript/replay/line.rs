@@ -10,7 +10,7 @@ use crate::{
     run::facts::SessionFacts,
     time::Timestamp,
     transcript::{
-        codec::encode,
+        codec::{encode, joined},
         entry::{ConversationLine, Line, LineFrame, Record},
         lines::{FileLine, FileLines},
         read::Entry,
@@ -21,14 +21,15 @@ use crate::{
 /// Bytes that a difference shows.
 const SHOWN: usize = 200;
 
-/// A sealed line of ours.
+/// A sealed line of ours, or a record of one that several share.
 pub(super) struct SealedLine<'a> {
     /// Number of the line, counted from 1.
     pub(super) number: u64,
     /// Its place among all lines of the file.
     pub(super) place: usize,
     line: LineRef<'a>,
-    body: &'a [u8],
+    /// As it is on a line of its own, without the closing brace.
+    body: Cow<'a, [u8]>,
     looks: Cell<u64>,
     /// Whether it was found equal but for what secrets leave of themselves.
     is_up_to_redaction: Cell<bool>,
@@ -41,25 +42,33 @@ pub(super) enum LineRef<'a> {
     Harness(&'a Record),
 }
 
-/// Returns all sealed lines, in order.
+/// Returns all sealed lines, in order, those of several records record by record.
 pub(super) fn sealed<'a>(file: &'a FileLines<'_>) -> Vec<SealedLine<'a>> {
     let sealed = |(place, line): (usize, &'a FileLine<'_>)| {
         let body = body_of(line.bytes)?;
-        let line_ref = match &line.read.as_ref()?.entry {
-            Entry::Conversation { line, .. } => LineRef::Conversation(line),
-            Entry::Harness(record) => LineRef::Harness(record),
+        let held = match &line.read.as_ref()?.entry {
+            Entry::Conversation { line, .. } => {
+                vec![(LineRef::Conversation(line), Cow::Borrowed(body))]
+            }
+            Entry::Harness(records) => match &**records {
+                [record] => vec![(LineRef::Harness(record), Cow::Borrowed(body))],
+                records => {
+                    let bodies = joined::split(body, records).into_iter().map(Cow::Owned);
+                    records.iter().map(LineRef::Harness).zip(bodies).collect()
+                }
+            },
             Entry::Other { .. } => return None,
         };
-        Some(SealedLine {
+        Some(held.into_iter().map(move |(held, body)| SealedLine {
             number: line.number,
             place,
-            line: line_ref,
+            line: held,
             body,
             looks: Cell::default(),
             is_up_to_redaction: Cell::default(),
-        })
+        }))
     };
-    file.iter().enumerate().filter_map(sealed).collect()
+    file.iter().enumerate().filter_map(sealed).flatten().collect()
 }
 
 /// What the writer knew and a turn does not.
@@ -123,26 +132,26 @@ impl<'a> SealedLine<'a> {
     /// one first.
     pub(super) fn difference(&self, made: &Line, facts: &SessionFacts) -> Option<(String, String)> {
         let (line, made) = (made, self.encode(made, facts));
-        if made == self.body {
+        if made == *self.body {
             return None;
         }
-        if facts.shows_secrets && up_to_redaction::is_equal(line, &made, self.body) {
+        if facts.shows_secrets && up_to_redaction::is_equal(line, &made, &self.body) {
             self.is_up_to_redaction.set(true);
             return None;
         }
-        let same = made.iter().zip(self.body).take_while(|(left, right)| left == right).count();
+        let same = made.iter().zip(&*self.body).take_while(|(left, right)| left == right).count();
         let around = |bytes: &[u8]| {
             let from = same.saturating_sub(SHOWN / 4);
             let until = bytes.len().min(same + SHOWN);
             String::from_utf8_lossy(bytes.get(from..until).unwrap_or_default()).into_owned()
         };
-        Some((around(&made), around(self.body)))
+        Some((around(&made), around(&self.body)))
     }
 
     /// As the writer of this line would have written another one.
     fn encode(&self, made: &Line, facts: &SessionFacts) -> Vec<u8> {
         let WriterFields { version, git_branch } = match made {
-            Line::Conversation(_) => WriterFields::of(self.body),
+            Line::Conversation(_) => WriterFields::of(&self.body),
             Line::Harness(_) => WriterFields::default(),
         };
         let frame = LineFrame {
@@ -173,7 +182,7 @@ impl<'a> SealedLine<'a> {
     fn take_version(&self, made: &mut [u8]) {
         // Right after the kind, whose name has no comma.
         let at = |bytes: &[u8]| memchr::memmem::find(bytes, br#","v":"#).map(|it| it + 5);
-        if let (Some(from), Some(to)) = (at(self.body), at(made))
+        if let (Some(from), Some(to)) = (at(&self.body), at(made))
             && let (Some(theirs @ b'1'..=b'9'), Some(ours)) =
                 (self.body.get(from), made.get_mut(to))
         {

@@ -49,7 +49,9 @@ fn write(
 ) -> (Vec<u8>, (Head, Option<OpenLines>)) {
     let mut out = Vec::new();
     let mut batch = LineBatch::new(head, open, &mut out);
-    lines.iter().for_each(|it| batch.push(it, &frame(), |_, _, _| {}));
+    for line in lines {
+        batch.push(line, &frame(), |_, _, _| {});
+    }
     let end = batch.finish();
     (out, end)
 }

@@ -3,7 +3,7 @@
 //! On the way it holds the turn to what it promises: no call before its answer and its intent are
 //! acknowledged, one result per tool use.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
     in_flight::InFlight,
@@ -43,6 +43,8 @@ pub(crate) struct Play {
     /// Starts (`+`) and ends (`-`) of calls.
     pub(crate) trace: Vec<String>,
     pub(crate) lines: Vec<Line>,
+    /// Where in `lines` a write begins.
+    pub(crate) writes: BTreeSet<usize>,
     /// Long texts next to it.
     pub(crate) stored: BTreeMap<Digest, String>,
     /// Questions that surfaces were shown.
@@ -92,6 +94,7 @@ impl Play {
             alerts: Vec::new(),
             trace: Vec::new(),
             lines: Vec::new(),
+            writes: BTreeSet::new(),
             stored: BTreeMap::new(),
             questions: Vec::new(),
             requests: Vec::new(),
@@ -319,6 +322,7 @@ impl Play {
             self.stored.insert(text.digest, text.text.to_string());
         }
         append.lines.iter().for_each(|it| self.conversation.note(it));
+        self.writes.insert(self.lines.len());
         self.lines.extend(append.lines);
         append.updates.into_iter().for_each(|it| self.conversation.apply(it));
         if append.is_awaited {
@@ -372,9 +376,13 @@ impl Play {
         };
         let mut bytes = Vec::new();
         let mut batch = LineBatch::new(Head::default(), None, &mut bytes);
-        for line in &self.lines {
+        for (n, line) in self.lines.iter().enumerate() {
+            if self.writes.contains(&n) {
+                batch.end_line();
+            }
             batch.push(line, &frame, |_, _, _| {});
         }
+        batch.finish();
         bytes
     }
 }

@@ -9,7 +9,7 @@ use crate::support::{
     barrier::Barrier,
     model_server::ModelServer,
     provider_rules,
-    scripted::{Reply, replies},
+    scripted::{Reply, apart, replies},
     until::within,
 };
 
@@ -156,8 +156,7 @@ async fn call_that_a_kill_cut_off_is_named_and_the_next_request_is_valid_in_ever
             "{name}: {resumed:?}"
         );
         let transcript = fs::read_to_string(&file).unwrap();
-        let after: Vec<Value> =
-            transcript.lines().skip(n_before).map(|it| serde_json::from_str(it).unwrap()).collect();
+        let after: Vec<Value> = transcript.lines().skip(n_before).flat_map(apart).collect();
         let of_kind = |kind: &str| after.iter().find(|it| it["kind"] == kind);
         // The last step on record: that of the call is written when its answer is there.
         let turn = of_kind("turn_end").unwrap_or_else(|| panic!("{name}: {after:#?}"));
