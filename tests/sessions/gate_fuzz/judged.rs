@@ -1,6 +1,6 @@
 //! What becomes of a shell command at the gate: shared by the fuzz targets, the differential test and the benchmark.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::collections::BTreeMap;
 
 use ennead_runtime::{
     permission::{PermissionMode, Scope},
