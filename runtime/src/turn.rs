@@ -226,6 +226,10 @@ impl Turn {
             TurnInput::Recorded { ticket } => self.recorded(ticket),
             TurnInput::StopRequested => self.stop_requested = true,
         }
+        // A step that was announced is run next, whatever else is under way.
+        if self.announced.is_none() {
+            self.journal.wait();
+        }
         self.drain()
     }
 

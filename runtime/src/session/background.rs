@@ -167,7 +167,13 @@ impl Machine {
                 {
                     *is_unreported = !is_known;
                 }
-                Line::Harness(Box::new(Record { at: now.at, run: None, turn: 0, what }))
+                Line::Harness(Box::new(Record {
+                    at: now.at,
+                    run: None,
+                    turn: 0,
+                    what,
+                    shares_line: false,
+                }))
             })
             .collect();
         if !lines.is_empty() {

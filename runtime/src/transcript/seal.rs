@@ -15,7 +15,7 @@
 //! 8 KiB have no hash yet. That many are hashed at once: the eight chunks of a hash side by side, as wide registers
 //! take them, cost less than one by one. Until then the check sums hold the lines.
 //!
-//! Records of one turn that are next to each other in a write share a line ([`joined`]).
+//! Records that a turn makes without waiting in between share a line ([`joined`]).
 //!
 //! Before version 2 every line held a hash, of its own bytes, and the whole hash of the line before:
 //! `…,"seq":7,"prev":"…32 digits","hash":"…32 digits"}`. Both forms may follow one another in a file.
@@ -217,7 +217,7 @@ impl<'a> LineBatch<'a> {
         if line.record().is_some_and(|it| self.join(it, &edit)) {
             return true;
         }
-        self.end_line();
+        self.seal();
         let start = self.out.len();
         let frame_end = match line {
             Line::Harness(record) if matches!(record.what, RecordKind::RunEnd { .. }) => {
@@ -249,13 +249,13 @@ impl<'a> LineBatch<'a> {
         false
     }
 
-    /// Joins a record to the last line, if it is of the same turn and the line stays short.
+    /// Joins a record to the last line, if it is to share that and the line stays short.
     fn join(&mut self, record: &Record, edit: &impl Fn(&mut Vec<u8>, usize, usize)) -> bool {
         let Some(UnsealedLine { start, first: Some(first), n_joined, .. }) = &mut self.unsealed
         else {
             return false;
         };
-        if !first.is_of_same_turn(record) {
+        if !record.shares_line || !first.is_of_same_turn(record) {
             return false;
         }
         let end = self.out.len();
@@ -274,8 +274,8 @@ impl<'a> LineBatch<'a> {
         fits
     }
 
-    /// Ends the last line: what follows has one of its own, as after the end of a write.
-    pub fn end_line(&mut self) {
+    /// Ends the last line.
+    fn seal(&mut self) {
         let Some(UnsealedLine { start, always_bears_hash, n_joined, .. }) = self.unsealed.take()
         else {
             return;
@@ -312,7 +312,7 @@ impl<'a> LineBatch<'a> {
 
     /// Ends the last line. Returns the end of the chain, and the lines that no hash covers.
     pub fn finish(mut self) -> (Head, Option<OpenLines>) {
-        self.end_line();
+        self.seal();
         let bytes = [self.open, &self.out[self.start..]].concat();
         let open = (!bytes.is_empty()).then_some(OpenLines { bytes, link: self.link });
         (self.head, open)

@@ -105,7 +105,7 @@ impl TurnReader {
     }
 
     fn record(&mut self, record: Record) -> Option<TurnRecord> {
-        let Record { at, run, turn, what } = record;
+        let Record { at, run, turn, what, .. } = record;
         let before = self.last.replace((at, run.clone()));
         if turn == 0 {
             return None;

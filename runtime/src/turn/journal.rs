@@ -3,7 +3,7 @@
 //! Lines are numbered by tickets; the turn goes on past a barrier when the ticket of the barrier
 //! is acknowledged. Ids of lines are draws, so a turn that is walked again makes the same.
 
-use std::sync::Arc;
+use std::{mem, sync::Arc};
 
 use super::effect::{Append, HistoryUpdate};
 use crate::{
@@ -32,6 +32,8 @@ pub(super) struct Journal {
     n_entries: u64,
     ticket: u64,
     pending: Append,
+    /// Whether nothing was recorded since the turn waited for something.
+    has_waited: bool,
 }
 
 impl Journal {
@@ -42,7 +44,7 @@ impl Journal {
         last_entry: Option<EntryId>,
     ) -> Self {
         let pending = empty(1);
-        Self { run, turn, stream, last_entry, n_entries: 0, ticket: 1, pending }
+        Self { run, turn, stream, last_entry, n_entries: 0, ticket: 1, pending, has_waited: true }
     }
 
     /// Returns the run that the lines are of.
@@ -50,10 +52,18 @@ impl Journal {
         &self.run
     }
 
-    /// Adds a harness record.
+    /// Adds a harness record. One that a turn makes without having waited since the one before shares its line. When a
+    /// turn waits follows from what it does and not from how fast that is, so the same turn leaves the
+    /// same lines.
     pub(super) fn record(&mut self, at: Timestamp, what: RecordKind) {
-        let record = Record { at, run: Some(self.run.clone()), turn: self.turn, what };
-        self.line(Line::Harness(Box::new(record)));
+        let shares_line = !mem::take(&mut self.has_waited) && follows_at_once(&what);
+        let (run, turn) = (Some(self.run.clone()), self.turn);
+        self.line(Line::Harness(Box::new(Record { at, run, turn, what, shares_line })));
+    }
+
+    /// Notes that the turn waits: the next record begins a line.
+    pub(super) fn wait(&mut self) {
+        self.has_waited = true;
     }
 
     /// Makes a name for a line to come.
@@ -193,8 +203,19 @@ impl Journal {
             return None;
         }
         self.ticket += 1;
-        Some(Box::new(std::mem::replace(&mut self.pending, empty(self.ticket))))
+        Some(Box::new(mem::replace(&mut self.pending, empty(self.ticket))))
     }
+}
+
+/// Whether a record of this kind comes at the same point of a turn, whatever of several things came first that the turn
+/// waited for.
+fn follows_at_once(what: &RecordKind) -> bool {
+    matches!(
+        what,
+        RecordKind::TurnStep { .. }
+            | RecordKind::ShapersPassed { .. }
+            | RecordKind::ToolIntent { .. }
+    )
 }
 
 fn empty(ticket: u64) -> Append {

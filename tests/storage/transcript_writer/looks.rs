@@ -14,7 +14,7 @@ use super::world::{ArchiveRig, StoreKind, user_line};
 /// A record of a run.
 pub(super) fn record(turn: u32, what: RecordKind) -> Line {
     let at = Timestamp(7);
-    Line::Harness(Box::new(Record { at, run: Some("r".into()), turn, what }))
+    Line::Harness(Box::new(Record { at, run: Some("r".into()), turn, what, shares_line: false }))
 }
 
 // REQ: SES-2, RUN-2

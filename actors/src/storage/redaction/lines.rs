@@ -196,7 +196,7 @@ mod tests {
         };
         let stages = vec![PassedStage { stage: "snip".into(), why }];
         let what = RecordKind::ShapersPassed { tokens: Tokens(1), stages };
-        let record = Record { at: Timestamp(1), run: None, turn: 1, what };
+        let record = Record { at: Timestamp(1), run: None, turn: 1, what, shares_line: false };
         let mut out = Vec::new();
         let mut batch = LineBatch::new(Head::default(), None, &mut out);
         let is_clean = redaction.is_clean(&frame);
@@ -216,7 +216,13 @@ mod tests {
             git_branch: None,
             version: "0",
         };
-        let record = |what| Record { at: Timestamp(1), run: Some(run.into()), turn: 1, what };
+        let record = |what| Record {
+            at: Timestamp(1),
+            run: Some(run.into()),
+            turn: 1,
+            what,
+            shares_line: false,
+        };
         let detail = StepDetail::Nothing { nothing: "there is no call".into() };
         let in_own_words = RecordKind::TurnStep { number: 7, step: Step::PermissionGate, detail };
         let records = [RecordKind::Alert { what: "x".into() }, in_own_words].map(record);
@@ -236,8 +242,6 @@ mod tests {
         let mut batch = LineBatch::new(Head::default(), None, &mut out);
         for line in lines {
             redaction.append(&line, &frame, is_clean, &mut batch);
-            // Each has a frame of its own.
-            batch.end_line();
         }
         batch.finish();
         String::from_utf8(out).unwrap()
@@ -274,7 +278,13 @@ mod tests {
         let shares =
             [String::from("nothing"), format!("it is {TOKEN}"), String::new()].map(|what| {
                 let what = RecordKind::Alert { what };
-                let record = Record { at: Timestamp(1), run: Some(OWN.into()), turn: 1, what };
+                let record = Record {
+                    at: Timestamp(1),
+                    run: Some(OWN.into()),
+                    turn: 1,
+                    what,
+                    shares_line: true,
+                };
                 redaction.append(&Line::Harness(Box::new(record)), &frame, true, &mut batch)
             });
         batch.finish();

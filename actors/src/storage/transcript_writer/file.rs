@@ -228,7 +228,8 @@ impl TranscriptFile {
         if let (Some(torn), Some(first)) = (self.torn, lines.first()) {
             let Torn { offset, length, digest } = torn;
             let what = RecordKind::Repair(SkippedBytes { offset, length, digest });
-            let record = Record { at: timestamp(first), run: None, turn: 0, what };
+            let record =
+                Record { at: timestamp(first), run: None, turn: 0, what, shares_line: false };
             let line = Line::Harness(Box::new(record));
             self.redaction.append(&line, &self.frame, self.has_clean_frame, &mut batch);
         }

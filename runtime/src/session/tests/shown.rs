@@ -42,7 +42,7 @@ fn shown(end: &EndedAgent, at: Timestamp, run: Option<RunId>) -> [Line; 2] {
     let message =
         Message::user(id.as_str().into(), MessageKind::ToolResults, vec![Block::text(&end.report)]);
     let what = ends_shown(&outcome).next().unwrap();
-    let record = Record { at, run, turn: 1, what };
+    let record = Record { at, run, turn: 1, what, shares_line: false };
     [
         Line::Conversation(Box::new(ConversationLine::of(at, None, Arc::new(message)))),
         Line::Harness(Box::new(record)),

@@ -40,15 +40,19 @@ pub(super) fn seal(lines: &[Line]) -> Vec<u8> {
     let mut batch = LineBatch::new(Head::default(), None, &mut bytes);
     for line in lines {
         batch.push(line, &frame, |_, _, _| {});
-        // Each by itself, so that what is wrong has a line of its own.
-        batch.end_line();
     }
     batch.finish();
     bytes
 }
 
 pub(super) fn record(turn: u32, what: RecordKind) -> Line {
-    Line::Harness(Box::new(Record { at: Timestamp(7), run: Some("r1".into()), turn, what }))
+    Line::Harness(Box::new(Record {
+        at: Timestamp(7),
+        run: Some("r1".into()),
+        turn,
+        what,
+        shares_line: false,
+    }))
 }
 
 pub(super) fn conversation(message: Message) -> Line {

@@ -1,4 +1,4 @@
-//! Records that share a line: those of one turn that are next to each other in one write.
+//! Records that share a line: those that a turn makes one after the other without waiting for anything.
 //!
 //! ```text
 //! {"type":"ennead","kind":"turn_step","v":3,"at":…,"run":…,"turn":1,"number":1,…,
@@ -63,6 +63,7 @@ pub(in crate::transcript) fn read(first: &Record, then: &RawValue) -> Option<Vec
         run: first.run.clone(),
         turn: first.turn,
         what,
+        shares_line: true,
     };
     Some(joined.into_iter().map(whole).collect())
 }

@@ -166,7 +166,13 @@ fn record(text: String) -> impl Strategy<Value = Record> {
             whole: None,
         }),
     ]
-    .prop_map(|what| Record { at: Timestamp(7), run: Some("r".into()), turn: 2, what })
+    .prop_map(|what| Record {
+        at: Timestamp(7),
+        run: Some("r".into()),
+        turn: 2,
+        what,
+        shares_line: false,
+    })
 }
 
 fn any_line() -> impl Strategy<Value = Line> {
@@ -255,7 +261,8 @@ fn kind_that_is_written_is_the_kind_that_is_read() {
     let passed = RecordKind::Passed { call: call(), by, reason: reason() };
     let (asked, answered) = (question(call(), reason()), approval(call(), reason()));
     for what in [shell, mode, asked, passed, answered] {
-        let record = Record { at: Timestamp(5), run: Some("r".into()), turn: 1, what };
+        let record =
+            Record { at: Timestamp(5), run: Some("r".into()), turn: 1, what, shares_line: false };
         check_round_trip(&Line::Harness(Box::new(record)), false);
     }
 }
@@ -274,7 +281,13 @@ fn record_is_shortened_and_not_dropped() {
         },
         whole: None,
     };
-    let line = Line::Harness(Box::new(Record { at: Timestamp(7), run: None, turn: 0, what }));
+    let line = Line::Harness(Box::new(Record {
+        at: Timestamp(7),
+        run: None,
+        turn: 0,
+        what,
+        shares_line: false,
+    }));
     let bytes = sealed(&line, false);
     assert!(bytes.len() <= MAX_RECORD, "{}", bytes.len());
     let read = read_line(std::str::from_utf8(&bytes).unwrap().trim_end()).unwrap();

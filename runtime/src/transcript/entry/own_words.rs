@@ -124,7 +124,7 @@ mod tests {
             (passed("words".to_owned().into()), false),
             (RecordKind::Alert { what: "words".into() }, false),
         ] {
-            let record = Record { at: Timestamp(1), run: None, turn: 1, what };
+            let record = Record { at: Timestamp(1), run: None, turn: 1, what, shares_line: false };
             assert_eq!(record.is_in_own_words(), expected, "{record:?}");
         }
     }

@@ -107,6 +107,9 @@ pub struct Record {
     /// What the line records.
     #[serde(flatten)]
     pub what: RecordKind,
+    /// Whether it stands on the line of the record before it, if the two come in one write.
+    #[serde(skip)]
+    pub shares_line: bool,
 }
 
 /// A part that the model was shown in a message of the conversation.

@@ -82,7 +82,13 @@ mod tests {
                     state: (*state).into(),
                     is_unreported: *is_unreported,
                 });
-                tasks.note(&Record { at: Timestamp(1), run: None, turn: 0, what });
+                tasks.note(&Record {
+                    at: Timestamp(1),
+                    run: None,
+                    turn: 0,
+                    what,
+                    shares_line: false,
+                });
             }
             let states: Vec<_> = tasks.agents.values().map(|it| it.state.code()).collect();
             assert_eq!(states.join(" "), open);

@@ -35,7 +35,13 @@ fn conversation(text: &str) -> Line {
 }
 
 fn record(turn: u32, what: RecordKind) -> Line {
-    Line::Harness(Box::new(Record { at: Timestamp(7), run: Some("r".into()), turn, what }))
+    Line::Harness(Box::new(Record {
+        at: Timestamp(7),
+        run: Some("r".into()),
+        turn,
+        what,
+        shares_line: false,
+    }))
 }
 
 fn alert(turn: u32) -> Line {

@@ -44,7 +44,7 @@ impl Play {
 
     fn record_mode(&mut self, mode: PermissionMode) {
         let what = RecordKind::Mode(ModeChange { mode, call: None });
-        let record = Record { at: self.at(), run: None, turn: 0, what };
+        let record = Record { at: self.at(), run: None, turn: 0, what, shares_line: false };
         self.lines.push(Line::Harness(Box::new(record)));
     }
 }

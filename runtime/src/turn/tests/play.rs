@@ -3,7 +3,7 @@
 //! On the way it holds the turn to what it promises: no call before its answer and its intent are
 //! acknowledged, one result per tool use.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use super::{
     in_flight::InFlight,
@@ -43,8 +43,6 @@ pub(crate) struct Play {
     /// Starts (`+`) and ends (`-`) of calls.
     pub(crate) trace: Vec<String>,
     pub(crate) lines: Vec<Line>,
-    /// Where in `lines` a write begins.
-    pub(crate) writes: BTreeSet<usize>,
     /// Long texts next to it.
     pub(crate) stored: BTreeMap<Digest, String>,
     /// Questions that surfaces were shown.
@@ -94,7 +92,6 @@ impl Play {
             alerts: Vec::new(),
             trace: Vec::new(),
             lines: Vec::new(),
-            writes: BTreeSet::new(),
             stored: BTreeMap::new(),
             questions: Vec::new(),
             requests: Vec::new(),
@@ -322,7 +319,6 @@ impl Play {
             self.stored.insert(text.digest, text.text.to_string());
         }
         append.lines.iter().for_each(|it| self.conversation.note(it));
-        self.writes.insert(self.lines.len());
         self.lines.extend(append.lines);
         append.updates.into_iter().for_each(|it| self.conversation.apply(it));
         if append.is_awaited {
@@ -346,7 +342,8 @@ impl Play {
     }
 
     pub(super) fn record(&mut self, run: &Run, what: RecordKind) {
-        let record = Record { at: self.at(), run: Some(run.id.clone()), turn: 0, what };
+        let record =
+            Record { at: self.at(), run: Some(run.id.clone()), turn: 0, what, shares_line: false };
         self.lines.push(Line::Harness(Box::new(record)));
     }
 
@@ -365,6 +362,15 @@ impl Play {
         })
     }
 
+    /// Gives each record a line of its own, as it had before records shared lines.
+    pub(crate) fn take_apart(&mut self) {
+        for line in &mut self.lines {
+            if let Line::Harness(record) = line {
+                record.shares_line = false;
+            }
+        }
+    }
+
     /// The transcript as a file.
     pub(crate) fn bytes(&self) -> Vec<u8> {
         let frame = LineFrame {
@@ -376,10 +382,7 @@ impl Play {
         };
         let mut bytes = Vec::new();
         let mut batch = LineBatch::new(Head::default(), None, &mut bytes);
-        for (n, line) in self.lines.iter().enumerate() {
-            if self.writes.contains(&n) {
-                batch.end_line();
-            }
+        for line in &self.lines {
             batch.push(line, &frame, |_, _, _| {});
         }
         batch.finish();

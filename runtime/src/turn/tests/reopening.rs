@@ -63,7 +63,6 @@ impl Play {
         };
         let closing = close(open, self.at(), end);
         closing.append.lines.iter().for_each(|it| self.conversation.note(it));
-        self.writes.insert(self.lines.len());
         self.lines.extend(closing.append.lines);
         closing.append.updates.into_iter().for_each(|it| self.conversation.apply(it));
     }

@@ -278,10 +278,9 @@ fn run_of_the_first_revision_is_walked_again_as_it_was_recorded() {
     assert_eq!(play.ends[0].0.code(), "prompt_too_long");
     // What the rules of that time wrote, up to the end of the run, whose usage they did not add up; lines were sealed
     // otherwise then, and each record had its own.
-    let writes = std::mem::replace(&mut play.writes, (0..play.lines.len()).collect());
+    play.take_apart();
     let written = String::from_utf8(play.bytes()).unwrap();
     let written = written.replace(r#"","v":3,"at":"#, r#"","v":2,"at":"#).into_bytes();
-    play.writes = writes;
     let mut lines: Vec<&[u8]> = written.split_inclusive(|it| *it == b'\n').collect();
     assert!(lines.pop().unwrap().starts_with(br#"{"type":"ennead","kind":"run_end""#));
     let bodies: Vec<&[u8]> = lines.iter().map(|it| body_of(it.trim_ascii_end()).unwrap()).collect();
