@@ -5,6 +5,7 @@
 mod action;
 mod answer;
 mod condition;
+mod detached;
 mod firing;
 mod input;
 mod matcher;
@@ -20,6 +21,7 @@ use serde::{Deserialize, Serialize};
 pub use action::{HookAction, HttpHook};
 pub use answer::{HandlerEnd, HandlerOutput, HookAnswer, read_answer};
 pub use condition::HookCondition;
+pub use detached::{EndedHook, HookWait, says_detached};
 pub use firing::{Firing, LoadedInstructions};
 pub use input::{HookContext, HookInput, update_of};
 pub use matcher::BadMatcher;
@@ -170,6 +172,8 @@ pub struct HookHandler {
     pub timeout_ms: u64,
     /// What a failing handler means.
     pub on_failure: OnFailure,
+    /// Whether what fires it waits for it.
+    pub wait: HookWait,
     /// Where it was configured.
     pub scope: Scope,
     /// It can deny, ask and add context; it can neither allow a call nor change its input.

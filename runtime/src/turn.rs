@@ -44,6 +44,7 @@ use std::sync::Arc;
 
 pub use closing::{DenialReason, OpenTurn, TurnClosing, answer_lost_calls, close};
 pub use effect::Effect;
+pub(crate) use hooks::keep_overlong;
 pub use input::TurnInput;
 pub use setup::TurnSetup;
 pub use step7_plan::MAX_PLAN_BYTES;

@@ -57,6 +57,10 @@ pub enum HandlerEnd {
     Unusable,
     /// It was not run: its condition (`if`) does not hold for this call.
     Unmet,
+    /// It was started and is not waited for.
+    Detached,
+    /// It was not to be waited for, and as many of those as may were at work already.
+    Crowded,
     /// The harness did not run it: its queue was full, its runner crashed, it is shutting down.
     Refused,
 }
@@ -106,8 +110,25 @@ impl HandlerEnd {
             | HandlerEnd::Cycle
             | HandlerEnd::Unusable
             | HandlerEnd::Unmet
+            | HandlerEnd::Detached
+            | HandlerEnd::Crowded
             | HandlerEnd::Refused => None,
         }
+    }
+
+    /// Reads what a record has: the exit code, or the code of another end.
+    pub(crate) fn read(exit: Option<i32>, code: &str) -> Self {
+        let others = [
+            HandlerEnd::TimedOut,
+            HandlerEnd::Cycle,
+            HandlerEnd::Unusable,
+            HandlerEnd::Unmet,
+            HandlerEnd::Detached,
+            HandlerEnd::Crowded,
+            HandlerEnd::Refused,
+        ];
+        let other = || others.into_iter().find(|it| it.code() == code);
+        exit.map(HandlerEnd::Exited).or_else(other).unwrap_or(HandlerEnd::Crashed)
     }
 
     /// Returns the code that records use.
@@ -119,6 +140,8 @@ impl HandlerEnd {
             HandlerEnd::Cycle => "cycle",
             HandlerEnd::Unusable => "unusable",
             HandlerEnd::Unmet => "unmet",
+            HandlerEnd::Detached => "detached",
+            HandlerEnd::Crowded => "crowded",
             HandlerEnd::Refused => "refused",
         }
     }
@@ -214,7 +237,12 @@ pub fn read_answer(
         HandlerEnd::Unusable => {
             failed(format!("a {name} hook gave no usable answer{}", first_line(&output.stderr)))
         }
-        HandlerEnd::Unmet => HookVerdict::default(),
+        HandlerEnd::Unmet | HandlerEnd::Detached => HookVerdict::default(),
+        // It could not have decided anything.
+        HandlerEnd::Crowded => {
+            let why = format!("a {name} hook was not run: {}", output.stderr);
+            HookVerdict { errors: vec![why], ..HookVerdict::default() }
+        }
         HandlerEnd::Cycle => failed(format!(
             "a {name} hook was not run again by what it had started itself{}",
             first_line(&output.stderr)

@@ -1,7 +1,5 @@
 //! What is on one line: a [`ConversationLine`], or a [`Record`] of something else that the harness did.
-//!
-//! A record is `{"type":"ennead","kind":…,"v":2,"at":…,"run":…,"turn":…,…}` and at most 4 KiB. It holds foreign JSON only as digest or
-//! escaped text, and none of the keys that text-scanning readers look for (`timestamp`, `cwd`, `summary`, `customTitle`, …).
+//! A record is `{"type":"ennead","kind":…,"v":2,"at":…,"run":…,"turn":…,…}` and at most 4 KiB. It holds foreign JSON only as digest or escaped text, and none of the keys that text-scanning readers look for (`timestamp`, `cwd`, `summary`, `customTitle`, …).
 
 mod conversation_line;
 mod line;
@@ -217,7 +215,7 @@ pub enum RecordKind {
         handler: String,
         /// The exit code; `None` when it did not exit by itself.
         exit: Option<i32>,
-        /// `exited`, `timed_out`, `crashed`, or `refused` when the harness could not run it.
+        /// `exited`, `timed_out`, `crashed`, or `refused` when the harness could not run it; `detached`: its end follows.
         ended: String,
         /// Wall-clock time of the handler, in milliseconds.
         duration_ms: u64,
@@ -230,6 +228,9 @@ pub enum RecordKind {
         stdout: Stored,
         /// Its standard error, stored in the same way.
         stderr: Stored,
+        /// Of one that was not waited for, at its end: the message that shows the model what it adds.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        shows: Option<EntryId>,
     },
     /// A call was decided about; exactly one per tool use.
     Permission {

@@ -47,6 +47,18 @@ fn first_revision(event: HookEvent) -> u32 {
     }
 }
 
+/// Names the files in which texts that are too long to be shown are kept; returns these texts.
+pub(crate) fn keep_overlong(verdict: &mut HookVerdict, directory: &str) -> Vec<StoredText> {
+    let mut kept = Vec::new();
+    for overlong in std::mem::take(&mut verdict.overlong) {
+        let whole = StoredText::new(overlong.whole.as_str(), TextFolder::ToolResults);
+        let path = format!("{directory}/tool-results/{}.txt", whole.digest);
+        verdict.stored(&overlong, &path);
+        kept.push(whole);
+    }
+    kept
+}
+
 /// The beginning of an output.
 fn excerpt(output: &str) -> Arc<str> {
     output[..output.floor_char_boundary(MAX_SHOWN_BYTES)].into()
@@ -173,6 +185,7 @@ impl Turn {
                 message: message.map(|it| self.journal.stored(&it)),
                 stdout: self.journal.stored(&output.stdout),
                 stderr: self.journal.stored(&output.stderr),
+                shows: None,
             };
             self.journal.record(self.now, what);
             answers.push(answer);
@@ -211,13 +224,7 @@ impl Turn {
         answers: Vec<HookAnswer>,
     ) -> (HookVerdict, Vec<StoredText>) {
         let mut verdict = hook::merge(event, answers);
-        let mut kept = Vec::new();
-        for overlong in std::mem::take(&mut verdict.overlong) {
-            let whole = StoredText::new(overlong.whole.as_str(), TextFolder::ToolResults);
-            let path = format!("{}/tool-results/{}.txt", self.facts.directory, whole.digest);
-            verdict.stored(&overlong, &path);
-            kept.push(whole);
-        }
+        let kept = keep_overlong(&mut verdict, &self.facts.directory);
         (verdict, kept)
     }
 

@@ -195,15 +195,7 @@ impl<'a> RecordedInputs<'a> {
         if *event != of || call.as_ref() != of_call {
             return Ok(None);
         }
-        let ended = match (exit, ended.as_str()) {
-            (Some(code), _) => HandlerEnd::Exited(*code),
-            (None, "timed_out") => HandlerEnd::TimedOut,
-            (None, "cycle") => HandlerEnd::Cycle,
-            (None, "unusable") => HandlerEnd::Unusable,
-            (None, "unmet") => HandlerEnd::Unmet,
-            (None, "refused") => HandlerEnd::Refused,
-            (None, _) => HandlerEnd::Crashed,
-        };
+        let ended = HandlerEnd::read(*exit, ended);
         let text = |it| text_of(it, line.number, self.stored);
         Ok(Some(HandlerOutput::new(ended, text(stdout)?, text(stderr)?, *duration_ms)))
     }
