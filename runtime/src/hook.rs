@@ -10,6 +10,7 @@ mod firing;
 mod input;
 mod matcher;
 mod mcp_hook;
+mod prompt_hook;
 mod stop_hold;
 mod table;
 mod verdict;
@@ -27,6 +28,8 @@ pub use input::{HookContext, HookInput, update_of};
 pub use matcher::BadMatcher;
 pub(crate) use matcher::{matching, matching_commands};
 pub use mcp_hook::McpHook;
+pub use prompt_hook::PromptHook;
+pub(crate) use prompt_hook::{MAX_JUDGEMENT_TOKENS, judging_instructions};
 pub(crate) use stop_hold::{MAX_STOP_HOLDS, may_hold};
 pub(crate) use table::DEFAULT_TIMEOUT_MS;
 pub(crate) use table::{merge_tables, read_table};
@@ -206,6 +209,21 @@ pub enum Matcher {
 pub type HookTable = BTreeMap<HookEvent, Vec<HookHandler>>;
 
 impl HookHandler {
+    /// Reads what it answered. `fail_closed` is the setting `hooks.fail_closed`.
+    pub(crate) fn answer(
+        &self,
+        event: HookEvent,
+        output: &HandlerOutput,
+        fail_closed: bool,
+    ) -> HookAnswer {
+        match (&self.action, output.ended) {
+            (HookAction::Prompt(prompt), HandlerEnd::Exited(_)) => {
+                prompt.answer(event, output, self.on_failure, fail_closed)
+            }
+            _ => read_answer(event, output, self.on_failure, fail_closed),
+        }
+    }
+
     /// Returns what is run, for the record: at most 200 characters.
     pub fn label(&self) -> String {
         self.action.label().chars().take(200).collect()

@@ -8,7 +8,7 @@ use std::{collections::VecDeque, sync::Arc};
 
 use crate::{
     approval::{AnsweredBy, GivenAnswer, Question},
-    hook::{HookEvent, HookHandler, LoadedInstructions},
+    hook::{HandlerOutput, HookEvent, HookHandler, LoadedInstructions},
     ids::ToolUseId,
     permission::PermissionMode,
     recovery::{
@@ -156,6 +156,8 @@ pub(crate) struct ModelState {
     pub(crate) raw_estimate: Estimate,
     /// Step 7: the call about which a model is asked.
     pub classifying: Option<Classifying>,
+    /// The handler of a hook for which a model is asked.
+    pub for_hook: Option<AskedByHook>,
     /// What a wait under way is for.
     pub waiting: Option<Purpose>,
     /// The failure that no remedy removed.
@@ -179,6 +181,17 @@ pub(crate) struct Classifying {
     pub estimate: Tokens,
 }
 
+/// A model is asked for a handler of the firing that is awaited.
+#[derive(Clone, Debug)]
+pub(crate) struct AskedByHook {
+    /// The model that is asked, and its provider.
+    pub link: ChainModel,
+    /// Place of the handler in the firing.
+    pub index: usize,
+    /// The estimate for the request.
+    pub estimate: Tokens,
+}
+
 /// What an attempt is made with.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct RequestParams {
@@ -193,7 +206,7 @@ impl ModelState {
     pub(crate) fn parameters_for(&mut self, purpose: Purpose) -> &mut RequestParams {
         match purpose {
             Purpose::Turn => &mut self.answering,
-            Purpose::Compaction | Purpose::Classification => &mut self.summarising,
+            Purpose::Compaction | Purpose::Classification | Purpose::Hook => &mut self.summarising,
         }
     }
 }
@@ -241,6 +254,8 @@ pub(crate) struct AwaitedFiring {
     pub reason: FiringReason,
     /// The handlers that were started, in configuration order.
     pub handlers: Vec<HookHandler>,
+    /// What they left, as far as it is known.
+    pub outputs: Vec<HandlerOutput>,
 }
 
 /// What waits for the answer of hooks.

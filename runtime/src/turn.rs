@@ -38,6 +38,7 @@ mod step9_stop_check;
 
 mod closing;
 mod effective_settings;
+mod hook_prompts;
 mod hooks;
 
 use std::sync::Arc;

@@ -16,6 +16,7 @@ use crate::support::settings::SettingsJson as _;
 
 mod detached;
 mod limits;
+mod prompts;
 mod servers;
 mod tools;
 

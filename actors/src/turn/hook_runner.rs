@@ -254,6 +254,8 @@ pub(crate) async fn run_handler(
             let tool = session_context.tools.get(&call.tool_name());
             hook_tool::call(handler, call, tool, Arc::clone(input), time).await
         }
+        // The turn asks the model.
+        HookAction::Prompt(prompt) => prompt.asked(input),
     }
 }
 

@@ -92,7 +92,9 @@ pub(crate) fn matching_commands<'a>(
 ) -> Vec<&'a HookHandler> {
     let mut found: Vec<&HookHandler> = Vec::new();
     let handlers = of_subject(table, event, subject);
-    let is_other = |it: &HookAction| matches!(it, HookAction::Http(_) | HookAction::McpTool(_));
+    let is_other = |it: &HookAction| {
+        matches!(it, HookAction::Http(_) | HookAction::McpTool(_) | HookAction::Prompt(_))
+    };
     for handler in handlers.filter(|it| !is_other(&it.action)) {
         let same = |it: &&HookHandler| it.scope != handler.scope && it.action == handler.action;
         if !found.iter().any(same) {

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::{
     HookAction, HookCondition, HookEvent, HookHandler, HookTable, HookWait, Matcher,
-    ONLY_RESTRICTS, OnFailure, detached::MAX_DETACHED_MS,
+    ONLY_RESTRICTS, OnFailure, detached::MAX_DETACHED_MS, prompt_hook::PROMPT_TIMEOUT_MS,
 };
 use crate::permission::Scope;
 
@@ -73,6 +73,7 @@ fn read_handler(
 ) -> Result<(HookHandler, Vec<String>), String> {
     let action = HookAction::read(entry, event, scope)?;
     let timeout_ms = match entry.get("timeout") {
+        None | Some(Value::Null) if matches!(action, HookAction::Prompt(_)) => PROMPT_TIMEOUT_MS,
         None | Some(Value::Null) => DEFAULT_TIMEOUT_MS,
         Some(seconds) => milliseconds(seconds).ok_or("its timeout is no positive number")?,
     };
@@ -158,7 +159,7 @@ mod tests {
             "PreToolUse": [
                 {"matcher": "(", "hooks": [{"type": "command", "command": "never"}]},
                 {"matcher": "Bash", "hooks": [
-                    {"type": "prompt", "prompt": "p"},
+                    {"type": "agent", "prompt": "p"},
                     {"type": "command"},
                     {"type": "command", "command": "c", "timeout": 1.5, "onFailure": "block"},
                 ]},

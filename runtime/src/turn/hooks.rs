@@ -14,7 +14,7 @@ use crate::{
         self, Firing, HandlerEnd, HandlerOutput, HookAction, HookAnswer, HookEvent, HookHandler,
         HookInput, HookVerdict,
     },
-    run::facts::{ASKS_SERVERS, FIRES_MORE, HOOKS_CALL_TOOLS},
+    run::facts::{ASKS_SERVERS, FIRES_MORE, HOOKS_ASK_MODELS, HOOKS_CALL_TOOLS},
     step2_state_initialization::{AwaitedFiring, FiringReason},
     step7_permission_gate::hook_condition::CallOfHook,
     tool::ToolCall,
@@ -98,7 +98,8 @@ impl Turn {
             }
         }
         let call = order.call.clone();
-        self.state.firing = Some(AwaitedFiring { firing, event, call, reason, handlers });
+        self.state.firing =
+            Some(AwaitedFiring { firing, event, call, reason, handlers, outputs: Vec::new() });
         self.effects.push(Effect::RunHooks(Box::new(order)));
         true
     }
@@ -137,23 +138,38 @@ impl Turn {
         let revision = self.facts.revision;
         let asks_servers = ASKS_SERVERS <= revision;
         let matching = if asks_servers { hook::matching } else { hook::matching_commands };
-        let is_known = |it: &&HookHandler| {
-            HOOKS_CALL_TOOLS <= revision || !matches!(it.action, HookAction::McpTool(_))
+        let is_known = |it: &&HookHandler| match it.action {
+            HookAction::McpTool(_) => HOOKS_CALL_TOOLS <= revision,
+            HookAction::Prompt(_) => HOOKS_ASK_MODELS <= revision,
+            _ => true,
         };
         let matching = matching(&settings.hooks, event, subject).into_iter();
         matching.filter(is_known).cloned().collect()
     }
 
     pub(super) fn hooks_answered(&mut self, firing: u32, outputs: Vec<HandlerOutput>) {
-        let Some(awaited) = self.state.firing.take_if(|it| it.firing == firing) else { return };
+        let Some(awaited) = self.state.firing.as_mut().filter(|it| it.firing == firing) else {
+            return;
+        };
+        awaited.outputs = outputs;
+        self.go_on_with_hooks();
+    }
+
+    /// Asks the model for a handler that wants it; when there is none, takes what all handlers have answered.
+    pub(super) fn go_on_with_hooks(&mut self) {
+        if self.ask_for_hook() {
+            return;
+        }
+        let Some(awaited) = self.state.firing.take() else { return };
+        let firing = awaited.firing;
         let (event, call) = (awaited.event, &awaited.call);
         let fail_closed = self.settings().hooks_fail_closed;
         let mut answers = Vec::new();
         // A handler without an output was not run.
         let missing = HandlerOutput::refused("nothing was heard of it");
-        let outputs = outputs.iter().chain(std::iter::repeat(&missing));
+        let outputs = awaited.outputs.iter().chain(std::iter::repeat(&missing));
         for (index, (handler, output)) in awaited.handlers.iter().zip(outputs).enumerate() {
-            let answer = hook::read_answer(event, output, handler.on_failure, fail_closed);
+            let answer = handler.answer(event, output, fail_closed);
             let answer = if handler.only_restricts { answer.restricting() } else { answer };
             let effect = answer.effect().to_owned();
             if output.ended != HandlerEnd::Unmet {
