@@ -77,11 +77,14 @@ pub enum HookEvent {
     InstructionsLoaded,
     /// After a call that has moved the working directory.
     CwdChanged,
+    /// Before a changed settings file holds.
+    ConfigChange,
 }
 
 impl HookEvent {
     /// All events, in the order of a turn.
-    pub const ALL: [HookEvent; 17] = [
+    pub const ALL: [HookEvent; 18] = [
+        HookEvent::ConfigChange,
         HookEvent::SessionStart,
         HookEvent::UserPromptSubmit,
         HookEvent::SubagentStart,
@@ -121,6 +124,7 @@ impl HookEvent {
             HookEvent::StopFailure => "StopFailure",
             HookEvent::InstructionsLoaded => "InstructionsLoaded",
             HookEvent::CwdChanged => "CwdChanged",
+            HookEvent::ConfigChange => "ConfigChange",
         }
     }
 

@@ -15,7 +15,7 @@ use crate::{
         RecoveryLedger,
         chain::{ChainModel, FallbackUsed},
     },
-    step1_settings_resolution::Settings,
+    step1_settings_resolution::{LayerText, Settings},
     step3_context_assembly::Assembled,
     step4_context_shapers::{ShapedContext, ShaperSetup, SummaryRequest},
     step5_model_call::{
@@ -33,6 +33,10 @@ use crate::{
 pub(crate) struct TurnState {
     /// Step 1: what holds.
     pub settings: Option<Arc<Settings>>,
+    /// Step 1: settings files that have changed, while hooks are asked about them.
+    pub config: Option<ConfigChanges>,
+    /// Step 1: files whose changes were refused, as they are recorded.
+    pub refused: Vec<String>,
     /// Step 1: tools have joined since the turn before.
     pub tools_joined: bool,
     /// Step 1: the settings are others than those of the turn before.
@@ -85,6 +89,21 @@ pub(crate) struct TurnState {
     pub loaded: VecDeque<LoadedInstructions>,
     /// Text that hooks, by their event, and watches add for the model, after the results.
     pub reminders: Vec<(Option<HookEvent>, String)>,
+}
+
+/// Settings files that have changed.
+#[derive(Debug)]
+pub(crate) struct ConfigChanges {
+    /// What is to hold.
+    pub read: Vec<LayerText>,
+    /// What has held so far.
+    pub before: Vec<LayerText>,
+    /// Changes that nobody was asked about.
+    pub left: VecDeque<LayerText>,
+    /// The change that hooks are asked about.
+    pub asked: Option<LayerText>,
+    /// Files whose changes were refused.
+    pub refused: Vec<String>,
 }
 
 /// A question that has no answer yet.
@@ -285,6 +304,8 @@ pub(crate) enum FiringReason {
     PermissionDenied,
     /// The working directory has moved.
     CwdChanged,
+    /// A settings file has changed.
+    ConfigChange,
     /// The run would end.
     Stop,
     /// The run has failed.

@@ -14,7 +14,7 @@ use crate::{
         self, Firing, HandlerEnd, HandlerOutput, HookAction, HookAnswer, HookEvent, HookHandler,
         HookInput, HookVerdict,
     },
-    run::facts::{ASKS_SERVERS, FIRES_MORE, HOOKS_ASK_MODELS, HOOKS_CALL_TOOLS},
+    run::facts::{ASKS_SERVERS, FIRES_AT_SETTINGS, FIRES_MORE, HOOKS_ASK_MODELS, HOOKS_CALL_TOOLS},
     step2_state_initialization::{AwaitedFiring, FiringReason},
     step7_permission_gate::hook_condition::CallOfHook,
     tool::ToolCall,
@@ -43,6 +43,7 @@ fn first_revision(event: HookEvent) -> u32 {
         | HookEvent::StopFailure
         | HookEvent::InstructionsLoaded
         | HookEvent::CwdChanged => FIRES_MORE,
+        HookEvent::ConfigChange => FIRES_AT_SETTINGS,
         _ => MORE_EVENTS,
     }
 }
@@ -143,8 +144,12 @@ impl Turn {
             HookAction::Prompt(_) => HOOKS_ASK_MODELS <= revision,
             _ => true,
         };
+        // What the user and the organisation set is no matter of a repository.
+        let is_foreign = event == HookEvent::ConfigChange
+            && matches!(subject, Some("user_settings" | "policy_settings"));
+        let may_run = |it: &&HookHandler| !(is_foreign && it.scope.is_of_repository());
         let matching = matching(&settings.hooks, event, subject).into_iter();
-        matching.filter(is_known).cloned().collect()
+        matching.filter(is_known).filter(may_run).cloned().collect()
     }
 
     pub(super) fn hooks_answered(&mut self, firing: u32, outputs: Vec<HandlerOutput>) {
@@ -226,6 +231,7 @@ impl Turn {
             FiringReason::CompactStart => self.compact_start_answered(verdict),
             FiringReason::InstructionsLoaded => self.loaded_answered(verdict),
             FiringReason::PermissionDenied => self.denial_answered(verdict),
+            FiringReason::ConfigChange => self.config_answered(verdict),
             FiringReason::CwdChanged => self.cwd_answered(verdict),
             FiringReason::Stop => self.stop_answered(verdict),
             FiringReason::StopFailure => self.failure_answered(),

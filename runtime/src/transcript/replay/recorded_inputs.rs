@@ -22,6 +22,7 @@ use crate::{
         Effect, Turn, TurnInput,
         effect::{HookFiring, Purpose, ShapeOrder},
         input::{Crashed, SettingsRead},
+        with_refused,
     },
 };
 
@@ -106,7 +107,7 @@ impl<'a> RecordedInputs<'a> {
         let input = match asked {
             Effect::Next(step) => TurnInput::Run(step),
             Effect::Wait { attempt, .. } => TurnInput::TimerFired { attempt },
-            Effect::ReadSettings => self.settings(step)?,
+            Effect::ReadSettings => self.settings(turn, step)?,
             Effect::MergeSettings(order) => TurnInput::SettingsMerged(Box::new(order.derive())),
             Effect::ReadSources => match self.sources(step)? {
                 Some(texts) => TurnInput::SourcesRead(Box::new(texts)),
@@ -136,20 +137,26 @@ impl<'a> RecordedInputs<'a> {
         self.lines.get(self.next..).unwrap_or_default()
     }
 
-    fn settings(&self, step: Step) -> Result<TurnInput, ReplayError> {
+    fn settings(&self, turn: &Turn, step: Step) -> Result<TurnInput, ReplayError> {
         let what = "the settings";
-        let layers = self.recorded(what, step, |it| match it {
-            RecordKind::TurnStep { detail: StepDetail::Settings { layers, .. }, .. } => {
-                Some(layers)
-            }
-            _ => None,
-        })?;
+        // Hooks may have been asked about changes first.
+        let records = self.rest_of_lines().iter().map_while(|it| record(it)).map(|it| &it.what);
+        let found = records.skip_while(|it| matches!(it, RecordKind::Hook { .. })).next();
+        let Some(RecordKind::TurnStep {
+            detail: StepDetail::Settings { layers, refused, .. }, ..
+        }) = found
+        else {
+            let line = self.ahead(0).map_or(0, |it| it.number);
+            return Err(ReplayError::Unrecorded { line, step, what });
+        };
+        let is_known = self.layers == Some(layers.digest());
         Ok(TurnInput::SettingsRead(match layers {
-            layers if self.layers == Some(layers.digest()) => SettingsRead::Unchanged,
+            _ if is_known && refused.is_empty() => SettingsRead::Unchanged,
+            _ if is_known => SettingsRead::Layers(with_refused(turn.known_layers(), refused)),
             layers => {
                 let mut all: Vec<LayerText> = self.json(layers, what, step)?;
                 let n_fixed = self.facts.layers.len().min(all.len());
-                SettingsRead::Layers(all.split_off(n_fixed))
+                SettingsRead::Layers(with_refused(all.split_off(n_fixed), refused))
             }
         }))
     }
