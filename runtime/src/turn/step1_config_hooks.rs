@@ -3,7 +3,7 @@
 //! Those run that are in force. A change that was refused is not asked about again until the file changes once more; a
 //! process that opens the session anew takes the files as they are.
 
-use std::{collections::VecDeque, mem};
+use std::{collections::VecDeque, mem, sync::Arc};
 
 use super::Turn;
 use crate::{
@@ -50,12 +50,12 @@ impl Turn {
             }
         }
         let left = changes(&before, &read);
-        let names = left.iter().filter_map(|it| source_of(it.scope));
-        if !names.into_iter().any(|it| self.has_hooks_in_force(it)) {
+        let mut names = left.iter().filter_map(|it| source_of(it.scope));
+        if !names.any(|it| self.has_hooks_in_force(it)) {
             return self.take_read(read);
         }
         let derived = self.memory.derived_settings.as_ref();
-        self.state.settings = derived.map(|it| std::sync::Arc::clone(it.settings()));
+        self.state.settings = derived.map(|it| Arc::clone(it.settings()));
         let changes = ConfigChanges { read, before, left, asked: None, refused: Vec::new() };
         self.state.config = Some(changes);
         self.fire_config_change();

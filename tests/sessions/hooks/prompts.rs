@@ -38,7 +38,7 @@ fn judged(judge: impl Fn(usize) -> Reply + Send + Sync + 'static) -> Arc<Scripte
     })
 }
 
-struct Came {
+struct JudgedRun {
     end: RunEnd,
     /// How often `probe` ran.
     n_ran: usize,
@@ -47,7 +47,7 @@ struct Came {
     error: String,
 }
 
-impl Came {
+impl JudgedRun {
     /// What the model read that works, at last.
     fn read(&self) -> String {
         let asked = self.model.asked();
@@ -61,7 +61,7 @@ impl Came {
 }
 
 /// Runs one prompt under this hook. Its record is in order, and a walk of it needs no model.
-async fn under(event: &str, handlers: &[Value], model: Arc<Scripted>, n_turns: u64) -> Came {
+async fn under(event: &str, handlers: &[Value], model: Arc<Scripted>, n_turns: u64) -> JudgedRun {
     let place = TestDirs::new();
     let (options, ran) = probed(&place);
     let ennead = place.start(&model).await;
@@ -81,7 +81,7 @@ async fn under(event: &str, handlers: &[Value], model: Arc<Scripted>, n_turns: u
     let counted = outcome.cost.tree().classifications.calls;
     assert_eq!(counted, n_judged as u64, "each call is counted");
     let n_ran = ran.lock().unwrap().len();
-    Came { end: outcome.end, n_ran, seen, model, error: outcome.error.unwrap_or_default() }
+    JudgedRun { end: outcome.end, n_ran, seen, model, error: outcome.error.unwrap_or_default() }
 }
 
 // REQ: HKS-1, HKS-4, HKS-5

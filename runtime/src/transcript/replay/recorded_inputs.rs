@@ -140,8 +140,8 @@ impl<'a> RecordedInputs<'a> {
     fn settings(&self, turn: &Turn, step: Step) -> Result<TurnInput, ReplayError> {
         let what = "the settings";
         // Hooks may have been asked about changes first.
-        let records = self.rest_of_lines().iter().map_while(|it| record(it)).map(|it| &it.what);
-        let found = records.skip_while(|it| matches!(it, RecordKind::Hook { .. })).next();
+        let mut records = self.rest_of_lines().iter().map_while(|it| record(it)).map(|it| &it.what);
+        let found = records.find(|it| !matches!(it, RecordKind::Hook { .. }));
         let Some(RecordKind::TurnStep {
             detail: StepDetail::Settings { layers, refused, .. }, ..
         }) = found
