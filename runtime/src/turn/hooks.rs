@@ -1,7 +1,7 @@
 //! Fires hooks from whichever step, and reads what their handlers answer.
 //!
 //! A step calls [`Turn::fire`] and goes on when its own `*_answered` is called with the verdict:
-//! step 2 before a prompt is answered, step 3 after instructions were loaded, step 4 before and after a
+//! step 1 before changed settings hold, step 2 before a prompt is answered, step 3 after instructions were loaded, step 4 before and after a
 //! compaction, step 7 before a call, before somebody is asked about it and after a model has denied it,
 //! step 8 after it and after a move of the working directory, step 9 before the end and after a failure.
 

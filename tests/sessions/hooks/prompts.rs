@@ -88,7 +88,7 @@ async fn under(event: &str, handlers: &[Value], model: Arc<Scripted>, n_turns: u
 #[tokio::test]
 async fn objection_of_a_model_denies_a_call_and_ends_the_run_unless_it_may_go_on() {
     let asks = handler("Is $ARGUMENTS harmless?");
-    let came = under("PreToolUse", &[asks.clone()], judged(|_| objects()), 1).await;
+    let came = under("PreToolUse", std::slice::from_ref(&asks), judged(|_| objects()), 1).await;
     assert_eq!((came.end, came.n_ran), (RunEnd::HookStopped, 0));
     assert!(came.error.contains("not so"), "{}", came.error);
     let asked = came.judged().remove(0).user();
@@ -141,20 +141,29 @@ async fn objection_after_a_call_before_a_prompt_and_before_the_end_does_what_it_
 // REQ: HKS-1, HKS-2, HKS-4
 #[tokio::test]
 async fn model_without_a_usable_answer_decides_nothing_unless_its_failing_denies() {
-    let cases: [(fn() -> Reply, &str); 3] = [
-        (|| text("I think so"), "cannot be read"),
-        (|| refusal(400), "did not answer"),
-        (silence, "was stopped after"),
+    let cases = [
+        (text("I think so"), "cannot be read"),
+        (refusal(400), "did not answer"),
+        (silence(), "was stopped after"),
     ];
     for (answer, told) in cases {
         let mut asks = handler("Harmless?");
         asks["timeout"] = json!(0.05);
-        let came = under("PreToolUse", &[asks.clone()], judged(move |_| answer()), 2).await;
+        let came = under(
+            "PreToolUse",
+            std::slice::from_ref(&asks),
+            judged({
+                let answer = answer.clone();
+                move |_| answer.clone()
+            }),
+            2,
+        )
+        .await;
         assert_eq!((came.end, came.n_ran), (RunEnd::NoPendingTools, 1), "{told}");
         let alerts = alerts(&came.seen).join("\n");
         assert!(alerts.contains(told), "{told}: {alerts}");
         asks["onFailure"] = "block".into();
-        let came = under("PreToolUse", &[asks], judged(move |_| answer()), 2).await;
+        let came = under("PreToolUse", &[asks], judged(move |_| answer.clone()), 2).await;
         assert_eq!((came.end, came.n_ran), (RunEnd::NoPendingTools, 0), "{told}");
     }
 }
