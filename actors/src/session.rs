@@ -289,6 +289,7 @@ impl SessionState {
                 return Ok(Some(Box::pin(self.host_process(myself, key, work, detached))));
             }
             SessionMsg::ServerAnswered(answered, _taken_over) => self.server_answered(*answered),
+            SessionMsg::HookEnded(ended) => SessionInput::HookEnded(ended),
             SessionMsg::ShellKept(status) => SessionInput::ShellKept(status),
             SessionMsg::ShellsEnded => return self.close_transcript(myself).map(|()| None),
             SessionMsg::SetModel(model) => return self.choose_model(model),

@@ -39,7 +39,7 @@ pub enum CallKind {
     Retry,
     /// It was made for a summary.
     Compaction,
-    /// It was made to decide about a call.
+    /// It was made to decide about a call, or for a hook.
     Classification,
 }
 
@@ -53,7 +53,7 @@ pub struct Accounts {
     pub retries: Account,
     /// Calls for summaries: [`CallKind::Compaction`].
     pub compactions: Account,
-    /// Calls that decided about calls: [`CallKind::Classification`].
+    /// Calls that decided about calls, and those for hooks: [`CallKind::Classification`].
     #[serde(default)]
     pub classifications: Account,
 }
@@ -127,7 +127,7 @@ impl CallKind {
     fn of(purpose: &str, outcome: &str, unsaid: Option<&DiscardedAnswer>) -> Self {
         match unsaid {
             _ if purpose == "compaction" => Self::Compaction,
-            _ if purpose == "classification" => Self::Classification,
+            _ if matches!(purpose, "classification" | "hook") => Self::Classification,
             // The text before a pause is part of the answer.
             Some(unsaid) if unsaid.stop_reason != "pause_turn" => Self::Retry,
             _ if outcome != "ok" => Self::Retry,

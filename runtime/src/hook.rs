@@ -5,10 +5,12 @@
 mod action;
 mod answer;
 mod condition;
+mod detached;
 mod firing;
 mod input;
 mod matcher;
 mod mcp_hook;
+mod prompt_hook;
 mod stop_hold;
 mod table;
 mod verdict;
@@ -20,11 +22,14 @@ use serde::{Deserialize, Serialize};
 pub use action::{HookAction, HttpHook};
 pub use answer::{HandlerEnd, HandlerOutput, HookAnswer, read_answer};
 pub use condition::HookCondition;
+pub use detached::{EndedHook, HookWait, says_detached};
 pub use firing::{Firing, LoadedInstructions};
 pub use input::{HookContext, HookInput, update_of};
 pub use matcher::BadMatcher;
 pub(crate) use matcher::{matching, matching_commands};
 pub use mcp_hook::McpHook;
+pub use prompt_hook::PromptHook;
+pub(crate) use prompt_hook::{MAX_JUDGEMENT_TOKENS, judging_instructions};
 pub(crate) use stop_hold::{MAX_STOP_HOLDS, may_hold};
 pub(crate) use table::DEFAULT_TIMEOUT_MS;
 pub(crate) use table::{merge_tables, read_table};
@@ -72,11 +77,14 @@ pub enum HookEvent {
     InstructionsLoaded,
     /// After a call that has moved the working directory.
     CwdChanged,
+    /// Before a changed settings file holds.
+    ConfigChange,
 }
 
 impl HookEvent {
     /// All events, in the order of a turn.
-    pub const ALL: [HookEvent; 17] = [
+    pub const ALL: [HookEvent; 18] = [
+        HookEvent::ConfigChange,
         HookEvent::SessionStart,
         HookEvent::UserPromptSubmit,
         HookEvent::SubagentStart,
@@ -116,6 +124,7 @@ impl HookEvent {
             HookEvent::StopFailure => "StopFailure",
             HookEvent::InstructionsLoaded => "InstructionsLoaded",
             HookEvent::CwdChanged => "CwdChanged",
+            HookEvent::ConfigChange => "ConfigChange",
         }
     }
 
@@ -170,6 +179,8 @@ pub struct HookHandler {
     pub timeout_ms: u64,
     /// What a failing handler means.
     pub on_failure: OnFailure,
+    /// Whether what fires it waits for it.
+    pub wait: HookWait,
     /// Where it was configured.
     pub scope: Scope,
     /// It can deny, ask and add context; it can neither allow a call nor change its input.
@@ -202,6 +213,21 @@ pub enum Matcher {
 pub type HookTable = BTreeMap<HookEvent, Vec<HookHandler>>;
 
 impl HookHandler {
+    /// Reads what it answered. `fail_closed` is the setting `hooks.fail_closed`.
+    pub(crate) fn answer(
+        &self,
+        event: HookEvent,
+        output: &HandlerOutput,
+        fail_closed: bool,
+    ) -> HookAnswer {
+        match (&self.action, output.ended) {
+            (HookAction::Prompt(prompt), HandlerEnd::Exited(_)) => {
+                prompt.answer(event, output, self.on_failure, fail_closed)
+            }
+            _ => read_answer(event, output, self.on_failure, fail_closed),
+        }
+    }
+
     /// Returns what is run, for the record: at most 200 characters.
     pub fn label(&self) -> String {
         self.action.label().chars().take(200).collect()

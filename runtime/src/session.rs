@@ -13,14 +13,17 @@
 //! Where what happens is handled: the transcript and an earlier conversation in `opening` (a run that a killed
 //! process left, in `resuming`), prompts in `queue`, turns in `turns`, lines and their acknowledgement in
 //! `recorder`, interrupts, stops and the close in `ending`, the last line of a run and its time limit in
-//! `outcome`, sub-agents and the limits of their tree in `agents`, what has ended in the background in `background`, and by
+//! `outcome`, sub-agents and the limits of their tree in `agents`, what has ended in the background in `background` and
+//! `detached_hooks`, and by
 //! name `mode`, `servers`, `signals` and `end_hooks`.
 
 mod agents;
 mod background;
+mod detached_hooks;
 mod effect;
 mod end_hooks;
 mod ending;
+mod heard_hooks;
 mod input;
 mod mode;
 mod names;
@@ -41,8 +44,8 @@ use std::{
 };
 
 use self::{
-    agents::Agents, background::EndedTasks, queue::Queued, recorder::Recorder, run::ActiveRun,
-    signals::CompactionShare,
+    agents::Agents, background::EndedTasks, heard_hooks::HeardHooks, queue::Queued,
+    recorder::Recorder, run::ActiveRun, signals::CompactionShare,
 };
 pub use self::{
     agents::{
@@ -91,6 +94,8 @@ pub struct Machine {
     joining: Vec<Arc<ToolSpec>>,
     /// What has ended in the background; the model learns of it with the next turn.
     ended: EndedTasks,
+    /// What hooks add that were not waited for; the model reads it with the next turn.
+    hooks: HeardHooks,
     /// Used by all runs that have ended, those of earlier processes included.
     spent: Usage,
     /// What the runs counted in `spent` cost.
@@ -170,6 +175,7 @@ impl Machine {
             alerts,
             joining: Vec::new(),
             ended: EndedTasks::default(),
+            hooks: HeardHooks::default(),
             spent: Usage::default(),
             cost: CostLedger::default(),
             compaction_share: CompactionShare::default(),
@@ -212,6 +218,8 @@ impl Machine {
             SessionInput::ShellsEnded(ended) => self.ended.add_shells(ended),
             SessionInput::AgentKept(agent) => self.agent_kept(now, &agent),
             SessionInput::AgentsEnded(ended) => self.ended.add_agents(ended),
+            SessionInput::HookEnded(ended) => self.hook_ended(now, &ended),
+            SessionInput::HooksKept(ended) => self.resume_hooks(ended),
             SessionInput::ServerAnswered { tools, notes } => {
                 self.server_answered(now, tools, notes)
             }

@@ -8,14 +8,14 @@ use std::{collections::VecDeque, sync::Arc};
 
 use crate::{
     approval::{AnsweredBy, GivenAnswer, Question},
-    hook::{HookEvent, HookHandler, LoadedInstructions},
+    hook::{HandlerOutput, HookEvent, HookHandler, LoadedInstructions},
     ids::ToolUseId,
     permission::PermissionMode,
     recovery::{
         RecoveryLedger,
         chain::{ChainModel, FallbackUsed},
     },
-    step1_settings_resolution::Settings,
+    step1_settings_resolution::{LayerText, Settings},
     step3_context_assembly::Assembled,
     step4_context_shapers::{ShapedContext, ShaperSetup, SummaryRequest},
     step5_model_call::{
@@ -33,6 +33,10 @@ use crate::{
 pub(crate) struct TurnState {
     /// Step 1: what holds.
     pub settings: Option<Arc<Settings>>,
+    /// Step 1: settings files that have changed, while hooks are asked about them.
+    pub config: Option<ConfigChanges>,
+    /// Step 1: files whose changes were refused, as they are recorded.
+    pub refused: Vec<String>,
     /// Step 1: tools have joined since the turn before.
     pub tools_joined: bool,
     /// Step 1: the settings are others than those of the turn before.
@@ -85,6 +89,21 @@ pub(crate) struct TurnState {
     pub loaded: VecDeque<LoadedInstructions>,
     /// Text that hooks, by their event, and watches add for the model, after the results.
     pub reminders: Vec<(Option<HookEvent>, String)>,
+}
+
+/// Settings files that have changed.
+#[derive(Debug)]
+pub(crate) struct ConfigChanges {
+    /// What is to hold.
+    pub read: Vec<LayerText>,
+    /// What has held so far.
+    pub before: Vec<LayerText>,
+    /// Changes that nobody was asked about.
+    pub left: VecDeque<LayerText>,
+    /// The change that hooks are asked about.
+    pub asked: Option<LayerText>,
+    /// Files whose changes were refused.
+    pub refused: Vec<String>,
 }
 
 /// A question that has no answer yet.
@@ -156,6 +175,8 @@ pub(crate) struct ModelState {
     pub(crate) raw_estimate: Estimate,
     /// Step 7: the call about which a model is asked.
     pub classifying: Option<Classifying>,
+    /// The handler of a hook for which a model is asked.
+    pub for_hook: Option<AskedByHook>,
     /// What a wait under way is for.
     pub waiting: Option<Purpose>,
     /// The failure that no remedy removed.
@@ -179,6 +200,17 @@ pub(crate) struct Classifying {
     pub estimate: Tokens,
 }
 
+/// A model is asked for a handler of the firing that is awaited.
+#[derive(Clone, Debug)]
+pub(crate) struct AskedByHook {
+    /// The model that is asked, and its provider.
+    pub link: ChainModel,
+    /// Place of the handler in the firing.
+    pub index: usize,
+    /// The estimate for the request.
+    pub estimate: Tokens,
+}
+
 /// What an attempt is made with.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct RequestParams {
@@ -193,7 +225,7 @@ impl ModelState {
     pub(crate) fn parameters_for(&mut self, purpose: Purpose) -> &mut RequestParams {
         match purpose {
             Purpose::Turn => &mut self.answering,
-            Purpose::Compaction | Purpose::Classification => &mut self.summarising,
+            Purpose::Compaction | Purpose::Classification | Purpose::Hook => &mut self.summarising,
         }
     }
 }
@@ -241,6 +273,8 @@ pub(crate) struct AwaitedFiring {
     pub reason: FiringReason,
     /// The handlers that were started, in configuration order.
     pub handlers: Vec<HookHandler>,
+    /// What they left, as far as it is known.
+    pub outputs: Vec<HandlerOutput>,
 }
 
 /// What waits for the answer of hooks.
@@ -270,6 +304,8 @@ pub(crate) enum FiringReason {
     PermissionDenied,
     /// The working directory has moved.
     CwdChanged,
+    /// A settings file has changed.
+    ConfigChange,
     /// The run would end.
     Stop,
     /// The run has failed.

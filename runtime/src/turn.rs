@@ -10,6 +10,7 @@ pub mod input;
 mod journal;
 mod setup;
 
+mod step1_config_hooks;
 mod step1_settings;
 mod step2_prompt_hooks;
 mod step2_state;
@@ -38,14 +39,17 @@ mod step9_stop_check;
 
 mod closing;
 mod effective_settings;
+mod hook_prompts;
 mod hooks;
 
 use std::sync::Arc;
 
 pub use closing::{DenialReason, OpenTurn, TurnClosing, answer_lost_calls, close};
 pub use effect::Effect;
+pub(crate) use hooks::keep_overlong;
 pub use input::TurnInput;
 pub use setup::TurnSetup;
+pub(crate) use step1_config_hooks::with_refused;
 pub use step7_plan::MAX_PLAN_BYTES;
 pub(crate) use step7_plan::plan_in;
 

@@ -43,6 +43,7 @@ fn the_turn_is_in_the_order_of_its_steps() {
         "runtime/src/turn",
         "step",
         &[
+            "step1_config_hooks",
             "step1_settings",
             "step2_prompt_hooks",
             "step2_state",

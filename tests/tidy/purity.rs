@@ -228,6 +228,7 @@ fn only_the_environment_reads_that_of_the_process() {
 /// state of a turn: that is one value, owned by one actor.
 const LOCKS: &[(&str, &str)] = &[
     ("turn/approval/pending.rs", "which questions are open, and the way to the turns that ask"),
+    ("turn/hook_runner/detached.rs", "what a turn waits for, let go once"),
     ("storage/archive.rs", "the lock file, kept by the archive while writers come and go"),
     (
         "handle/ennead.rs",

@@ -17,7 +17,7 @@ const MAX_ENDED: usize = 32;
 #[derive(Debug, Default)]
 pub(crate) struct SessionShells {
     pub(crate) table: Shells,
-    /// Empty when nothing of them is left.
+    /// Empty when nothing of them is left, nor of hooks.
     pub(crate) tracker: TaskTracker,
 }
 

@@ -11,7 +11,10 @@ use ennead_runtime::{
 use futures::future::join_all;
 
 use super::{SessionContext, SessionState};
-use crate::{turn::hook_runner::run_handler, world::hook_process::HandlerContext};
+use crate::{
+    turn::hook_runner::run_handler,
+    world::hook_process::{HandlerContext, HookHold},
+};
 
 impl SessionState {
     /// Takes what is still to be run; at most once.
@@ -43,7 +46,8 @@ async fn run(session_context: Arc<SessionContext>, hooks: EndHooks) {
     let run = |handler: HookHandler| {
         let (session_context, context, input) = (&session_context, &context, &input);
         async move {
-            let hold = WorkGuard::new(session_context.guard.clone());
+            let guard = WorkGuard::new(session_context.guard.clone());
+            let hold = HookHold { guard, announce: None };
             let output = run_handler(session_context, &handler, context, input, hold).await;
             if output.ended != HandlerEnd::Exited(0) {
                 let why = output.stderr.trim();

@@ -12,7 +12,7 @@ use crate::{
         supervision::{HandlerResult, spawn},
     },
     turn::{
-        hook_runner::{HookMsg, HookRequest, HookRunner, WINDOW},
+        hook_runner::{HookMsg, HookRequest, HookRunner, HookRunnerSetup, WINDOW},
         turn_supervisor::TurnMsg,
     },
     world::hook_process::HandlerContext,
@@ -29,8 +29,14 @@ impl SessionState {
         let runner = match &self.hooks {
             Some(runner) => runner.clone(),
             None => {
+                let session = myself.clone();
+                let report = Box::new(move |ended| {
+                    // A session that is gone records nothing.
+                    let _gone = session.cast(SessionMsg::HookEnded(ended));
+                });
                 let session_context = Arc::clone(&self.session_context);
-                let actor = spawn(HookRunner, session_context, myself.get_cell()).await?;
+                let setup = HookRunnerSetup { session_context, report };
+                let actor = spawn(HookRunner, setup, myself.get_cell()).await?;
                 let id = actor.get_id();
                 let runner = self.hooks.insert(Mailbox::new(actor, WINDOW, HookMsg::Run)).clone();
                 self.session_context.directory.note_mailbox(id, runner.gauge());
@@ -47,6 +53,13 @@ impl SessionState {
             let _gone = turn.cast(TurnMsg::HooksLost(number, why));
         }
         Ok(())
+    }
+
+    /// Ends the handlers that are not waited for.
+    pub(super) fn end_detached_hooks(&self) {
+        if let Some(runner) = &self.hooks {
+            let _gone = runner.actor().cast(HookMsg::EndDetached);
+        }
     }
 
     /// Notes that the runner is gone: the turn waits for no handler any more.

@@ -4,6 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use ennead_runtime::{
     approval::ModeError,
+    hook::EndedHook,
     ids::{AgentId, ToolUseId},
     lease::MaxCost,
     permission::PermissionMode,
@@ -82,6 +83,8 @@ pub(crate) enum SessionMsg {
     /// An MCP server that was starting when the session was opened has answered, or one that was to be
     /// connected again; the sender is dropped once that is taken over.
     ServerAnswered(Box<Answered>, Option<oneshot::Sender<()>>),
+    /// A hook that was not waited for has ended.
+    HookEnded(Box<EndedHook>),
     /// A command goes on in the background.
     ShellKept(Box<ShellStatus>),
     /// Nothing of the commands in the background is left, or it was not waited for any longer.

@@ -4,6 +4,7 @@ use std::{collections::BTreeMap, path::Path, sync::Arc};
 
 use ennead_runtime::{
     digest::Digest,
+    hook::EndedHook,
     ids::{AgentId, EntryId},
     session::{EarlierConversation, OpenedTranscript, SessionInput},
     step1_settings_resolution::Merged,
@@ -140,7 +141,7 @@ impl SessionState {
             let read = move || read(&*store, &file, &directory, sidechain, from.as_ref());
             let read = tokio::task::spawn_blocking(read).await;
             let earlier = match read.unwrap_or_else(|error| Err(error.to_string())) {
-                Ok((loaded, cut, system, agents, mut problems)) => {
+                Ok(ReadTranscripts { loaded, cut, system, hooks, agents, mut problems }) => {
                     // Before the session records of a call that its agent was cut off.
                     problems.extend(closer.close_all(&agents).await);
                     Ok(EarlierConversation {
@@ -148,6 +149,7 @@ impl SessionState {
                         committed: orphans::outcomes(&agents, caller.as_ref(), &loaded),
                         agents: agents.iter().map(|it| (it.agent.clone(), it.used())).collect(),
                         system,
+                        hooks,
                         cut,
                         loaded,
                         problems,
@@ -165,7 +167,12 @@ impl SessionState {
 
 /// What the turns of an open run have after the system prompt. A run whose text is gone goes on without.
 fn system_of(store: &dyn TranscriptStore, loaded: &Loaded, texts: &Path) -> Option<String> {
-    match loaded.open_run.as_ref()?.system.as_ref()? {
+    text_of(store, loaded.open_run.as_ref()?.system.as_ref()?, texts)
+}
+
+/// A text of a record, wherever it is kept.
+fn text_of(store: &dyn TranscriptStore, stored: &Stored, texts: &Path) -> Option<String> {
+    match stored {
         Stored::Text(text) => Some(text.clone()),
         Stored::At(digest) | Stored::Again(digest) => {
             let text = store.read(&texts.join(format!("{digest}.txt"))).ok()?;
@@ -175,8 +182,15 @@ fn system_of(store: &dyn TranscriptStore, loaded: &Loaded, texts: &Path) -> Opti
     }
 }
 
-type ReadTranscripts =
-    (Loaded, Option<Box<Loaded>>, Option<String>, Vec<orphans::FoundAgent>, Vec<String>);
+/// A transcript and those of its sub-agents, as they were read.
+struct ReadTranscripts {
+    loaded: Loaded,
+    cut: Option<Box<Loaded>>,
+    system: Option<String>,
+    hooks: Vec<EndedHook>,
+    agents: Vec<orphans::FoundAgent>,
+    problems: Vec<String>,
+}
 
 /// Reads a transcript and those of its sub-agents. Blocks.
 fn read(
@@ -200,6 +214,8 @@ fn read(
     let all: BTreeMap<AgentId, _> =
         if sidechain { BTreeMap::new() } else { layout::sidechains(store, directory) };
     let (agents, problems) = orphans::find(store, all);
-    let system = system_of(store, &loaded, &directory.join("stored"));
-    Ok((loaded, cut, system, agents, problems))
+    let texts = directory.join("stored");
+    let system = system_of(store, &loaded, &texts);
+    let hooks = loaded.background.ended_hooks(|it| text_of(store, it, &texts));
+    Ok(ReadTranscripts { loaded, cut, system, hooks, agents, problems })
 }

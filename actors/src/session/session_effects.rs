@@ -151,7 +151,9 @@ impl SessionState {
                     self.children.answer(&agent, answer);
                 }
                 SessionEffect::Spawn(SpawnEffect::CloseTranscript)
-                    if self.processes.is_empty() && self.machine.end_hooks().is_none() =>
+                    if self.processes.is_empty()
+                        && self.session_context.shells.tracker.is_empty()
+                        && self.machine.end_hooks().is_none() =>
                 {
                     self.close_transcript(myself)?;
                 }

@@ -57,10 +57,11 @@ impl SessionState {
         (!ended.is_empty()).then_some(SessionInput::ShellsEnded(ended))
     }
 
-    /// Ends all commands, and runs the hooks at the end; a leaf reports when nothing of them is left, or
+    /// Ends all commands and the hooks that are not waited for, and runs the hooks at the end; a leaf reports when nothing of them is left, or
     /// after the limits.
     pub(super) async fn end_shells(&mut self, myself: &ActorRef<SessionMsg>) -> HandlerResult {
         self.processes.end_all();
+        self.end_detached_hooks();
         let (tracker, back) = (self.session_context.shells.tracker.clone(), myself.clone());
         tracker.close();
         let hooks = self.take_end_hooks();

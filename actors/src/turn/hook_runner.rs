@@ -2,12 +2,15 @@
 //!
 //! Child of a session, spawned on first use. Its mailbox is a window: a firing keeps its slot until
 //! its handlers have ended, and a full window refuses at once, which denies (PreToolUse) or is
-//! noted. A slow hook delays only the turn that waits for it. Executions of a turn end with it.
+//! noted. A slow hook delays only the turn that waits for it. Executions of a turn end with it, but for handlers that
+//! are not waited for (`detached.rs`): those end with the session.
+
+mod detached;
 
 use std::{collections::HashMap, num::NonZeroU32, sync::Arc};
 
 use ennead_runtime::{
-    hook::{HandlerOutput, HookAction, HookHandler, HookInput},
+    hook::{EndedHook, HandlerOutput, HookAction, HookHandler, HookInput},
     ports::WorkGuard,
     step7_permission_gate::hook_condition::CallOfHook,
     turn::effect::HookFiring,
@@ -31,10 +34,12 @@ use crate::{
     turn::turn_supervisor::TurnMsg,
     world::{
         clock::TimeSource,
-        hook_process::{HandlerContext, HookCommand, run_command},
+        hook_process::{HandlerContext, HookCommand, HookHold, run_command},
         hook_tool,
     },
 };
+
+use detached::{DetachedHook, DetachedHooks};
 
 /// Firings of one session that are queued or running at once.
 pub(crate) const WINDOW: NonZeroU32 = NonZeroU32::MIN.saturating_add(31);
@@ -64,6 +69,12 @@ pub(crate) struct HookRequest {
 pub(crate) enum HookMsg {
     /// Run these handlers. Holds a slot until they have ended.
     Run(Admitted<Box<HookRequest>>),
+    /// This handler is not waited for.
+    Detach(Box<DetachedHook>),
+    /// One that was not waited for has ended.
+    DetachedEnded(u64, Box<EndedHook>),
+    /// End those that are not waited for: the session is being closed.
+    EndDetached,
     /// All handlers of a request have ended.
     Finished(u64, Vec<HandlerOutput>),
     /// An execution, or a turn that is watched, has ended.
@@ -73,8 +84,16 @@ pub(crate) enum HookMsg {
 /// The actor that runs hooks.
 pub(crate) struct HookRunner;
 
+/// What a hook runner is given.
+pub(crate) struct HookRunnerSetup {
+    pub(crate) session_context: Arc<SessionContext>,
+    /// Takes what came of a handler that was not waited for.
+    pub(crate) report: Box<dyn Fn(Box<EndedHook>) + Send + Sync>,
+}
+
 pub(crate) struct HookRunnerState {
     session_context: Arc<SessionContext>,
+    detached: DetachedHooks,
     next: u64,
     running: HashMap<u64, Running>,
     _registration: Registration,
@@ -91,12 +110,12 @@ struct Running {
 impl Actor for HookRunner {
     type Msg = HookMsg;
     type State = HookRunnerState;
-    type Arguments = Arc<SessionContext>;
+    type Arguments = HookRunnerSetup;
 
     async fn pre_start(
         &self,
         myself: ActorRef<HookMsg>,
-        session_context: Arc<SessionContext>,
+        HookRunnerSetup { session_context, report }: HookRunnerSetup,
     ) -> Result<HookRunnerState, ActorProcessingErr> {
         let registration = session_context.directory.enter(
             ActorKind::HookRunner,
@@ -105,6 +124,7 @@ impl Actor for HookRunner {
         );
         Ok(HookRunnerState {
             session_context,
+            detached: DetachedHooks::new(report),
             next: 0,
             running: HashMap::new(),
             _registration: registration,
@@ -124,6 +144,9 @@ impl Actor for HookRunner {
                     reply(&running, outputs);
                 }
             }
+            HookMsg::Detach(hook) => state.detach(*hook, &myself).await?,
+            HookMsg::DetachedEnded(id, ended) => state.detached.ended(id, ended),
+            HookMsg::EndDetached => state.detached.end_all(),
             HookMsg::ChildEnded(child) => on_child_end(child, state),
         }
         Ok(())
@@ -157,23 +180,22 @@ async fn start(
     }
     let id = state.next;
     state.next += 1;
-    let (back, session_context) = (myself.clone(), Arc::clone(&state.session_context));
     let HookFiring { firing: number, event, input, handlers, call_of_hook, .. } = firing;
     let n_handlers = handlers.len();
+    let back = myself.clone();
     let hold = WorkGuard::new(token);
+    let launcher = state.launcher(context, &back);
     let work = Box::pin(async move {
-        let input = written(input).await;
+        let launcher = launcher.with_input(written(input).await);
         let runs = conditions(call_of_hook, &handlers).await;
         let run = |(handler, runs): (HookHandler, bool)| {
-            let (session_context, context, input, hold) =
-                (&session_context, &context, &input, hold.clone());
+            let (launcher, hold) = (&launcher, hold.clone());
             let span = spans::hook(&span, event);
             async move {
                 if !runs {
                     return HandlerOutput::unmet();
                 }
-                let output = run_handler(session_context, &handler, context, input, hold).await;
-                read_elsewhere(output).await
+                launcher.run(handler, hold).await
             }
             .instrument(span)
         };
@@ -212,7 +234,7 @@ pub(crate) async fn run_handler(
     handler: &HookHandler,
     context: &HandlerContext,
     input: &Arc<str>,
-    hold: WorkGuard,
+    hold: HookHold,
 ) -> HandlerOutput {
     let world = &session_context.world;
     let time = TimeSource { clock: &*world.clock, timer: &*world.timer };
@@ -232,6 +254,8 @@ pub(crate) async fn run_handler(
             let tool = session_context.tools.get(&call.tool_name());
             hook_tool::call(handler, call, tool, Arc::clone(input), time).await
         }
+        // The turn asks the model.
+        HookAction::Prompt(prompt) => prompt.asked(input),
     }
 }
 
@@ -257,6 +281,7 @@ async fn read_elsewhere(output: HandlerOutput) -> HandlerOutput {
 /// An execution that is gone has crashed if it still owed an answer; executions of a turn that is
 /// gone are ended.
 fn on_child_end(child: ActorId, state: &mut HookRunnerState) {
+    state.detached.child_ended(child);
     state.running.retain(|_, running| {
         if running.execution.get_id() == child {
             reply(running, vec![HandlerOutput::refused("the hook crashed"); running.n_handlers]);

@@ -4,7 +4,7 @@ use std::{ffi::OsStr, pin::pin, process::Stdio, sync::Arc, time::Duration};
 
 use ennead_runtime::{
     digest::Digest,
-    hook::{HandlerEnd, HandlerOutput, HookEvent, HookHandler},
+    hook::{HandlerEnd, HandlerOutput, HookEvent, HookHandler, says_detached},
     ports::WorkGuard,
     sandbox::Sandbox,
     saturating::Saturating as _,
@@ -13,14 +13,18 @@ use ennead_runtime::{
 use ennead_tools::process_tree::{ProcessInput, ProcessLaunch, Rest, Started, new_mark};
 use futures::future::{Either, FusedFuture, FutureExt, join3, select};
 use tokio::{
-    io::{AsyncRead, AsyncReadExt, AsyncWriteExt},
+    io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWriteExt, BufReader},
+    sync::oneshot,
     time::timeout,
 };
 
-use super::clock::{TimeSource, Timer, within};
+use super::clock::{TimeSource, Timer};
 
 /// Bytes of each output that are kept; the rest is drained, so that the handler goes on.
 pub(super) const MAX_OUTPUT: u64 = 1024 * 1024;
+
+/// Bytes of a first line that is looked at.
+const MAX_FIRST_LINE: u64 = 4096;
 
 /// How long the outputs of a handler that has ended are read on when something it left behind holds
 /// them open. All that it wrote is in the pipes by then; the time is for a filter after it, such as
@@ -54,6 +58,16 @@ impl HandlerContext {
     }
 }
 
+/// What goes with the process of a handler.
+#[derive(Debug)]
+pub(crate) struct HookHold {
+    /// Let go when nothing is left that the handler has started, or it has ended by itself.
+    pub(crate) guard: WorkGuard,
+    /// Sent to when the first line of the output says that the handler is not to be waited for. `None`: that is not
+    /// looked at.
+    pub(crate) announce: Option<oneshot::Sender<()>>,
+}
+
 /// The command of a handler.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct HookCommand<'a> {
@@ -81,21 +95,21 @@ fn name_of(command: HookCommand<'_>, event: HookEvent) -> String {
 }
 
 /// Runs the command of a handler to its end. When it is late, or the future is dropped, all that it started is
-/// ended. `guard` is let go when none of that is left, or it ended by itself.
+/// ended.
 pub(crate) async fn run_command(
     handler: &HookHandler,
     command: HookCommand<'_>,
     context: &HandlerContext,
     input: &str,
     TimeSource { clock, timer }: TimeSource<'_>,
-    guard: WorkGuard,
+    hold: HookHold,
 ) -> HandlerOutput {
     let name = name_of(command, context.event);
     if context.chain.contains(&name) {
         return HandlerOutput::new(HandlerEnd::Cycle, String::new(), handler.label(), 0);
     }
     let started = clock.elapsed();
-    let ran = run(handler, command, context, input, (name, timer), guard).await;
+    let ran = run(handler, command, context, input, (name, timer), hold).await;
     let took = clock.elapsed().saturating_sub(started);
     let duration_ms = u64::saturating(took.as_millis());
     match ran {
@@ -118,7 +132,7 @@ async fn run(
     context: &HandlerContext,
     input: &str,
     (name, timer): (String, &dyn Timer),
-    guard: WorkGuard,
+    HookHold { guard, announce }: HookHold,
 ) -> std::io::Result<Option<(HandlerEnd, String, String)>> {
     let command = command.replace(PROJECT, &context.project);
     let (program, args) = match args {
@@ -155,17 +169,22 @@ async fn run(
         Ok(())
     });
     let Started { mut tree, input: stdin, stdout, stderr } = started.await?;
-    let (mut out, mut err) = (Vec::new(), Vec::new());
+    let (mut out, mut err, mut is_announced) = (Vec::new(), Vec::new(), false);
     let ended = {
+        let (longer, changed) = oneshot::channel();
+        let first_line = FirstLine { announce, longer, is_announced: &mut is_announced };
         let feed = async {
             if let Some(mut stdin) = stdin {
                 // A handler need not read its input.
                 let _unread = stdin.write_all(input.as_bytes()).await;
             }
         };
-        let talk = join3(feed, read(stdout, &mut out), read(stderr, &mut err)).fuse();
+        let talk =
+            join3(feed, read_announcing(stdout, &mut out, first_line), read(stderr, &mut err))
+                .fuse();
         let limit = Duration::from_millis(handler.timeout_ms);
-        let (mut talk, ended) = (pin!(talk), pin!(within(timer, limit, tree.wait())));
+        let (mut talk, ended) =
+            (pin!(talk), pin!(within_changing(timer, limit, changed, tree.wait())));
         // Whether it has ended is asked of the process alone: the pipes may be held by others.
         let ended = match select(ended, talk.as_mut()).await {
             Either::Left((ended, _)) => ended,
@@ -184,14 +203,69 @@ async fn run(
     // It ended by itself: what it left behind is meant to stay.
     tree.leave();
     let end = status.code().map_or(HandlerEnd::Crashed, HandlerEnd::Exited);
+    if is_announced {
+        // That line was for the harness.
+        let end = out.iter().position(|it| *it == b'\n').map_or(out.len(), |it| it + 1);
+        out.drain(..end);
+    }
     let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
     Ok(Some((end, text(out), text(err))))
+}
+
+/// What is done when the first line of an output says that its handler is not to be waited for.
+struct FirstLine<'a> {
+    announce: Option<oneshot::Sender<()>>,
+    /// Takes the limit that holds from then on.
+    longer: oneshot::Sender<Duration>,
+    is_announced: &'a mut bool,
+}
+
+/// Reads as [`read`] does, and looks at the first line as soon as it is there.
+async fn read_announcing(
+    pipe: Option<impl AsyncRead + Unpin>,
+    bytes: &mut Vec<u8>,
+    FirstLine { announce, longer, is_announced }: FirstLine<'_>,
+) -> std::io::Result<()> {
+    let Some(announce) = announce else { return read(pipe, bytes).await };
+    let Some(mut pipe) = pipe else { return Ok(()) };
+    let mut line = BufReader::new((&mut pipe).take(MAX_FIRST_LINE));
+    line.read_until(b'\n', bytes).await?;
+    let buffered = line.buffer().to_vec();
+    if let Some(limit) = says_detached(bytes) {
+        *is_announced = true;
+        // Who does not wait any more needs no news.
+        let _gone = announce.send(());
+        let _gone = limit.map(|it| longer.send(Duration::from_millis(it)));
+    }
+    bytes.extend(buffered);
+    read(Some(pipe), bytes).await
+}
+
+/// Waits for work as [`within`] does, until a limit that may be replaced by another one, counted from then.
+async fn within_changing<T>(
+    timer: &dyn Timer,
+    limit: Duration,
+    changed: oneshot::Receiver<Duration>,
+    work: impl Future<Output = T>,
+) -> Option<T> {
+    let (mut work, mut changed) = (pin!(work), changed.fuse());
+    let mut limit = timer.deadline(limit);
+    loop {
+        tokio::select! {
+            biased;
+            result = &mut work => return Some(result),
+            Ok(longer) = &mut changed => limit = timer.deadline(longer),
+            // Work that is always ready uses up what the scheduler gives a task, and the limit is looked at all the same.
+            () = tokio::task::unconstrained(&mut limit) => return None,
+        }
+    }
 }
 
 /// Reads until the pipe is closed. What was read so far is in `bytes` at any time.
 async fn read(pipe: Option<impl AsyncRead + Unpin>, bytes: &mut Vec<u8>) -> std::io::Result<()> {
     let Some(mut pipe) = pipe else { return Ok(()) };
-    (&mut pipe).take(MAX_OUTPUT).read_to_end(bytes).await?;
+    let left = MAX_OUTPUT.saturating_sub(bytes.len() as u64);
+    (&mut pipe).take(left).read_to_end(bytes).await?;
     // The rest is drained, so that the handler is not stopped by a full pipe.
     tokio::io::copy(&mut pipe, &mut tokio::io::sink()).await?;
     Ok(())

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::{HookEvent, McpHook};
+use super::{HookEvent, McpHook, PromptHook};
 use crate::permission::Scope;
 
 /// What a handler does when it runs.
@@ -24,6 +24,8 @@ pub enum HookAction {
     Http(HttpHook),
     /// A tool of an MCP server is called.
     McpTool(McpHook),
+    /// A model is asked.
+    Prompt(PromptHook),
 }
 
 /// A request to a server, whose body is what a command would read.
@@ -61,6 +63,7 @@ impl HookAction {
                 Err("hooks of a repository call no tools".into())
             }
             Some("mcp_tool") => McpHook::read(entry).map(Self::McpTool),
+            Some("prompt") => PromptHook::read(entry, event, scope).map(Self::Prompt),
             Some(other) => Err(format!("handlers of type `{other}` are not known")),
             None => Err("it has no type".into()),
         }
@@ -76,6 +79,7 @@ impl HookAction {
             Self::InProcess { name } => name.clone(),
             Self::Http(http) => http.shown().to_owned(),
             Self::McpTool(call) => call.shown(),
+            Self::Prompt(prompt) => prompt.shown(),
         }
     }
 }

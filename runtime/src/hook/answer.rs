@@ -57,6 +57,12 @@ pub enum HandlerEnd {
     Unusable,
     /// It was not run: its condition (`if`) does not hold for this call.
     Unmet,
+    /// It asks a model, which is still to be done; the output is what the model is asked.
+    ForModel,
+    /// It was started and is not waited for.
+    Detached,
+    /// It was not to be waited for, and as many of those as may were at work already.
+    Crowded,
     /// The harness did not run it: its queue was full, its runner crashed, it is shutting down.
     Refused,
 }
@@ -106,8 +112,26 @@ impl HandlerEnd {
             | HandlerEnd::Cycle
             | HandlerEnd::Unusable
             | HandlerEnd::Unmet
+            | HandlerEnd::ForModel
+            | HandlerEnd::Detached
+            | HandlerEnd::Crowded
             | HandlerEnd::Refused => None,
         }
+    }
+
+    /// Reads what a record has: the exit code, or the code of another end.
+    pub(crate) fn read(exit: Option<i32>, code: &str) -> Self {
+        let others = [
+            HandlerEnd::TimedOut,
+            HandlerEnd::Cycle,
+            HandlerEnd::Unusable,
+            HandlerEnd::Unmet,
+            HandlerEnd::Detached,
+            HandlerEnd::Crowded,
+            HandlerEnd::Refused,
+        ];
+        let other = || others.into_iter().find(|it| it.code() == code);
+        exit.map(HandlerEnd::Exited).or_else(other).unwrap_or(HandlerEnd::Crashed)
     }
 
     /// Returns the code that records use.
@@ -119,6 +143,9 @@ impl HandlerEnd {
             HandlerEnd::Cycle => "cycle",
             HandlerEnd::Unusable => "unusable",
             HandlerEnd::Unmet => "unmet",
+            HandlerEnd::ForModel => "for_model",
+            HandlerEnd::Detached => "detached",
+            HandlerEnd::Crowded => "crowded",
             HandlerEnd::Refused => "refused",
         }
     }
@@ -185,15 +212,7 @@ pub fn read_answer(
     on_failure: OnFailure,
     fail_closed: bool,
 ) -> HookAnswer {
-    let failed = |why: String| {
-        if fail_closed || on_failure == OnFailure::Block {
-            let mut verdict = blocked(event, format!("{why}, and its failing denies"));
-            verdict.errors.push(why);
-            verdict
-        } else {
-            HookVerdict { errors: vec![why], ..HookVerdict::default() }
-        }
-    };
+    let failed = |why: String| failed(event, why, on_failure, fail_closed);
     let name = event.name();
     let verdict = match output.ended {
         HandlerEnd::Refused => {
@@ -214,7 +233,12 @@ pub fn read_answer(
         HandlerEnd::Unusable => {
             failed(format!("a {name} hook gave no usable answer{}", first_line(&output.stderr)))
         }
-        HandlerEnd::Unmet => HookVerdict::default(),
+        HandlerEnd::Unmet | HandlerEnd::Detached | HandlerEnd::ForModel => HookVerdict::default(),
+        // It could not have decided anything.
+        HandlerEnd::Crowded => {
+            let why = format!("a {name} hook was not run: {}", output.stderr);
+            HookVerdict { errors: vec![why], ..HookVerdict::default() }
+        }
         HandlerEnd::Cycle => failed(format!(
             "a {name} hook was not run again by what it had started itself{}",
             first_line(&output.stderr)
@@ -236,6 +260,22 @@ pub fn read_answer(
         },
     };
     HookAnswer { verdict: verdict.capped() }
+}
+
+/// The verdict of a handler that failed, which denies where that was asked for.
+pub(super) fn failed(
+    event: HookEvent,
+    why: String,
+    on_failure: OnFailure,
+    fail_closed: bool,
+) -> HookVerdict {
+    if fail_closed || on_failure == OnFailure::Block {
+        let mut verdict = blocked(event, format!("{why}, and its failing denies"));
+        verdict.errors.push(why);
+        verdict
+    } else {
+        HookVerdict { errors: vec![why], ..HookVerdict::default() }
+    }
 }
 
 /// Exit 2 blocks whatever the output says. A reason in the output counts only if the output blocks.

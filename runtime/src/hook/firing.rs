@@ -131,6 +131,13 @@ pub enum Firing<'a> {
         /// The directory now; absolute.
         new: Cow<'a, str>,
     },
+    /// A settings file has changed.
+    ConfigChange {
+        /// Whose it is: `user_settings`, `project_settings`, `local_settings` or `policy_settings`.
+        source: Cow<'a, str>,
+        /// Absolute path of the file.
+        file: Cow<'a, str>,
+    },
     /// A run is about to end by itself.
     Stop {
         /// A Stop hook has already held this run.
@@ -174,6 +181,7 @@ impl Firing<'_> {
             Firing::StopFailure { .. } => HookEvent::StopFailure,
             Firing::InstructionsLoaded(_) => HookEvent::InstructionsLoaded,
             Firing::CwdChanged { .. } => HookEvent::CwdChanged,
+            Firing::ConfigChange { .. } => HookEvent::ConfigChange,
         }
     }
 
@@ -235,6 +243,9 @@ impl Firing<'_> {
             },
             Firing::InstructionsLoaded(loaded) => Firing::InstructionsLoaded(loaded),
             Firing::CwdChanged { old, new } => Firing::CwdChanged { old: own(old), new: own(new) },
+            Firing::ConfigChange { source, file } => {
+                Firing::ConfigChange { source: own(source), file: own(file) }
+            }
             Firing::Stop { active, last_assistant_message } => {
                 Firing::Stop { active, last_assistant_message: own(last_assistant_message) }
             }
@@ -253,7 +264,9 @@ impl Firing<'_> {
             Firing::PreCompact { trigger, .. } | Firing::PostCompact { trigger, .. } => {
                 Some(trigger)
             }
-            Firing::SessionStart { source, .. } => Some(source),
+            Firing::SessionStart { source, .. } | Firing::ConfigChange { source, .. } => {
+                Some(source)
+            }
             Firing::Notification { kind, .. } => Some(kind),
             Firing::SessionEnd { reason } => Some(reason),
             Firing::SubagentStart | Firing::SubagentStop { .. } => Some(agent_type),

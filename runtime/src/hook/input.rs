@@ -66,6 +66,7 @@ impl HookInput {
             | Firing::SubagentStart
             | Firing::SessionEnd { .. }
             | Firing::InstructionsLoaded(_)
+            | Firing::ConfigChange { .. }
             | Firing::CwdChanged { .. } => 0,
         }
     }
@@ -107,6 +108,10 @@ fn input_json(context: &HookContext, firing: &Firing<'_>) -> String {
         Firing::SessionStart { source, model } => {
             line.source = Some(source);
             line.model = Some(model);
+        }
+        Firing::ConfigChange { source, file } => {
+            line.source = Some(source);
+            line.file_path = Some(file);
         }
         Firing::UserPromptSubmit { prompt } => line.prompt = Some(prompt),
         Firing::Notification { message, kind } => {

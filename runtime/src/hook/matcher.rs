@@ -2,7 +2,7 @@
 
 use fancy_regex::{Regex, RegexBuilder};
 
-use super::{HookAction, HookEvent, HookHandler, HookTable, Matcher};
+use super::{HookAction, HookEvent, HookHandler, HookTable, HookWait, Matcher};
 
 /// Steps a pattern may take on one subject. A tool name is short; whatever needs more is a
 /// pattern that was built to hang.
@@ -66,6 +66,7 @@ pub(crate) fn matching<'a>(
     subject: Option<&str>,
 ) -> Vec<&'a HookHandler> {
     let mut found: Vec<&HookHandler> = Vec::new();
+    let is_guard = |it: &HookHandler| it.wait == HookWait::Waited && !it.scope.is_of_repository();
     for handler in of_subject(table, event, subject) {
         let same = |it: &&&mut &HookHandler| {
             it.scope != handler.scope
@@ -74,6 +75,8 @@ pub(crate) fn matching<'a>(
         };
         match found.iter_mut().find(|it| same(&it)) {
             Some(known) if known.scope.is_of_repository() => *known = handler,
+            // One that is not waited for is no guard.
+            Some(known) if known.wait != HookWait::Waited && is_guard(handler) => *known = handler,
             Some(_) => {}
             None => found.push(handler),
         }
@@ -89,7 +92,9 @@ pub(crate) fn matching_commands<'a>(
 ) -> Vec<&'a HookHandler> {
     let mut found: Vec<&HookHandler> = Vec::new();
     let handlers = of_subject(table, event, subject);
-    let is_other = |it: &HookAction| matches!(it, HookAction::Http(_) | HookAction::McpTool(_));
+    let is_other = |it: &HookAction| {
+        matches!(it, HookAction::Http(_) | HookAction::McpTool(_) | HookAction::Prompt(_))
+    };
     for handler in handlers.filter(|it| !is_other(&it.action)) {
         let same = |it: &&HookHandler| it.scope != handler.scope && it.action == handler.action;
         if !found.iter().any(same) {
@@ -155,6 +160,7 @@ mod tests {
             action: HookAction::Command { command: command.into(), args: None },
             timeout_ms: 1,
             on_failure: OnFailure::Ignore,
+            wait: HookWait::Waited,
             scope,
             only_restricts: false,
         };
@@ -180,6 +186,7 @@ mod tests {
             action: HookAction::Command { command: "guard".into(), args: None },
             timeout_ms: 1,
             on_failure: OnFailure::Ignore,
+            wait: HookWait::Waited,
             scope,
             only_restricts: false,
         };

@@ -3,8 +3,8 @@
 use serde_json::Value;
 
 use super::{
-    HookAction, HookCondition, HookEvent, HookHandler, HookTable, Matcher, ONLY_RESTRICTS,
-    OnFailure,
+    HookAction, HookCondition, HookEvent, HookHandler, HookTable, HookWait, Matcher,
+    ONLY_RESTRICTS, OnFailure, detached::MAX_DETACHED_MS, prompt_hook::PROMPT_TIMEOUT_MS,
 };
 use crate::permission::Scope;
 
@@ -73,6 +73,7 @@ fn read_handler(
 ) -> Result<(HookHandler, Vec<String>), String> {
     let action = HookAction::read(entry, event, scope)?;
     let timeout_ms = match entry.get("timeout") {
+        None | Some(Value::Null) if matches!(action, HookAction::Prompt(_)) => PROMPT_TIMEOUT_MS,
         None | Some(Value::Null) => DEFAULT_TIMEOUT_MS,
         Some(seconds) => milliseconds(seconds).ok_or("its timeout is no positive number")?,
     };
@@ -91,17 +92,26 @@ fn read_handler(
             None
         }
     };
-    if entry.get("async").and_then(Value::as_bool) == Some(true) {
-        notes.push("`async` is not looked at, the handler is waited for".to_owned());
+    let is_set = |key| entry.get(key).and_then(Value::as_bool) == Some(true);
+    let mut wait = match (is_set("asyncRewake"), is_set("async")) {
+        (true, _) => HookWait::Rewaking,
+        (false, true) => HookWait::Detached,
+        (false, false) => HookWait::Waited,
+    };
+    if wait != HookWait::Waited && !matches!(action, HookAction::Command { .. }) {
+        notes.push("`async` is for commands, the handler is waited for".to_owned());
+        wait = HookWait::Waited;
     }
+    let limit = if wait == HookWait::Waited { u64::MAX } else { MAX_DETACHED_MS };
     let handler = HookHandler {
         matcher: matcher.clone(),
         condition,
         action,
-        timeout_ms,
+        timeout_ms: timeout_ms.min(limit),
         on_failure,
+        wait,
         scope,
-        only_restricts: entry.get(ONLY_RESTRICTS).and_then(Value::as_bool) == Some(true),
+        only_restricts: is_set(ONLY_RESTRICTS),
     };
     Ok((handler, notes))
 }
@@ -149,7 +159,7 @@ mod tests {
             "PreToolUse": [
                 {"matcher": "(", "hooks": [{"type": "command", "command": "never"}]},
                 {"matcher": "Bash", "hooks": [
-                    {"type": "prompt", "prompt": "p"},
+                    {"type": "agent", "prompt": "p"},
                     {"type": "command"},
                     {"type": "command", "command": "c", "timeout": 1.5, "onFailure": "block"},
                 ]},

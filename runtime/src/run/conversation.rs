@@ -27,7 +27,7 @@ use crate::{
         history::{History, HistoryUpdate},
         no_progress::{DenialWatch, NoProgressWatch},
     },
-    step1_settings_resolution::{Merged, Resolved, ShaperSettings},
+    step1_settings_resolution::{LayerText, Merged, Resolved, ShaperSettings},
     step3_context_assembly::{
         CountedMessages, KeepSources, SourceMarks, Sources, SourcesSeen, appended::ShownParts,
         loaded_skills::LoadedSkills,
@@ -142,6 +142,8 @@ pub struct TurnMemory {
     /// The settings layers as they were read, merged; a sub-agent has its parent's layers. The one
     /// that opens a session may put in what equal layers gave before.
     pub merged: Option<Arc<Merged>>,
+    /// Changes of settings files that hooks refused: the file, and what it holds, if it is there.
+    pub refused: Vec<(LayerText, Option<Digest>)>,
     /// The settings layers, as the transcript holds them.
     pub layers: Option<Repeated>,
     /// The source texts, as the transcript holds them.

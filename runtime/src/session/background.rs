@@ -8,6 +8,7 @@ use std::{mem, sync::Arc};
 
 use super::{
     ClosePhase, Machine, Now, Readiness, SessionEffect,
+    heard_hooks::HOOK_ASKS,
     names::RunOrigin,
     queue::Queued,
     recorder::{PendingLines, WriteOrigin},
@@ -190,9 +191,6 @@ impl Machine {
         let records = shells.iter().map(|it| it.status.record());
         let records = records.chain(agents.iter().map(|it| it.agent.record()));
         let mut lines: Vec<Line> = records.map(|it| record(now.at, run, it)).collect();
-        if lines.is_empty() {
-            return;
-        }
         let stream = self.conversation.stream.child(run.as_str());
         let number = u64::from(active.run.turns);
         let unknown: Vec<_> =
@@ -204,6 +202,10 @@ impl Machine {
         for it in agents.iter().filter(|it| !it.is_known) {
             let stream = stream.child(it.agent.agent.as_str());
             messages.push(it.message(stream.entry_id(now.at, "agent", number)));
+        }
+        messages.extend(self.take_heard_hooks());
+        if lines.is_empty() && messages.is_empty() {
+            return;
         }
         for message in messages {
             lines.push(self.reported(now, Arc::new(message)));
@@ -222,7 +224,7 @@ impl Machine {
         Line::Conversation(Box::new(line))
     }
 
-    /// Has a session at rest go on when an agent has ended. No prompt asked for that run: its outcome
+    /// Has a session at rest go on when an agent has ended, or a hook asks for it. No prompt asked for that run: its outcome
     /// is kept under its name.
     pub(super) fn wake(&mut self, now: Now) {
         let is_at_rest = self.active.is_none()
@@ -231,17 +233,21 @@ impl Machine {
             && self.readiness == Readiness::Ready
             // It would end at once. The next prompt learns of them.
             && self.cost_limit().is_none();
-        if !is_at_rest || !mem::take(&mut self.ended.wakes) {
+        let (has_agents, is_asked) = (self.ended.wakes, self.hooks.asks());
+        if !is_at_rest || !(has_agents || is_asked) {
             return;
         }
+        self.ended.wakes = false;
         let unknown = |it: &&EndedAgent| !it.is_known;
         let unknown: Vec<_> = self.ended.agents.iter().filter(unknown).cloned().collect();
-        if unknown.is_empty() {
+        if unknown.is_empty() && !is_asked {
             return;
         }
-        // What does not fit into the prompt is reported after it, where it is shaped as anything else.
+        // What does not fit into the prompt is reported after it, where it is shaped as anything else, as is what hooks
+        // add.
         let shown = fitting(&unknown);
-        let request = RunRequest::new(notification(shown)).origin(WOKEN_ORIGIN);
+        let text = if shown.is_empty() { HOOK_ASKS.to_owned() } else { notification(shown) };
+        let request = RunRequest::new(text).origin(WOKEN_ORIGIN);
         let origin = RunOrigin::Woken;
         self.begin(now, Queued { origin, request: Box::new(request), asked: now.at });
         if self.active.is_some() {

@@ -8,6 +8,7 @@ use super::{
 };
 use crate::{
     digest::Digest,
+    hook::EndedHook,
     ids::{AgentId, ToolUseId},
     lease::MaxCost,
     permission::PermissionMode,
@@ -113,6 +114,10 @@ pub enum SessionInput {
     /// Agents in the background have ended, in a walk of a recorded session: a living one learns of each with
     /// [`AgentEnded`](Self::AgentEnded). Comes before the input that a turn may follow.
     AgentsEnded(Vec<EndedAgent>),
+    /// A hook that was not waited for has ended.
+    HookEnded(Box<EndedHook>),
+    /// What such hooks added is on record, and the model has not read it: a walk of a recorded session goes on so.
+    HooksKept(Vec<EndedHook>),
     /// An MCP server that was starting when the session was opened has answered, or cannot be had.
     ServerAnswered {
         /// Its tools, which join with the next turn.
@@ -199,6 +204,8 @@ pub struct EarlierConversation {
     pub agents: Vec<(AgentId, UsageTotals)>,
     /// Agents that worked in the background and of whose end the model has not learned.
     pub ended: Vec<EndedAgent>,
+    /// Hooks whose words the model has not read.
+    pub hooks: Vec<EndedHook>,
     /// Files that could not be read or closed, in words for people.
     pub problems: Vec<String>,
     /// What the turns of an open run have after the system prompt.

@@ -48,8 +48,16 @@ impl Machine {
 
     /// Takes the earlier conversation, which was read.
     pub(super) fn loaded(&mut self, now: Now, earlier: Result<EarlierConversation, String>) {
-        let Ok(EarlierConversation { loaded, committed, agents, ended, problems, system, cut }) =
-            earlier
+        let Ok(EarlierConversation {
+            loaded,
+            committed,
+            agents,
+            ended,
+            hooks,
+            problems,
+            system,
+            cut,
+        }) = earlier
         else {
             return self.become_ready(now, Readiness::Failed);
         };
@@ -61,6 +69,7 @@ impl Machine {
         self.resume_totals(now, loaded.used(), agents);
         self.conversation.resume(&loaded);
         self.resume_background(&loaded.background, ended);
+        self.resume_hooks(hooks);
         match open {
             Some(open) => {
                 // It is counted when it has ended.

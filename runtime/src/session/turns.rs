@@ -63,6 +63,8 @@ impl Machine {
         active.phase = Phase::Turning(TurnInFlight::new(key));
         let started = Event::TurnStarted { turn: active.run.turns };
         self.effects.push(SessionEffect::Publish(started));
+        self.publish_heard_hooks();
+        let Some(active) = &self.active else { return };
         let setup = Box::new(self.conversation.turn(&active.run, budget));
         self.effects.push(SpawnEffect::StartTurn { key, setup, is_last: active.stops }.into());
     }

@@ -9,6 +9,8 @@ pub enum Purpose {
     Compaction,
     /// The call asks whether a tool call may run.
     Classification,
+    /// The call asks whether an event is right, for a hook.
+    Hook,
 }
 
 impl Purpose {
@@ -18,6 +20,7 @@ impl Purpose {
             Purpose::Turn => "turn",
             Purpose::Compaction => "compaction",
             Purpose::Classification => "classification",
+            Purpose::Hook => "hook",
         }
     }
 }

@@ -218,7 +218,7 @@ pub enum RecordKind {
         handler: String,
         /// The exit code; `None` when it did not exit by itself.
         exit: Option<i32>,
-        /// `exited`, `timed_out`, `crashed`, or `refused` when the harness could not run it.
+        /// `exited`, `timed_out`, `crashed`, or `refused` when the harness could not run it; `detached`: its end follows.
         ended: String,
         /// Wall-clock time of the handler, in milliseconds.
         duration_ms: u64,
@@ -231,6 +231,9 @@ pub enum RecordKind {
         stdout: Stored,
         /// Its standard error, stored in the same way.
         stderr: Stored,
+        /// Of one that was not waited for, at its end: the message that shows the model what it adds.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        shows: Option<EntryId>,
     },
     /// A call was decided about; exactly one per tool use.
     Permission {

@@ -43,6 +43,7 @@ use crate::{
     },
 };
 
+pub(crate) use background::ASKS;
 pub use background::BackgroundTasks;
 pub use cut::load_until;
 pub use indexed::{IndexedLoad, TranscriptIndex};

@@ -1,7 +1,7 @@
 //! Fires hooks from whichever step, and reads what their handlers answer.
 //!
 //! A step calls [`Turn::fire`] and goes on when its own `*_answered` is called with the verdict:
-//! step 2 before a prompt is answered, step 3 after instructions were loaded, step 4 before and after a
+//! step 1 before changed settings hold, step 2 before a prompt is answered, step 3 after instructions were loaded, step 4 before and after a
 //! compaction, step 7 before a call, before somebody is asked about it and after a model has denied it,
 //! step 8 after it and after a move of the working directory, step 9 before the end and after a failure.
 
@@ -14,7 +14,7 @@ use crate::{
         self, Firing, HandlerEnd, HandlerOutput, HookAction, HookAnswer, HookEvent, HookHandler,
         HookInput, HookVerdict,
     },
-    run::facts::{ASKS_SERVERS, FIRES_MORE, HOOKS_CALL_TOOLS},
+    run::facts::{ASKS_SERVERS, FIRES_AT_SETTINGS, FIRES_MORE, HOOKS_ASK_MODELS, HOOKS_CALL_TOOLS},
     step2_state_initialization::{AwaitedFiring, FiringReason},
     step7_permission_gate::hook_condition::CallOfHook,
     tool::ToolCall,
@@ -43,8 +43,21 @@ fn first_revision(event: HookEvent) -> u32 {
         | HookEvent::StopFailure
         | HookEvent::InstructionsLoaded
         | HookEvent::CwdChanged => FIRES_MORE,
+        HookEvent::ConfigChange => FIRES_AT_SETTINGS,
         _ => MORE_EVENTS,
     }
+}
+
+/// Names the files in which texts that are too long to be shown are kept; returns these texts.
+pub(crate) fn keep_overlong(verdict: &mut HookVerdict, directory: &str) -> Vec<StoredText> {
+    let mut kept = Vec::new();
+    for overlong in std::mem::take(&mut verdict.overlong) {
+        let whole = StoredText::new(overlong.whole.as_str(), TextFolder::ToolResults);
+        let path = format!("{directory}/tool-results/{}.txt", whole.digest);
+        verdict.stored(&overlong, &path);
+        kept.push(whole);
+    }
+    kept
 }
 
 /// The beginning of an output.
@@ -86,7 +99,8 @@ impl Turn {
             }
         }
         let call = order.call.clone();
-        self.state.firing = Some(AwaitedFiring { firing, event, call, reason, handlers });
+        self.state.firing =
+            Some(AwaitedFiring { firing, event, call, reason, handlers, outputs: Vec::new() });
         self.effects.push(Effect::RunHooks(Box::new(order)));
         true
     }
@@ -125,23 +139,42 @@ impl Turn {
         let revision = self.facts.revision;
         let asks_servers = ASKS_SERVERS <= revision;
         let matching = if asks_servers { hook::matching } else { hook::matching_commands };
-        let is_known = |it: &&HookHandler| {
-            HOOKS_CALL_TOOLS <= revision || !matches!(it.action, HookAction::McpTool(_))
+        let is_known = |it: &&HookHandler| match it.action {
+            HookAction::McpTool(_) => HOOKS_CALL_TOOLS <= revision,
+            HookAction::Prompt(_) => HOOKS_ASK_MODELS <= revision,
+            _ => true,
         };
+        // What the user and the organisation set is no matter of a repository.
+        let is_foreign = event == HookEvent::ConfigChange
+            && matches!(subject, Some("user_settings" | "policy_settings"));
+        let may_run = |it: &&HookHandler| !(is_foreign && it.scope.is_of_repository());
         let matching = matching(&settings.hooks, event, subject).into_iter();
-        matching.filter(is_known).cloned().collect()
+        matching.filter(is_known).filter(may_run).cloned().collect()
     }
 
     pub(super) fn hooks_answered(&mut self, firing: u32, outputs: Vec<HandlerOutput>) {
-        let Some(awaited) = self.state.firing.take_if(|it| it.firing == firing) else { return };
+        let Some(awaited) = self.state.firing.as_mut().filter(|it| it.firing == firing) else {
+            return;
+        };
+        awaited.outputs = outputs;
+        self.go_on_with_hooks();
+    }
+
+    /// Asks the model for a handler that wants it; when there is none, takes what all handlers have answered.
+    pub(super) fn go_on_with_hooks(&mut self) {
+        if self.ask_for_hook() {
+            return;
+        }
+        let Some(awaited) = self.state.firing.take() else { return };
+        let firing = awaited.firing;
         let (event, call) = (awaited.event, &awaited.call);
         let fail_closed = self.settings().hooks_fail_closed;
         let mut answers = Vec::new();
         // A handler without an output was not run.
         let missing = HandlerOutput::refused("nothing was heard of it");
-        let outputs = outputs.iter().chain(std::iter::repeat(&missing));
+        let outputs = awaited.outputs.iter().chain(std::iter::repeat(&missing));
         for (index, (handler, output)) in awaited.handlers.iter().zip(outputs).enumerate() {
-            let answer = hook::read_answer(event, output, handler.on_failure, fail_closed);
+            let answer = handler.answer(event, output, fail_closed);
             let answer = if handler.only_restricts { answer.restricting() } else { answer };
             let effect = answer.effect().to_owned();
             if output.ended != HandlerEnd::Unmet {
@@ -173,6 +206,7 @@ impl Turn {
                 message: message.map(|it| self.journal.stored(&it)),
                 stdout: self.journal.stored(&output.stdout),
                 stderr: self.journal.stored(&output.stderr),
+                shows: None,
             };
             self.journal.record(self.now, what);
             answers.push(answer);
@@ -197,6 +231,7 @@ impl Turn {
             FiringReason::CompactStart => self.compact_start_answered(verdict),
             FiringReason::InstructionsLoaded => self.loaded_answered(verdict),
             FiringReason::PermissionDenied => self.denial_answered(verdict),
+            FiringReason::ConfigChange => self.config_answered(verdict),
             FiringReason::CwdChanged => self.cwd_answered(verdict),
             FiringReason::Stop => self.stop_answered(verdict),
             FiringReason::StopFailure => self.failure_answered(),
@@ -211,13 +246,7 @@ impl Turn {
         answers: Vec<HookAnswer>,
     ) -> (HookVerdict, Vec<StoredText>) {
         let mut verdict = hook::merge(event, answers);
-        let mut kept = Vec::new();
-        for overlong in std::mem::take(&mut verdict.overlong) {
-            let whole = StoredText::new(overlong.whole.as_str(), TextFolder::ToolResults);
-            let path = format!("{}/tool-results/{}.txt", self.facts.directory, whole.digest);
-            verdict.stored(&overlong, &path);
-            kept.push(whole);
-        }
+        let kept = keep_overlong(&mut verdict, &self.facts.directory);
         (verdict, kept)
     }
 

@@ -34,8 +34,18 @@ impl Turn {
         let read = match (read, self.memory.resolved.take()) {
             (SettingsRead::Unchanged, Some(known)) => return self.settings_unchanged(known),
             (SettingsRead::Unchanged, None) => Vec::new(),
-            (SettingsRead::Layers(read), _) => read,
+            (SettingsRead::Layers(read), Some(known)) => {
+                self.memory.resolved = Some(known);
+                return self.config_read(read);
+            }
+            (SettingsRead::Layers(read), None) => read,
         };
+        self.take_read(read);
+    }
+
+    /// Takes the layers of files that are to hold.
+    pub(super) fn take_read(&mut self, read: Vec<LayerText>) {
+        self.memory.resolved = None;
         match self.merged(read) {
             Ok(merged) if !self.is_long_to_derive(&merged) => self.take_merged(merged, None),
             merged => self.order_settings(Awaits::Merge, merged),
@@ -118,6 +128,7 @@ impl Turn {
             warnings: u32::saturating(resolved.warnings.len()),
             models,
             tools,
+            refused: std::mem::take(&mut self.state.refused),
         };
         self.record_step(detail);
         self.memory.derived_settings = Some(derived_settings);

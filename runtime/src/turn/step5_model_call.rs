@@ -215,6 +215,9 @@ impl Turn {
             self.state.model.purpose = None;
             return self.classified(answered);
         }
+        if self.state.model.purpose == Some(Purpose::Hook) {
+            return self.hook_judged(answered);
+        }
         let in_doubt = answered.is_in_doubt.then(|| self.worst_case().into());
         let Some(purpose) = self.state.model.purpose.take() else { return };
         let failure = match &mut answered.result {
@@ -248,8 +251,8 @@ impl Turn {
             }
             (Purpose::Compaction, Some(answer), None) => self.summary_answered(&answer),
             (_, _, Some((failure, remedy))) => self.apply(purpose, remedy, failure),
-            // Without an answer there is a failure, and what a classifier says is not an answer.
-            (Purpose::Classification, ..) | (_, None, None) => {}
+            // Without an answer there is a failure, and what a classifier or a judge says is not an answer.
+            (Purpose::Classification | Purpose::Hook, ..) | (_, None, None) => {}
         }
     }
 

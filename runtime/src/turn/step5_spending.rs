@@ -7,6 +7,7 @@ use crate::{
     block::Block,
     catalogue::{ModelFacts, Money},
     event::Event,
+    hook::MAX_JUDGEMENT_TOKENS,
     lease::MaxCost,
     message::estimate_of,
     run::facts::ESTIMATES_BY_CLASS,
@@ -25,13 +26,17 @@ impl Turn {
         if model.purpose == Some(Purpose::Classification) {
             return self.worst_classification();
         }
+        if let (Some(Purpose::Hook), Some(asked)) = (model.purpose, &model.for_hook) {
+            let (models, input) = (&self.settings().models, asked.estimate.at_most());
+            return MaxCost::of_call(models, &asked.link.model, input, MAX_JUDGEMENT_TOKENS);
+        }
         let (input, max_tokens) = match model.purpose {
             Some(Purpose::Compaction) => {
                 let messages = self.state.shaping.summary.iter().flat_map(|it| &it.messages);
                 let estimate = model.fixed_estimate + estimate_of(messages);
                 (estimate.at_most(), model.summarising.max_tokens)
             }
-            Some(Purpose::Turn | Purpose::Classification) | None => {
+            Some(Purpose::Turn | Purpose::Classification | Purpose::Hook) | None => {
                 // What was paused goes along, and is not among the messages.
                 let paused = model.paused.iter().flatten().map(Block::size).sum();
                 let estimate = model.raw_estimate + Estimate::of(paused);

@@ -94,22 +94,25 @@ impl Turn {
     fn classifier(&self) -> ChainModel {
         let settings = self.settings();
         let known = self.memory.resolved.as_ref().map(|it| &it.models);
-        let fast = || {
-            let is_claude = matches!(
-                self.facts.providers.first().map(|it| it.format),
-                Some(
-                    WireFormat::AnthropicMessages
-                        | WireFormat::BedrockInvoke
-                        | WireFormat::VertexRawPredict
-                )
-            );
-            let known = known.filter(|it| is_claude && it.find(FAST_MODEL).is_some())?;
-            Some(known.resolve(FAST_MODEL).to_owned())
-        };
         let named = settings.approvals.classifier_model.as_deref();
         let named = named.map(|it| known.map_or(it, |known| known.resolve(it)).to_owned());
-        let model = named.or_else(fast).unwrap_or_else(|| settings.model.clone());
+        let model = named.or_else(|| self.fast_model()).unwrap_or_else(|| settings.model.clone());
         ChainModel { provider: 0, model: model.into() }
+    }
+
+    /// Returns a fast model, where the session knows one.
+    pub(super) fn fast_model(&self) -> Option<String> {
+        let is_claude = matches!(
+            self.facts.providers.first().map(|it| it.format),
+            Some(
+                WireFormat::AnthropicMessages
+                    | WireFormat::BedrockInvoke
+                    | WireFormat::VertexRawPredict
+            )
+        );
+        let known = self.memory.resolved.as_ref().map(|it| &it.models);
+        let known = known.filter(|it| is_claude && it.find(FAST_MODEL).is_some())?;
+        Some(known.resolve(FAST_MODEL).to_owned())
     }
 
     /// Returns the most that asking it can use.

@@ -6,7 +6,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use super::*;
 use crate::{
-    hook::{HookAction, HookDecision, HookEvent, HookHandler, Matcher, OnFailure},
+    hook::{HookAction, HookDecision, HookEvent, HookHandler, HookWait, Matcher, OnFailure},
     permission::{PermissionMode as Mode, RuleKind, RuleText, Scope},
     step1_settings_resolution::Settings,
     step7_permission_gate::{
@@ -91,6 +91,7 @@ fn hooked_setup(tool: &str, mode: Mode, handler: Handler, texts: &[&str]) -> Gat
         action: HookAction::Command { command: "check".into(), args: None },
         timeout_ms: 1,
         on_failure: OnFailure::Ignore,
+        wait: HookWait::Waited,
         scope: Scope::User,
         only_restricts: false,
     }];

@@ -174,7 +174,14 @@ fn first_steps(turn: u32) -> [Line; 4] {
     // Two attempts of the first turn.
     let used = if turn == 1 { 0 } else { 30 };
     let sources = vec!["user".into()];
-    let settings = StepDetail::Settings { layers, sources, warnings: 0, models: None, tools: None };
+    let settings = StepDetail::Settings {
+        layers,
+        sources,
+        warnings: 0,
+        models: None,
+        tools: None,
+        refused: Vec::new(),
+    };
     [
         step(turn, 1, settings),
         step(turn, 2, StepDetail::State { messages: 1, session_retries: 0, used }),

@@ -1,6 +1,6 @@
 //! Checks one run: which records may end it, and what must come before.
 
-use std::sync::Arc;
+use std::{mem, sync::Arc};
 
 use super::{Evidence, ViolationKind, calls::text, turn::TurnCheck};
 use crate::{
@@ -17,6 +17,8 @@ pub(super) struct RunCheck {
     pub(super) id: Option<RunId>,
     pub(super) max_tokens: Option<u64>,
     pub(super) used: u64,
+    /// Used by the turn before its second step was on record.
+    pub(super) used_early: u64,
     /// Whether a tool was asked for, which may have started sub-agents.
     pub(super) has_called: bool,
     pub(super) turns: u32,
@@ -110,7 +112,9 @@ impl RunCheck {
                 Ok(())
             }
             RecordKind::ModelAttempt { usage, .. } => {
-                self.used = self.used.saturating_add(usage.total().0);
+                // The second step records what was used before the turn.
+                let used = if turn.step < 2 { &mut self.used_early } else { &mut self.used };
+                *used = used.saturating_add(usage.total().0);
                 turn.record(&record.what, evidence)
             }
             other => turn.record(other, evidence),
@@ -163,6 +167,9 @@ impl RunCheck {
         {
             let (recorded, counted) = (*recorded, self.used);
             return Err(ViolationKind::WrongCount { of: "tokens used", recorded, counted });
+        }
+        if number == 2 {
+            self.used = self.used.saturating_add(mem::take(&mut self.used_early));
         }
         if number == 7 {
             self.carried = None;

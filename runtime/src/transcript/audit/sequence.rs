@@ -228,6 +228,7 @@ impl SequenceChecker<'_> {
             id: record.run.clone(),
             max_tokens: (self.evidence.run_budget)(&setup),
             used: 0,
+            used_early: 0,
             has_called: false,
             turns: 0,
             turn: None,

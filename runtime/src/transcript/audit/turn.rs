@@ -20,6 +20,7 @@ pub(super) struct TurnCheck {
     attempts: u32,
     compactions: u32,
     classifications: u32,
+    for_hooks: u32,
     boundaries: u32,
     fired: u32,
     shaper: (Option<u32>, usize),
@@ -144,19 +145,22 @@ impl TurnCheck {
         let n = match purpose {
             "turn" => &mut self.attempts,
             "classification" => &mut self.classifications,
+            "hook" => &mut self.for_hooks,
             _ => &mut self.compactions,
         };
         *n += 1;
         let n = *n;
         let is_in_place = match purpose {
             "classification" => self.step == 6,
+            // Before a prompt is answered, at the gate, after a call and before the end.
+            "hook" => matches!(self.step, 1 | 6..=8),
             _ => matches!(self.step, 3 | 4),
         };
         if !is_in_place {
             return Err(ViolationKind::OutOfPlace);
         }
         // Counted within its purpose, or over all calls of the turn.
-        let of_all = self.attempts + self.compactions + self.classifications;
+        let of_all = self.attempts + self.compactions + self.classifications + self.for_hooks;
         let counts = attempt == n || attempt == of_all;
         if !counts || (purpose == "turn" && (n == 1) != has_no_cause) {
             return Err(ViolationKind::WrongAttempt);

@@ -107,7 +107,9 @@ fn texts(what: &mut RecordKind) -> Vec<&mut String> {
 
 fn lists(what: &mut RecordKind) -> Vec<&mut Vec<String>> {
     match what {
-        RecordKind::TurnStep { detail: StepDetail::Settings { sources, .. }, .. } => vec![sources],
+        RecordKind::TurnStep { detail: StepDetail::Settings { sources, refused, .. }, .. } => {
+            vec![sources, refused]
+        }
         RecordKind::Path { path, .. } => vec![&mut path.passed],
         RecordKind::Question { suggestions, .. } => vec![suggestions],
         _ => Vec::new(),

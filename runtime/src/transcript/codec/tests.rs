@@ -144,6 +144,7 @@ fn record(text: String) -> impl Strategy<Value = Record> {
             warnings: 1,
             models: Some(Stored::Text(words.clone())),
             tools: Some(Stored::At(digest)),
+            refused: vec![words.clone(); 3],
         })),
         Just(step(StepDetail::Stop { done: false, reason: None })),
         Just(step(StepDetail::Nothing { nothing: words.clone().into() })),

@@ -27,6 +27,9 @@ pub enum StepDetail {
         /// [`SessionFacts::tools`](crate::run::facts::SessionFacts::tools); only when some did.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         tools: Option<Stored>,
+        /// Settings files whose changes hooks refused: `project_settings`, a blank, the path.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        refused: Vec<String>,
     },
     /// What step 2, state initialization, found.
     State {

@@ -1,17 +1,25 @@
-//! What is in the background, as a transcript has it: commands and sub-agents of whose end the model has not learned.
+//! What is in the background, as a transcript has it: commands and sub-agents of whose end the model has not learned,
+//! and hooks whose words it has not read.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    ids::{AgentId, ShellId},
+    hook::{EndedHook, HandlerEnd, HandlerOutput},
+    ids::{AgentId, EntryId, ShellId},
     ports::{
         agents::{BackgroundAgent, BackgroundState},
         shells::{ShellState, ShellStatus},
     },
-    transcript::entry::{BackgroundRecord, Record, RecordKind},
+    transcript::entry::{BackgroundRecord, Record, RecordKind, Stored},
 };
+
+/// Hooks that are kept in mind.
+const MAX_HOOKS: usize = 256;
+
+/// The effect in the record of a hook that has a session at rest go on.
+pub(crate) const ASKS: &str = "wake";
 
 /// Commands and sub-agents in the background, as a transcript has them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -22,6 +30,9 @@ pub struct BackgroundTasks {
     pub last_shell: u64,
     /// Sub-agents of whose end the model has not learned: at work when this was written, or ended with the session.
     pub agents: BTreeMap<AgentId, BackgroundAgent>,
+    /// Records of hooks that were not waited for and whose words the model has not read, the oldest first.
+    #[serde(default)]
+    pub hooks: Vec<RecordKind>,
 }
 
 impl BackgroundTasks {
@@ -52,8 +63,52 @@ impl BackgroundTasks {
                 }
                 _ => _ = self.agents.remove(agent),
             },
+            RecordKind::Hook { shows: Some(_), .. } if self.hooks.len() < MAX_HOOKS => {
+                self.hooks.push(record.what.clone());
+            }
             _ => {}
         }
+    }
+
+    /// Notes that the model has read a message.
+    pub(super) fn note_shown(&mut self, message: &EntryId) {
+        self.hooks.retain(
+            |it| !matches!(it, RecordKind::Hook { shows: Some(shown), .. } if shown == message),
+        );
+    }
+
+    /// Returns the hooks whose words the model has not read. Those whose texts are not at hand are left out.
+    pub fn ended_hooks(&self, text: impl Fn(&Stored) -> Option<String>) -> Vec<EndedHook> {
+        let ended = |it| EndedHook::recorded(it, &|stored| text(stored).ok_or(())).ok().flatten();
+        self.hooks.iter().filter_map(ended).collect()
+    }
+}
+
+impl EndedHook {
+    /// Reads the record of one that has ended; `None` where it is another one.
+    pub(crate) fn recorded<E>(
+        what: &RecordKind,
+        text: &dyn Fn(&Stored) -> Result<String, E>,
+    ) -> Result<Option<Self>, E> {
+        let RecordKind::Hook {
+            event,
+            handler,
+            exit,
+            ended,
+            duration_ms,
+            effect,
+            stdout,
+            stderr,
+            shows,
+            ..
+        } = what
+        else {
+            return Ok(None);
+        };
+        let ended = HandlerEnd::read(*exit, ended);
+        let output = HandlerOutput::new(ended, text(stdout)?, text(stderr)?, *duration_ms);
+        let (event, handler, shows) = (*event, handler.clone(), shows.clone());
+        Ok(Some(Self { event, handler, output, rewakes: effect == ASKS, shows }))
     }
 }
 

@@ -54,6 +54,7 @@ impl TranscriptSums {
             Entry::Harness(records) => records.iter().for_each(|it| self.note_record(it)),
             Entry::Conversation { line, sidechain, .. } if is_ours(*sidechain) => {
                 self.state.add_message(line);
+                self.background.note_shown(&line.message.id);
             }
             Entry::Conversation { .. } | Entry::Other { .. } => {}
         }
@@ -161,6 +162,11 @@ impl Loader {
     /// Returns what was appended to the context so far.
     pub(crate) fn appended(&self) -> &[ShownPart] {
         &self.sums.appended
+    }
+
+    /// Returns what is in the background so far.
+    pub(crate) fn background(&self) -> &BackgroundTasks {
+        &self.sums.background
     }
 
     /// Returns what else the lines say so far.

@@ -5,7 +5,7 @@ use crate::{
     run::conversation::Conversation,
     transcript::{
         lines::FileLines,
-        load::{LoadAs, Loader, load, load_until},
+        load::{BackgroundTasks, LoadAs, Loader, load, load_until},
     },
 };
 
@@ -14,11 +14,13 @@ pub(super) struct PrefixLoader<'a> {
     file: &'a FileLines<'a>,
     /// As what they were loaded, and how many.
     loaded: Option<(LoadAs, Loader, usize)>,
+    /// What was in the background there.
+    background: BackgroundTasks,
 }
 
 impl<'a> PrefixLoader<'a> {
     pub(super) fn new(file: &'a FileLines<'a>) -> Self {
-        Self { file, loaded: None }
+        Self { file, loaded: None, background: BackgroundTasks::default() }
     }
 
     /// Resumes what the lines in front of a place hold, as the process did that opened the session. Where its first
@@ -39,6 +41,11 @@ impl<'a> PrefixLoader<'a> {
         }
     }
 
+    /// Returns what was in the background where the session was opened again last.
+    pub(super) fn background(&self) -> &BackgroundTasks {
+        &self.background
+    }
+
     fn before(&self, place: usize) -> &'a [u8] {
         let end = self.file.iter().nth(place).map_or(0, |it| it.offset);
         self.file.bytes().get(..end).unwrap_or_default()
@@ -49,7 +56,9 @@ impl<'a> PrefixLoader<'a> {
         let load_as = load_as(conversation);
         if !self.file.is_as_written() {
             // A load puts lines right before it reads them; which, depends on all of them.
-            return conversation.resume(&load(self.before(place), load_as));
+            let loaded = load(self.before(place), load_as);
+            self.background.clone_from(&loaded.background);
+            return conversation.resume(&loaded);
         }
         let known = self.loaded.take().filter(|it| it.0 == load_as && it.2 <= place);
         let (_, mut loader, n_taken) = known.unwrap_or((load_as, Loader::new(load_as), 0));
@@ -61,6 +70,7 @@ impl<'a> PrefixLoader<'a> {
         }
         let recorded = loader.recorded();
         conversation.go_on(recorded, loader.last(), loader.state().clone(), loader.appended());
+        self.background.clone_from(loader.background());
         self.loaded = Some((load_as, loader, place));
     }
 }

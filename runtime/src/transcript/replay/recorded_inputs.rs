@@ -5,12 +5,12 @@ mod calls;
 mod model;
 mod sources;
 
-use std::sync::Arc;
+use std::{borrow::Cow, sync::Arc};
 
 use super::{ReplayError, StoredTexts, line::SealedLine, text_of, window::record};
 use crate::{
     digest::Digest,
-    hook::{HandlerEnd, HandlerOutput, HookEvent},
+    hook::{HandlerEnd, HandlerOutput, HookAction, HookEvent},
     ids::ToolUseId,
     run::facts::SessionFacts,
     step::Step,
@@ -20,8 +20,9 @@ use crate::{
     transcript::entry::{Line, RecordKind, StepDetail, Stored},
     turn::{
         Effect, Turn, TurnInput,
-        effect::{HookFiring, ShapeOrder},
+        effect::{HookFiring, Purpose, ShapeOrder},
         input::{Crashed, SettingsRead},
+        with_refused,
     },
 };
 
@@ -80,7 +81,14 @@ impl<'a> RecordedInputs<'a> {
             return Ok(false);
         };
         self.next += 1;
-        match line.difference(made, &self.facts) {
+        // What a hook asked a model is made where it runs, and recorded by its digest alone.
+        let mut made = Cow::Borrowed(made);
+        if is_for_hook(&made)
+            && let Some(found) = record(line)
+        {
+            take_over_request(made.to_mut(), &found.what);
+        }
+        match line.difference(&made, &self.facts) {
             None => Ok(true),
             Some((expected, found)) => {
                 Err(ReplayError::Differs { line: line.number, step, expected, found })
@@ -99,7 +107,7 @@ impl<'a> RecordedInputs<'a> {
         let input = match asked {
             Effect::Next(step) => TurnInput::Run(step),
             Effect::Wait { attempt, .. } => TurnInput::TimerFired { attempt },
-            Effect::ReadSettings => self.settings(step)?,
+            Effect::ReadSettings => self.settings(turn, step)?,
             Effect::MergeSettings(order) => TurnInput::SettingsMerged(Box::new(order.derive())),
             Effect::ReadSources => match self.sources(step)? {
                 Some(texts) => TurnInput::SourcesRead(Box::new(texts)),
@@ -129,20 +137,26 @@ impl<'a> RecordedInputs<'a> {
         self.lines.get(self.next..).unwrap_or_default()
     }
 
-    fn settings(&self, step: Step) -> Result<TurnInput, ReplayError> {
+    fn settings(&self, turn: &Turn, step: Step) -> Result<TurnInput, ReplayError> {
         let what = "the settings";
-        let layers = self.recorded(what, step, |it| match it {
-            RecordKind::TurnStep { detail: StepDetail::Settings { layers, .. }, .. } => {
-                Some(layers)
-            }
-            _ => None,
-        })?;
+        // Hooks may have been asked about changes first.
+        let mut records = self.rest_of_lines().iter().map_while(|it| record(it)).map(|it| &it.what);
+        let found = records.find(|it| !matches!(it, RecordKind::Hook { .. }));
+        let Some(RecordKind::TurnStep {
+            detail: StepDetail::Settings { layers, refused, .. }, ..
+        }) = found
+        else {
+            let line = self.ahead(0).map_or(0, |it| it.number);
+            return Err(ReplayError::Unrecorded { line, step, what });
+        };
+        let is_known = self.layers == Some(layers.digest());
         Ok(TurnInput::SettingsRead(match layers {
-            layers if self.layers == Some(layers.digest()) => SettingsRead::Unchanged,
+            _ if is_known && refused.is_empty() => SettingsRead::Unchanged,
+            _ if is_known => SettingsRead::Layers(with_refused(turn.known_layers(), refused)),
             layers => {
                 let mut all: Vec<LayerText> = self.json(layers, what, step)?;
                 let n_fixed = self.facts.layers.len().min(all.len());
-                SettingsRead::Layers(all.split_off(n_fixed))
+                SettingsRead::Layers(with_refused(all.split_off(n_fixed), refused))
             }
         }))
     }
@@ -168,15 +182,36 @@ impl<'a> RecordedInputs<'a> {
 
     fn hooks(&self, firing: &HookFiring, step: Step) -> Result<TurnInput, ReplayError> {
         let mut outputs = Vec::new();
-        for i in 0..firing.handlers.len() {
+        let n_before = self.n_before_hooks();
+        for (handler, i) in firing.handlers.iter().zip(n_before..) {
             let output = self.ahead(i).map(|it| self.hook(it, firing.event, firing.call.as_ref()));
             let Some(output) = output.transpose()?.flatten() else {
                 let line = self.ahead(i).or(self.lines.last().copied()).map_or(0, |it| it.number);
                 return Err(ReplayError::Unrecorded { line, step, what: "what a hook did" });
             };
-            outputs.push(output);
+            // What a model answered is read off the record of its call.
+            let was_asked = matches!(handler.action, HookAction::Prompt(_))
+                && matches!(
+                    output.ended,
+                    HandlerEnd::Exited(_) | HandlerEnd::TimedOut | HandlerEnd::Unusable
+                );
+            let ended = if was_asked { HandlerEnd::ForModel } else { output.ended };
+            outputs.push(HandlerOutput { ended, ..output });
         }
         Ok(TurnInput::HooksAnswered { firing: firing.firing, outputs })
+    }
+
+    /// Returns how many lines are in front of what the next hooks did: calls of models for them, and modes that were
+    /// set meanwhile.
+    pub(super) fn n_before_hooks(&self) -> usize {
+        let is_before = |line: &&&SealedLine<'_>| {
+            record(line).is_some_and(|it| match &it.what {
+                RecordKind::ModelAttempt { purpose, .. } => purpose == Purpose::Hook.name(),
+                RecordKind::Mode(_) => true,
+                _ => false,
+            })
+        };
+        self.rest_of_lines().iter().take_while(is_before).count()
     }
 
     /// What a handler did, if the line is about one of this firing.
@@ -195,15 +230,7 @@ impl<'a> RecordedInputs<'a> {
         if *event != of || call.as_ref() != of_call {
             return Ok(None);
         }
-        let ended = match (exit, ended.as_str()) {
-            (Some(code), _) => HandlerEnd::Exited(*code),
-            (None, "timed_out") => HandlerEnd::TimedOut,
-            (None, "cycle") => HandlerEnd::Cycle,
-            (None, "unusable") => HandlerEnd::Unusable,
-            (None, "unmet") => HandlerEnd::Unmet,
-            (None, "refused") => HandlerEnd::Refused,
-            (None, _) => HandlerEnd::Crashed,
-        };
+        let ended = HandlerEnd::read(*exit, ended);
         let text = |it| text_of(it, line.number, self.stored);
         Ok(Some(HandlerOutput::new(ended, text(stdout)?, text(stderr)?, *duration_ms)))
     }
@@ -276,6 +303,28 @@ impl<'a> RecordedInputs<'a> {
         let line = self.ahead(0).map_or(0, |it| it.number);
         let text = text_of(text, line, self.stored)?;
         serde_json::from_str(&text).map_err(|_| ReplayError::Unrecorded { line, step, what })
+    }
+}
+
+fn is_for_hook(line: &Line) -> bool {
+    let what = line.record().map(|it| &it.what);
+    matches!(what, Some(RecordKind::ModelAttempt { purpose, .. }) if purpose == Purpose::Hook.name())
+}
+
+/// Puts what is known of a request into the record of its call.
+fn take_over_request(made: &mut Line, found: &RecordKind) {
+    let Line::Harness(made) = made else { return };
+    if let (
+        RecordKind::ModelAttempt { request, request_bytes, in_doubt, .. },
+        RecordKind::ModelAttempt {
+            request: request_found,
+            request_bytes: bytes_found,
+            in_doubt: in_doubt_found,
+            ..
+        },
+    ) = (&mut made.what, found)
+    {
+        (*request, *request_bytes, *in_doubt) = (*request_found, *bytes_found, *in_doubt_found);
     }
 }
 

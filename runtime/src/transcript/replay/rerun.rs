@@ -201,7 +201,7 @@ impl<'a> Rerun<'a> {
                     HookEvent::Stop | HookEvent::SubagentStop | HookEvent::StopFailure
                 ) =>
             {
-                firing.handlers.len()
+                self.inputs.n_before_hooks() + firing.handlers.len()
             }
             _ => return,
         };

@@ -25,6 +25,7 @@ use super::{
 use crate::{
     digest::Digest,
     entropy::EntropyStream,
+    hook::EndedHook,
     ids::{AgentId, ToolUseId},
     lease::Lease,
     message::Message,
@@ -35,7 +36,10 @@ use crate::{
     },
     step1_settings_resolution::AgentLimits,
     time::Timestamp,
-    transcript::entry::{Line, Record, RecordKind},
+    transcript::{
+        entry::{Line, Record, RecordKind, Stored},
+        load::BackgroundTasks,
+    },
     turn::{TurnSetup, effect::HistoryUpdate},
 };
 
@@ -112,6 +116,17 @@ impl Session {
         Ok(session)
     }
 
+    /// Takes over what hooks added in an earlier process and the model had not read.
+    pub(super) fn keep_hooks(
+        &mut self,
+        at: Timestamp,
+        background: &BackgroundTasks,
+        stored: StoredTexts<'_>,
+    ) {
+        let ended = background.ended_hooks(|it| text_of(it, 0, stored).ok());
+        self.feed(at, SessionInput::HooksKept(ended));
+    }
+
     fn facts(&self) -> &Arc<SessionFacts> {
         &self.machine.conversation().facts
     }
@@ -157,6 +172,7 @@ impl Session {
         lines: &[SealedLine<'_>],
         place: usize,
         is_last: bool,
+        stored: StoredTexts<'_>,
     ) -> Result<(), ReplayError> {
         let line = &lines[place];
         let Some(record) = record(line) else { return Ok(()) };
@@ -175,6 +191,14 @@ impl Session {
             {
                 if let Some(kept) = background::kept(&record.what) {
                     self.feed(record.at, kept);
+                }
+                self.compare(line)
+            }
+            // Those of a turn are of its run.
+            what @ RecordKind::Hook { .. } if record.run.is_none() => {
+                let text = |it: &Stored| text_of(it, line.number, stored);
+                if let Some(ended) = EndedHook::recorded(what, &text)? {
+                    self.feed(record.at, SessionInput::HookEnded(Box::new(ended)));
                 }
                 self.compare(line)
             }

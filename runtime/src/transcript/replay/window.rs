@@ -246,6 +246,8 @@ fn is_torn(line: &SealedLine<'_>) -> bool {
         Some(RecordKind::ModelAttempt { purpose, outcome, unsaid: None, .. }) => {
             purpose == "turn" && outcome == "ok"
         }
+        // In front of what the hook did.
+        Some(RecordKind::ModelAttempt { purpose, .. }) => purpose == "hook",
         _ => false,
     }
 }

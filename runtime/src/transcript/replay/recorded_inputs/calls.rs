@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::{RecordedInputs, ReplayError, record, text_of};
 use crate::{
     block::Block,
-    hook::{self, HookEvent},
+    hook::HookEvent,
     ids::ToolUseId,
     run::PromptBlock,
     step6_tool_dispatch::Admission,
@@ -92,7 +92,7 @@ impl<'a> RecordedInputs<'a> {
 
     /// Returns whether the next line is about the end of this call.
     pub(in crate::transcript::replay) fn is_about(&self, of: &ToolUseId) -> bool {
-        match self.ahead(0).and_then(record).map(|it| &it.what) {
+        match self.ahead(self.n_before_hooks()).and_then(record).map(|it| &it.what) {
             Some(RecordKind::ToolEnd { call, .. }) => call == of,
             Some(RecordKind::Hook {
                 event: HookEvent::PostToolUse | HookEvent::PostToolUseFailure,
@@ -157,7 +157,7 @@ impl<'a> RecordedInputs<'a> {
                 && let Some(handler) = handlers.next()
             {
                 let fail_closed = settings.hooks_fail_closed;
-                answers.push(hook::read_answer(event, &output, handler.on_failure, fail_closed));
+                answers.push(handler.answer(event, &output, fail_closed));
             }
         }
         Ok(with_context("", event, &turn.join(event, answers).0, turn.revision()))

@@ -1,0 +1,88 @@
+//! What hooks that were not waited for add, until a turn begins.
+
+use std::mem;
+
+use crate::{
+    event::Event,
+    hook::{HookEvent, HookVerdict},
+    ids::EntryId,
+};
+
+/// Hooks whose words may wait for the next turn; those of later ones are dropped, with an alert.
+const MAX_HEARD: usize = 64;
+
+/// The prompt with which a session that is at rest goes on when a hook asks for it.
+pub(super) const HOOK_ASKS: &str = "<task-notification>\nA hook that was not waited for has ended and asks for attention. \
+    What it adds follows.\n</task-notification>";
+
+/// What hooks that have ended add, until a turn begins.
+#[derive(Debug, Default)]
+pub(super) struct HeardHooks {
+    heard: Vec<HeardHook>,
+    /// What they say to the user, as events of the turn that begins.
+    said: Vec<Event>,
+    /// Whether one of them has a session at rest go on.
+    asks: bool,
+    /// Messages named so far; makes their names differ.
+    n_named: u64,
+}
+
+/// What one hook adds.
+#[derive(Debug)]
+pub(super) struct HeardHook {
+    /// The event that it ran for.
+    pub(super) event: HookEvent,
+    /// The message that shows the texts to the model; `None` where there are none.
+    pub(super) shows: Option<EntryId>,
+    /// For the model.
+    pub(super) texts: Vec<String>,
+    /// For the user.
+    pub(super) messages: Vec<String>,
+}
+
+impl HeardHooks {
+    /// Returns whether one has a session at rest go on.
+    pub(super) fn asks(&self) -> bool {
+        self.asks
+    }
+
+    /// Returns whether another one may wait.
+    pub(super) fn has_room(&self) -> bool {
+        self.heard.len() < MAX_HEARD
+    }
+
+    /// Notes that one has a session at rest go on.
+    pub(super) fn note_asks(&mut self) {
+        self.asks = true;
+    }
+
+    /// Returns a number that no other message has.
+    pub(super) fn next_name(&mut self) -> u64 {
+        self.n_named += 1;
+        self.n_named
+    }
+
+    /// Takes out what they add, the oldest first.
+    pub(super) fn take_heard(&mut self) -> Vec<HeardHook> {
+        self.asks = false;
+        mem::take(&mut self.heard)
+    }
+
+    /// Keeps an event for the turn that begins.
+    pub(super) fn say(&mut self, said: Event) {
+        self.said.push(said);
+    }
+
+    /// Takes out the events of the turn that has begun.
+    pub(super) fn take_said(&mut self) -> Vec<Event> {
+        mem::take(&mut self.said)
+    }
+
+    /// Keeps what one adds.
+    pub(super) fn add(&mut self, event: HookEvent, shows: Option<EntryId>, verdict: HookVerdict) {
+        let (texts, messages) = (verdict.additional_context, verdict.messages);
+        if shows.is_some() || !messages.is_empty() {
+            self.heard.push(HeardHook { event, shows, texts, messages });
+        }
+    }
+}
