@@ -60,7 +60,13 @@ impl Machine {
             stderr: Stored::new(&output.stderr, &mut stored),
             shows: shows.clone(),
         };
-        let line = Line::Harness(Box::new(Record { at: now.at, run: None, turn: 0, what }));
+        let line = Line::Harness(Box::new(Record {
+            at: now.at,
+            run: None,
+            turn: 0,
+            what,
+            shares_line: false,
+        }));
         let lines = PendingLines { lines: vec![line], stored, sync: false };
         // It is written at once, so that it is on record should the process be killed.
         self.recorder.append(WriteOrigin::Unawaited, lines, &mut self.effects);

@@ -1,8 +1,6 @@
 //! What is on one line: a [`ConversationLine`], or a [`Record`] of something else that the harness did.
 //!
-//! A record is `{"type":"ennead","kind":…,"v":3,"at":…,"run":…,"turn":…,…}` and at most 4 KiB, alone or with others
-//! of its turn on the same line ([`codec::joined`](super::codec::joined)). It holds foreign JSON only as digest or
-//! escaped text, and none of the keys that text-scanning readers look for (`timestamp`, `cwd`, `summary`, `customTitle`, …).
+//! A record is `{"type":"ennead","kind":…,"v":3,"at":…,"run":…,"turn":…,…}` and at most 4 KiB, several on a line ([`joined`](super::codec::joined)) too. It holds foreign JSON only as digest or escaped text, and none of the keys that text-scanning readers look for (`timestamp`, `cwd`, `summary`, `customTitle`, …).
 
 mod conversation_line;
 mod line;
