@@ -17,6 +17,7 @@ mod learned_limits;
 mod library;
 mod limits;
 mod mcp;
+mod messages;
 mod older_forms;
 mod openai;
 mod output;

@@ -14,7 +14,7 @@
 //! process left, in `resuming`), prompts in `queue`, turns in `turns`, lines and their acknowledgement in
 //! `recorder`, interrupts, stops and the close in `ending`, the last line of a run and its time limit in
 //! `outcome`, sub-agents and the limits of their tree in `agents`, what has ended in the background in `background`, and by
-//! name `mode`, `servers`, `signals` and `end_hooks`.
+//! name `messages`, `mode`, `servers`, `signals` and `end_hooks`.
 
 mod agents;
 mod background;
@@ -22,6 +22,7 @@ mod effect;
 mod end_hooks;
 mod ending;
 mod input;
+mod messages;
 mod mode;
 mod names;
 mod opening;
@@ -41,8 +42,8 @@ use std::{
 };
 
 use self::{
-    agents::Agents, background::EndedTasks, queue::Queued, recorder::Recorder, run::ActiveRun,
-    signals::CompactionShare,
+    agents::Agents, background::EndedTasks, messages::ReceivedMessage, queue::Queued,
+    recorder::Recorder, run::ActiveRun, signals::CompactionShare,
 };
 pub use self::{
     agents::{
@@ -51,12 +52,17 @@ pub use self::{
     },
     effect::{Batch, SessionEffect, SpawnEffect},
     end_hooks::EndHooks,
-    input::{AgentRequest, EarlierConversation, Now, OpenedTranscript, SessionInput, TurnRemains},
-    names::{CallName, PromptId, RunNumber, RunOrigin, SpawnId, TurnKey, WriteTicket},
+    input::{
+        AgentRequest, EarlierConversation, MessageRequest, Now, OpenedTranscript, SessionInput,
+        TurnRemains,
+    },
+    names::{
+        CallName, MessageNumber, PromptId, RunNumber, RunOrigin, SpawnId, TurnKey, WriteTicket,
+    },
 };
 use crate::{
     cost::CostLedger,
-    ids::{AgentId, RunId},
+    ids::{AgentId, EntryId, RunId},
     permission::PermissionMode,
     run::{RunEnd, conversation::Conversation, outcome::RunOutcome},
     tokens::Usage,
@@ -91,6 +97,10 @@ pub struct Machine {
     joining: Vec<Arc<ToolSpec>>,
     /// What has ended in the background; the model learns of it with the next turn.
     ended: EndedTasks,
+    /// Messages that were received and are neither on record nor refused.
+    received: Vec<ReceivedMessage>,
+    /// Messages on record that the model is shown before the next turn, by the names of their lines.
+    unread: Vec<(EntryId, String)>,
     /// Used by all runs that have ended, those of earlier processes included.
     spent: Usage,
     /// What the runs counted in `spent` cost.
@@ -170,6 +180,8 @@ impl Machine {
             alerts,
             joining: Vec::new(),
             ended: EndedTasks::default(),
+            received: Vec::new(),
+            unread: Vec::new(),
             spent: Usage::default(),
             cost: CostLedger::default(),
             compaction_share: CompactionShare::default(),
@@ -188,12 +200,14 @@ impl Machine {
             self.tree_answer(now, answer);
         }
         self.start_next_turn(now);
+        self.take_messages(now);
         mem::take(&mut self.effects)
     }
 
     fn take(&mut self, now: Now, input: SessionInput) {
         match input {
             SessionInput::Prompt { prompt, request } => self.prompt(now, prompt, request),
+            SessionInput::Message { number, id, text } => self.message(number, id, text),
             SessionInput::Interrupt => self.end_turn(RunEnd::Interrupted),
             SessionInput::Stop => self.stop_after_turn(),
             SessionInput::Close => self.close(now),
@@ -221,6 +235,10 @@ impl Machine {
                 self.call_waits(now, name, limits, max_cost);
             }
             SessionInput::SpawnAgent(request) => self.spawn_agent(now, request),
+            SessionInput::SendMessage(request) => self.send_message(now, *request),
+            SessionInput::MessageAnswered { spawn, fate } => {
+                self.message_answered(now, spawn, fate)
+            }
             SessionInput::StopAgent(call) => self.stop_agent(&call),
             SessionInput::AgentRefused { agent, why } => self.agent_refused(now, &agent, why),
             SessionInput::AgentEnded { agent, result } => self.agent_ended(now, &agent, result),

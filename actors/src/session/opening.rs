@@ -8,7 +8,7 @@ use ennead_runtime::{
     session::{EarlierConversation, OpenedTranscript, SessionInput},
     step1_settings_resolution::Merged,
     transcript::{
-        entry::Stored,
+        entry::{MessageRecord, Stored},
         load::{LoadAs, Loaded, load_until},
     },
     turn::input::SettingsRead,
@@ -140,13 +140,14 @@ impl SessionState {
             let read = move || read(&*store, &file, &directory, sidechain, from.as_ref());
             let read = tokio::task::spawn_blocking(read).await;
             let earlier = match read.unwrap_or_else(|error| Err(error.to_string())) {
-                Ok((loaded, cut, system, agents, mut problems)) => {
+                Ok((loaded, cut, system, unread, agents, mut problems)) => {
                     // Before the session records of a call that its agent was cut off.
                     problems.extend(closer.close_all(&agents).await);
                     Ok(EarlierConversation {
                         ended: orphans::ended(&agents, &loaded),
                         committed: orphans::outcomes(&agents, caller.as_ref(), &loaded),
                         agents: agents.iter().map(|it| (it.agent.clone(), it.used())).collect(),
+                        unread,
                         system,
                         cut,
                         loaded,
@@ -165,7 +166,12 @@ impl SessionState {
 
 /// What the turns of an open run have after the system prompt. A run whose text is gone goes on without.
 fn system_of(store: &dyn TranscriptStore, loaded: &Loaded, texts: &Path) -> Option<String> {
-    match loaded.open_run.as_ref()?.system.as_ref()? {
+    text_of(store, loaded.open_run.as_ref()?.system.as_ref()?, texts)
+}
+
+/// Returns a text in the transcript or next to it.
+fn text_of(store: &dyn TranscriptStore, text: &Stored, texts: &Path) -> Option<String> {
+    match text {
         Stored::Text(text) => Some(text.clone()),
         Stored::At(digest) | Stored::Again(digest) => {
             let text = store.read(&texts.join(format!("{digest}.txt"))).ok()?;
@@ -175,8 +181,14 @@ fn system_of(store: &dyn TranscriptStore, loaded: &Loaded, texts: &Path) -> Opti
     }
 }
 
-type ReadTranscripts =
-    (Loaded, Option<Box<Loaded>>, Option<String>, Vec<orphans::FoundAgent>, Vec<String>);
+type ReadTranscripts = (
+    Loaded,
+    Option<Box<Loaded>>,
+    Option<String>,
+    Vec<(EntryId, String)>,
+    Vec<orphans::FoundAgent>,
+    Vec<String>,
+);
 
 /// Reads a transcript and those of its sub-agents. Blocks.
 fn read(
@@ -200,6 +212,10 @@ fn read(
     let all: BTreeMap<AgentId, _> =
         if sidechain { BTreeMap::new() } else { layout::sidechains(store, directory) };
     let (agents, problems) = orphans::find(store, all);
-    let system = system_of(store, &loaded, &directory.join("stored"));
-    Ok((loaded, cut, system, agents, problems))
+    let texts = directory.join("stored");
+    let system = system_of(store, &loaded, &texts);
+    // One whose text is gone cannot be shown.
+    let text = |it: &MessageRecord| Some((it.message.clone(), text_of(store, &it.text, &texts)?));
+    let unread = loaded.unread().iter().filter_map(text).collect();
+    Ok((loaded, cut, system, unread, agents, problems))
 }

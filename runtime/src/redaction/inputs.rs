@@ -70,6 +70,7 @@ impl Redactor {
     pub fn session_input(&self, input: &mut SessionInput) {
         match input {
             SessionInput::Prompt { request, .. } => self.request(request),
+            SessionInput::Message { text, .. } => self.in_place(text),
             SessionInput::TurnLeft { left, .. } => {
                 left.committed.values_mut().for_each(|it| self.outcome(it));
             }

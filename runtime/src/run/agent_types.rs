@@ -1,5 +1,8 @@
 //! Types of sub-agents: those that are built in, and those that a session was opened with.
 
+#[doc(hidden)]
+pub mod going_on;
+
 use std::{num::NonZeroU32, sync::Arc};
 
 use serde::{Deserialize, Serialize};
@@ -17,6 +20,9 @@ const OF_THE_SESSION: [&str; 3] = [ASK_USER_QUESTION, "EnterPlanMode", "ExitPlan
 
 /// The tool that waits for what is in the background: nobody but the session itself may be kept waiting.
 const TASK_OUTPUT: &str = "TaskOutput";
+
+/// The tool that sends messages to sub-agents: those of a session are instructed by it alone.
+const SEND_MESSAGE: &str = "SendMessage";
 
 /// Bytes of a name.
 const MAX_NAME_BYTES: usize = 128;
@@ -63,6 +69,9 @@ pub struct AgentType {
     /// Whether it may start agents itself where its tools do not name `Agent`.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     nests: bool,
+    /// Whether it answers once and is sent no message after that.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    is_one_shot: bool,
 }
 
 /// Why no sub-agent of a type can be had.
@@ -98,7 +107,7 @@ pub struct BadAgent {
     pub why: String,
 }
 
-/// Name, system prompt and whether it changes something.
+/// Name, system prompt and whether it changes something. One that changes nothing answers once.
 const BUILT_IN: [(&str, &str, bool); 4] = [
     (
         "general-purpose",
@@ -131,6 +140,7 @@ const BUILT_IN: [(&str, &str, bool); 4] = [
 pub fn built_in() -> impl Iterator<Item = AgentType> {
     BUILT_IN.into_iter().map(|(name, prompt, changes)| AgentType {
         changes,
+        is_one_shot: !changes,
         nests: true,
         ..AgentType::new(name, "", prompt)
     })
@@ -179,6 +189,7 @@ impl AgentType {
             in_background: false,
             changes: true,
             nests: false,
+            is_one_shot: false,
         }
     }
 
@@ -236,14 +247,20 @@ impl AgentType {
         })
     }
 
+    /// Returns whether it answers once, so that it cannot be sent a message.
+    pub(crate) fn is_one_shot(&self) -> bool {
+        self.is_one_shot
+    }
+
     /// Returns whether it is given this tool. It is given none that changes the mode of its session, asks a
-    /// person, or waits for what is in the background.
+    /// person, waits for what is in the background, or sends messages to agents.
     pub fn may_use(&self, tool: &ToolSpec) -> bool {
         // A tool of an embedder that has such a name is another one.
         if tool.access == Access::Person && OF_THE_SESSION.contains(&tool.name.as_str()) {
             return false;
         }
-        if tool.access == Access::Free && tool.name.as_str() == TASK_OUTPUT {
+        if tool.access == Access::Free && [TASK_OUTPUT, SEND_MESSAGE].contains(&tool.name.as_str())
+        {
             return false;
         }
         let covers = |list: &[Arc<str>]| list.iter().any(|it| covers(it, tool));

@@ -48,11 +48,11 @@ impl Machine {
 
     /// Takes the earlier conversation, which was read.
     pub(super) fn loaded(&mut self, now: Now, earlier: Result<EarlierConversation, String>) {
-        let Ok(EarlierConversation { loaded, committed, agents, ended, problems, system, cut }) =
-            earlier
-        else {
+        let Ok(earlier) = earlier else {
             return self.become_ready(now, Readiness::Failed);
         };
+        let EarlierConversation { loaded, committed, agents, ended, unread, .. } = earlier;
+        let EarlierConversation { problems, system, cut, .. } = earlier;
         self.notices.extend(repairs(&loaded.report));
         self.notices.extend(problems.into_iter().map(Into::into));
         self.last_run = RunNumber(loaded.tail.head.seq << 16);
@@ -61,6 +61,7 @@ impl Machine {
         self.resume_totals(now, loaded.used(), agents);
         self.conversation.resume(&loaded);
         self.resume_background(&loaded.background, ended);
+        self.resume_messages(unread);
         match open {
             Some(open) => {
                 // It is counted when it has ended.

@@ -1,5 +1,4 @@
 //! What is on one line: a [`ConversationLine`], or a [`Record`] of something else that the harness did.
-//!
 //! A record is `{"type":"ennead","kind":…,"v":2,"at":…,"run":…,"turn":…,…}` and at most 4 KiB. It holds foreign JSON only as digest or
 //! escaped text, and none of the keys that text-scanning readers look for (`timestamp`, `cwd`, `summary`, `customTitle`, …).
 
@@ -30,8 +29,8 @@ pub use conversation_line::{
 };
 pub use line::Line;
 pub use parts::{
-    BackgroundRecord, CutText, DiscardedAnswer, ModeChange, PassedStage, Record, ShownPart,
-    SidechainHead, SkippedBytes, UnconfirmedUsage, ViewChange,
+    BackgroundRecord, CutText, DiscardedAnswer, MessageRecord, ModeChange, PassedStage, Record,
+    ShownPart, SidechainHead, SkippedBytes, UnconfirmedUsage, ViewChange,
 };
 pub use step_detail::StepDetail;
 pub(crate) use stored::clip;
@@ -362,6 +361,8 @@ pub enum RecordKind {
     },
     /// A sub-agent works in the background, or has ended there and the model is notified. Its turn is always 0.
     BackgroundAgent(BackgroundRecord),
+    /// A sub-agent at work was sent a message, which is shown to it before its next turn. Its turn is always 0.
+    AgentMessage(MessageRecord),
     /// A turn ended before its ninth step, or outside it.
     TurnEnd {
         /// Why; the code of a run's end.

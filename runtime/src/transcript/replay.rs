@@ -161,7 +161,7 @@ pub fn replay_lines(
                         let parent = begun.prompt_parent();
                         earlier.resume_after(&mut opened, begun.prompt.place, parent);
                         replayed.compiled += session.as_ref().map_or(0, Session::n_compiled);
-                        session = Some(Session::new(opened));
+                        session = Some(Session::new(opened).with_unread(stored)?);
                     }
                     if let Some(session) = &mut session {
                         session.begin(&lines, &mut runs, number, stored)?;
@@ -178,13 +178,13 @@ pub fn replay_lines(
                 // An end of a run is of no turn, whatever it says.
                 RecordKind::RunEnd { .. } => {
                     if let Some(session) = &mut session {
-                        session.noted(&lines, at - 1, runs.is_last_of_opening(at))?;
+                        session.noted(&lines, at - 1, runs.is_last_of_opening(at), stored)?;
                     }
                 }
                 _ => {
                     let Some(session) = &mut session else { continue };
                     if record.turn == 0 {
-                        session.noted(&lines, at - 1, runs.is_last_of_opening(at))?;
+                        session.noted(&lines, at - 1, runs.is_last_of_opening(at), stored)?;
                         continue;
                     }
                     let window = TurnLines::at(&lines, at - 1, record);

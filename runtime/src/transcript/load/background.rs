@@ -50,7 +50,11 @@ impl BackgroundTasks {
                     let of = BackgroundAgent::running(agent.clone(), call, description);
                     self.agents.insert(agent, BackgroundAgent { state, ..of });
                 }
-                _ => _ = self.agents.remove(agent),
+                // One that has gone on since works for another call.
+                _ if self.agents.get(agent).is_some_and(|it| it.call == *call) => {
+                    self.agents.remove(agent);
+                }
+                _ => {}
             },
             _ => {}
         }

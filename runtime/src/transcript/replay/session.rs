@@ -30,12 +30,12 @@ use crate::{
     message::Message,
     run::{Run, RunEnd, RunRequest, WOKEN_ORIGIN, conversation::Conversation, facts::SessionFacts},
     session::{
-        Machine, OpenedTranscript, PromptId, RunNumber, SessionInput, TreePlace, TurnKey,
-        WriteTicket,
+        Machine, MessageNumber, OpenedTranscript, PromptId, RunNumber, SessionInput, TreePlace,
+        TurnKey, WriteTicket,
     },
     step1_settings_resolution::AgentLimits,
     time::Timestamp,
-    transcript::entry::{Line, Record, RecordKind},
+    transcript::entry::{Line, MessageRecord, Record, RecordKind},
     turn::{TurnSetup, effect::HistoryUpdate},
 };
 
@@ -112,6 +112,15 @@ impl Session {
         Ok(session)
     }
 
+    /// Takes over what the session was sent before it was opened again and has not shown.
+    pub(super) fn with_unread(mut self, stored: StoredTexts<'_>) -> Result<Self, ReplayError> {
+        let unread = &self.machine.conversation().state.unread;
+        let text = |it: &MessageRecord| Ok((it.message.clone(), text_of(&it.text, 0, stored)?));
+        let unread = unread.iter().map(text).collect::<Result<_, ReplayError>>()?;
+        self.machine.resume_messages(unread);
+        Ok(self)
+    }
+
     fn facts(&self) -> &Arc<SessionFacts> {
         &self.machine.conversation().facts
     }
@@ -157,6 +166,7 @@ impl Session {
         lines: &[SealedLine<'_>],
         place: usize,
         is_last: bool,
+        stored: StoredTexts<'_>,
     ) -> Result<(), ReplayError> {
         let line = &lines[place];
         let Some(record) = record(line) else { return Ok(()) };
@@ -176,6 +186,13 @@ impl Session {
                 if let Some(kept) = background::kept(&record.what) {
                     self.feed(record.at, kept);
                 }
+                self.compare(line)
+            }
+            RecordKind::AgentMessage(message) if record.run.as_ref() == Some(&self.run.id) => {
+                let id = message.message.clone();
+                let text = text_of(&message.text, line.number, stored)?;
+                let number = MessageNumber::default();
+                self.feed(record.at, SessionInput::Message { number, id, text });
                 self.compare(line)
             }
             RecordKind::RunEnd { reason, .. } if decisions.made.is_empty() => {

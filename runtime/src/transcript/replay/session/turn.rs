@@ -56,7 +56,7 @@ impl Session {
         }
         let report =
             if recorded.is_empty() { None } else { self.walk(&started, recorded, stored)? };
-        self.note_kept(window, lines)?;
+        self.note_kept(window, lines, stored)?;
         let Some((key, _)) = started else {
             return self.finish_unfollowed(window, closing, report);
         };
@@ -172,15 +172,16 @@ impl Session {
         }
     }
 
-    /// Commands and agents that went on in the background while a turn was under way.
+    /// Commands and agents that went on in the background while a turn was under way, and messages that came.
     fn note_kept(
         &mut self,
         window: &TurnLines<'_>,
         lines: &[SealedLine<'_>],
+        stored: StoredTexts<'_>,
     ) -> Result<(), ReplayError> {
         let mut between = window.first..window.end;
         between.try_for_each(|place| match lines.get(place).and_then(record) {
-            Some(it) if it.turn == 0 => self.noted(lines, place, false),
+            Some(it) if it.turn == 0 => self.noted(lines, place, false, stored),
             _ => Ok(()),
         })
     }
