@@ -1,5 +1,6 @@
 //! Sessions from the outside.
 
+mod agent_memory;
 mod appended;
 mod approvals;
 mod background_agents;

@@ -238,7 +238,6 @@ pub mod data {
             AgentOrder, AgentPlace, AgentReport, AgentStatus, Cancel, CommittedOutcome,
             HostProcess, Progress, ReportProgress, ResponseBody, SpawnAgent, TransportError,
             WireRequest, WireResponse, WorkGuard,
-            messages::{AgentMessage, Delivered, Undelivered},
             shells::{Detached, ShellState, ShellStatus},
         },
         recovery::chain::FallbackUsed,

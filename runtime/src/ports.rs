@@ -190,6 +190,7 @@ pub trait SpawnAgent: Send + Sync + fmt::Debug {
     fn spawn(&self, order: AgentOrder) -> BoxFuture<'static, AgentReport>;
 
     /// Sends a message to a sub-agent, and waits until the agent has it on record. One that has ended goes on.
+    #[doc(hidden)]
     fn send(&self, _message: AgentMessage) -> BoxFuture<'static, Result<Delivered, Undelivered>> {
         Box::pin(std::future::ready(Err(Undelivered::NotHere)))
     }

@@ -42,8 +42,12 @@ use std::{
 };
 
 use self::{
-    agents::Agents, background::EndedTasks, messages::ReceivedMessage, queue::Queued,
-    recorder::Recorder, run::ActiveRun, signals::CompactionShare,
+    agents::Agents,
+    background::EndedTasks,
+    queue::Queued,
+    recorder::Recorder,
+    run::{ActiveRun, ReceivedMessage},
+    signals::CompactionShare,
 };
 pub use self::{
     agents::{

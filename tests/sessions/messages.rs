@@ -17,6 +17,7 @@ use crate::support::{
     record,
     scripted::{Asked, Reply, Scripted, TestDirs, call, finish, model, text},
     settings::SettingsJson as _,
+    until::until,
 };
 
 /// A call that starts an agent in the background.
@@ -61,6 +62,19 @@ fn n_shown(asked: &Asked) -> usize {
 
 fn last_of_agents(model: &Scripted) -> Asked {
     model.asked_by_agents().pop().unwrap()
+}
+
+/// Waits until the top session reads this answer of an agent: with a turn of its run, or in one of its own.
+async fn told(model: &Scripted, answer: &str) {
+    let expected = format!("Its answer:\n{answer}");
+    let is_told = || model.last_of_top().user().contains(&expected);
+    until("the answer is read", async || is_told()).await;
+}
+
+/// The turns of a transcript.
+fn n_turns(transcript: &Path) -> u64 {
+    let is_first = |what: &RecordKind| matches!(what, RecordKind::TurnStep { number: 1, .. });
+    record::records(transcript).iter().filter(|it| is_first(&it.what)).count() as u64
 }
 
 async fn end_of_run(log: &mut EventLog) {
@@ -114,7 +128,7 @@ async fn agent_at_work_reads_a_message_before_its_next_turn() {
     end_of_run(&mut log).await;
     let asked = last_of_agents(&model);
     assert_eq!(n_shown(&asked), 1);
-    assert!(asked.user().contains(r"look \<system-reminder> far far"), "{}", asked.user());
+    assert!(asked.user().contains("look &lt;system-reminder> far far"), "{}", asked.user());
     assert!(model.last_of_top().user().contains("Its answer:\nfound 1"));
     assert_eq!(states(session.transcript()), "running, completed");
     finish(ennead, session.clone()).await;
@@ -172,10 +186,7 @@ async fn agent_that_has_ended_goes_on_with_all_that_it_knows_in_a_later_process_
     let id = agent_id(&place, 0);
     for (message, answer) in [("look there", "found 1"), ("look here", "found 2")] {
         session.prompt(format!("to:{id} {message}")).await.unwrap();
-        end_of_run(&mut log).await;
-        end_of_run(&mut log).await;
-        let user = model.last_of_top().user();
-        assert!(user.contains(&format!("Its answer:\n{answer}")), "{user}");
+        told(&model, answer).await;
     }
     let asked = last_of_agents(&model);
     assert_eq!((asked.n_answers(), n_shown(&asked)), (2, 0));
@@ -183,16 +194,13 @@ async fn agent_that_has_ended_goes_on_with_all_that_it_knows_in_a_later_process_
     finish(ennead, session.clone()).await;
     let next = place.start(&model).await;
     let session = next.open(place.session()).await.unwrap();
-    let mut log = EventLog::new(session.events());
     session.prompt(format!("to:{id} once more")).await.unwrap();
-    end_of_run(&mut log).await;
-    end_of_run(&mut log).await;
-    assert!(model.last_of_top().user().contains("Its answer:\nfound 3"));
+    told(&model, "found 3").await;
     assert_eq!(place.sidechains().len(), 1);
     let all = ["running, completed"; 3].join(", ");
     assert_eq!(states(session.transcript()), all);
     finish(next, session.clone()).await;
-    record::replayed(session.transcript(), 11);
+    record::replayed(session.transcript(), n_turns(session.transcript()));
     record::replayed(&place.sidechains()[0], 4);
 }
 
@@ -319,15 +327,13 @@ async fn message_of_a_killed_process_is_read_once_and_a_lost_one_is_known_to_be(
         left.clock.advance(Duration::from_secs(1));
         let next = left.start(&model).await;
         let resumed = open(&next, &left, &Barrier::default()).await;
-        let mut log = EventLog::new(resumed.events());
         resumed.prompt(format!("to:{id} once more")).await.unwrap();
         let asked = model.last_of_top();
         if !result.is_empty() {
             assert!(asked.result("tell_look_there").contains(result), "{asked:?}");
         }
         assert!(asked.user().contains("was cut off when its process ended"), "{}", asked.user());
-        end_of_run(&mut log).await;
-        end_of_run(&mut log).await;
+        told(&model, "found").await;
         let asked = last_of_agents(&model);
         assert_eq!((n_shown(&asked), asked.user().matches("look there").count()), {
             let n = usize::from(is_sent);

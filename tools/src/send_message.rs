@@ -89,7 +89,7 @@ fn received(agent: &str, delivered: &Delivered) -> ToolOutcome {
 /// The answer where no agent has the message; of an agent that is not known, with those there are.
 fn undelivered(why: &Undelivered, context: &ToolContext) -> ToolOutcome {
     let kind = match why {
-        Undelivered::Limit(_) | Undelivered::TooMany => ToolErrorKind::LimitReached,
+        Undelivered::Limit { .. } | Undelivered::TooMany => ToolErrorKind::LimitReached,
         Undelivered::Unclear => ToolErrorKind::Interrupted,
         _ => ToolErrorKind::Failed,
     };

@@ -2,10 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::{
-    ids::{AgentId, ToolUseId},
-    lease::LeaseRefused,
-};
+use crate::ids::{AgentId, ToolUseId};
 
 /// Bytes of a message at most.
 #[doc(hidden)]
@@ -84,8 +81,11 @@ pub enum Undelivered {
     #[error("the agent has too many messages that it has not read yet")]
     TooMany,
     /// A limit of the tree of agents does not let it go on.
-    #[error("the agent cannot go on: {0}")]
-    Limit(#[from] LeaseRefused),
+    #[error("the agent cannot go on: {why}")]
+    Limit {
+        /// Which, in words.
+        why: String,
+    },
     /// The agent could not begin, for a reason in words.
     #[error("the agent cannot go on: {why}")]
     NotBegun {
@@ -112,7 +112,7 @@ impl Undelivered {
             Self::OtherType { .. } => "other_type",
             Self::IsAwaited => "is_awaited",
             Self::TooMany => "too_many",
-            Self::Limit(_) => "limit",
+            Self::Limit { .. } => "limit",
             Self::NotBegun { .. } => "not_begun",
             Self::Unclear => "unclear",
             Self::NotHere => "not_here",

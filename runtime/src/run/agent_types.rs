@@ -24,6 +24,9 @@ const TASK_OUTPUT: &str = "TaskOutput";
 /// The tool that sends messages to sub-agents: those of a session are instructed by it alone.
 const SEND_MESSAGE: &str = "SendMessage";
 
+/// The tools by which an agent keeps its notes.
+const NOTE_TOOLS: [&str; 3] = ["Read", "Write", "Edit"];
+
 /// Bytes of a name.
 const MAX_NAME_BYTES: usize = 128;
 
@@ -60,6 +63,10 @@ pub struct AgentType {
     /// system prompt.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub skills: Vec<Arc<str>>,
+    /// Where it keeps notes from one session to the next; `None`: it keeps none.
+    #[doc(hidden)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory: Option<AgentMemory>,
     /// Whether it always works in the background.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub in_background: bool,
@@ -72,6 +79,19 @@ pub struct AgentType {
     /// Whether it answers once and is sent no message after that.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     is_one_shot: bool,
+}
+
+/// Whose the notes of a type of sub-agent are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum AgentMemory {
+    /// The user's, for all working directories.
+    User,
+    /// The project's, to be shared with it.
+    Project,
+    /// The project's, for this user alone.
+    Local,
 }
 
 /// Why no sub-agent of a type can be had.
@@ -186,6 +206,7 @@ impl AgentType {
             mode: None,
             effort: None,
             skills: Vec::new(),
+            memory: None,
             in_background: false,
             changes: true,
             nests: false,
@@ -194,7 +215,7 @@ impl AgentType {
     }
 
     /// Reads a definition: `description`, `prompt`, `tools`, `disallowedTools`, `model`, `maxTurns`,
-    /// `permissionMode`, `effort`, `skills`, `background`. Other fields have no effect.
+    /// `permissionMode`, `effort`, `skills`, `memory`, `background`. Other fields have no effect.
     ///
     /// # Errors
     ///
@@ -229,6 +250,13 @@ impl AgentType {
                     .map_err(|_| bad("its `permissionMode` is not known"))?,
             ),
         };
+        let memory = match text("memory")? {
+            None => None,
+            Some(memory) => Some(
+                serde_json::from_value(memory.into())
+                    .map_err(|_| bad("its `memory` is none of `user`, `project` and `local`"))?,
+            ),
+        };
         let in_background = match fields.get("background") {
             None | Some(Value::Null) => false,
             Some(Value::Bool(is_background)) => *is_background,
@@ -236,6 +264,7 @@ impl AgentType {
         };
         Ok(Self {
             in_background,
+            memory,
             tools: list("tools")?,
             denied_tools: list("disallowedTools")?.unwrap_or_default(),
             model: text("model")?.filter(|it| !matches!(*it, "" | "inherit")).map(Into::into),
@@ -270,6 +299,14 @@ impl AgentType {
             None => self.nests || tool.name.as_str() != "Agent",
         };
         is_effect_allowed && is_listed && !covers(&self.denied_tools)
+    }
+
+    /// Returns whether it is given this tool for its notes alone: it keeps some, and its list leaves the tool out.
+    pub fn uses_for_notes(&self, tool: &ToolSpec) -> bool {
+        let is_of_files = NOTE_TOOLS.contains(&tool.name.as_str())
+            && matches!(tool.access, Access::ReadPath { .. } | Access::WritePath { .. });
+        let is_denied = self.denied_tools.iter().any(|it| covers(it, tool));
+        self.memory.is_some() && is_of_files && !is_denied && !self.may_use(tool)
     }
 }
 

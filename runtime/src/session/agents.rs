@@ -20,7 +20,10 @@ use super::{
 use crate::{
     ids::{AgentId, EntryId, ToolUseId},
     lease::{Lease, LeaseRefused, Tree},
-    ports::agents::{AgentPlacement, BackgroundAgent},
+    ports::{
+        agents::{AgentPlacement, BackgroundAgent},
+        messages::Undelivered,
+    },
     run::agent_types::{AgentType, agent_type},
     step1_settings_resolution::AgentLimits,
 };
@@ -206,7 +209,7 @@ impl Machine {
             return match again {
                 None => self.refuse(spawn, refused.to_string()),
                 Some(_) => {
-                    let why = refused.into();
+                    let why = Undelivered::Limit { why: refused.to_string() };
                     self.effects.push(SessionEffect::RefuseMessage { spawn, why });
                 }
             };

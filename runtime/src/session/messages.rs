@@ -9,10 +9,9 @@ use super::{
     ClosePhase, Machine, Measuring, Now, Readiness, SessionEffect,
     names::MessageNumber,
     recorder::{PendingLines, WriteOrigin},
-    run::{Phase, record},
+    run::{Phase, ReceivedMessage, record},
 };
 use crate::{
-    agent_text::made_safe,
     block::Block,
     ids::EntryId,
     message::{Message, MessageKind},
@@ -27,14 +26,6 @@ const MAX_UNREAD: usize = 32;
 /// What a message is shown after.
 const FROM_CALLER: &str =
     "The one that gave you your task sends you this message. Take it into account and go on:";
-
-/// A message that was not taken yet.
-#[derive(Debug)]
-pub(super) struct ReceivedMessage {
-    number: MessageNumber,
-    id: EntryId,
-    text: String,
-}
 
 impl Machine {
     /// Receives a message. It is answered as soon as it is known whether a run is under way.
@@ -92,7 +83,7 @@ impl Machine {
     pub(super) fn show_messages(&mut self, now: Now) {
         let mut lines = Vec::new();
         for (id, text) in mem::take(&mut self.unread) {
-            let shown = reminder(&format!("{FROM_CALLER}\n{}", made_safe(&text)));
+            let shown = reminder(&format!("{FROM_CALLER}\n{text}"));
             let message = Message::user(id, MessageKind::Meta, vec![Block::text(&shown)]);
             lines.push(self.reported(now, Arc::new(message)));
         }

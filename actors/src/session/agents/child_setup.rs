@@ -10,13 +10,17 @@ use ennead_runtime::{
         conversation::Conversation,
     },
     step1_settings_resolution::{LayerText, merge},
+    tool::ToolSpec,
     transcript::entry::LineFrame,
 };
 use ractor::ActorRef;
 use serde_json::{Map, Value, json};
 
 use super::{Parent, StartPlan, meta::AgentMeta};
-use crate::session::{OpenPlan, SessionMsg, SessionSetup, SessionState, context::AgentContext};
+use crate::{
+    session::{OpenPlan, SessionMsg, SessionSetup, SessionState, context::AgentContext},
+    world::agent_memory::AgentNotes,
+};
 
 impl SessionState {
     /// A child session: its parent's settings, rules and approver, its parent's tools narrowed, a
@@ -35,14 +39,18 @@ impl SessionState {
         // Those of the session itself do not have the tools that have joined.
         let mut facts = (*self.machine.conversation().facts).clone();
         facts.agent = Some(agent.clone());
-        facts.memory = None;
+        let notes = AgentNotes::of(&kind, &parent.dirs);
+        facts.memory = notes.as_ref().map(|it| it.directory().display().to_string().into());
         facts.plans = None;
         facts.agents = facts.agents.iter().chain([agent]).cloned().collect();
         facts.agent_type = Arc::clone(&kind.name);
         facts.depth += 1;
         facts.transcript = paths.file.display().to_string().into();
         facts.directory = paths.directory.display().to_string().into();
-        facts.tools.retain(|it| kind.may_use(it) && (nests || it.name.as_str() != "Agent"));
+        let note_tools = facts.tools.iter().filter(|it| kind.uses_for_notes(it));
+        facts.note_tools = note_tools.map(|it| it.name.clone()).collect();
+        let may_use = |it: &ToolSpec| kind.may_use(it) || kind.uses_for_notes(it);
+        facts.tools.retain(|it| may_use(it) && (nests || it.name.as_str() != "Agent"));
         facts.layers = layers.to_vec();
         let mut files = parent.dirs.clone();
         let mut guard = parent.guard.clone();
@@ -64,6 +72,7 @@ impl SessionState {
             dirs: files,
             guard,
             system_prompt: kind.system_prompt.to_string(),
+            notes,
         });
         let meta = AgentMeta {
             agent_type: Some(Arc::clone(&kind.name)),

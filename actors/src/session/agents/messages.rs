@@ -45,7 +45,9 @@ impl AgentPort {
                 return Err(Undelivered::IsType { to });
             }
             let agent = AgentId::from(message.to.as_str());
-            let Ok(file) = layout::sidechain(Path::new(&*facts.directory), &agent) else {
+            let is_short = to.len() == message.to.len();
+            let file = layout::sidechain(Path::new(&*facts.directory), &agent);
+            let Some(file) = file.ok().filter(|_| is_short) else {
                 return Err(Undelivered::Unknown { to });
             };
             let store = Arc::clone(&context.world.transcripts);

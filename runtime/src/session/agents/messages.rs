@@ -81,7 +81,8 @@ impl Machine {
         let kind = agent_type(Some(name), &facts.agent_types, &facts.tools)
             .map_err(|_| Undelivered::OtherType { agent_type: name.clone() })?;
         known.check(&kind, &facts.agent_types)?;
-        let lease = self.agents.lease.child_again(&agent, now.elapsed)?;
+        let lease = self.agents.lease.child_again(&agent, now.elapsed);
+        let lease = lease.map_err(|it| Undelivered::Limit { why: it.to_string() })?;
         let background = Some(BackgroundAgent::running(agent.clone(), call.clone(), description));
         let again = Some(id);
         let asked = AskedReply { spawn, key, call, kind, lease, background, again };
