@@ -1,5 +1,6 @@
 //! Sessions from the outside.
 
+mod agent_memory;
 mod appended;
 mod approvals;
 mod background_agents;
@@ -17,6 +18,7 @@ mod learned_limits;
 mod library;
 mod limits;
 mod mcp;
+mod messages;
 mod older_forms;
 mod openai;
 mod output;

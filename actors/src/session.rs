@@ -11,6 +11,7 @@
 
 pub(crate) mod agents;
 pub(crate) mod background;
+mod child_end;
 pub(crate) mod context;
 mod end_hooks;
 mod hooks;
@@ -33,7 +34,9 @@ use ennead_runtime::{
     ids::AgentId,
     ports::BoxFuture,
     run::conversation::Conversation,
-    session::{Machine, Now, PromptId, RunNumber, SessionInput, TreePlace},
+    session::{
+        Machine, MessageNumber, Now, PromptId, RunNumber, SessionInput, SpawnEffect, TreePlace,
+    },
     step1_settings_resolution::Durability,
     transcript::entry::LineFrame,
 };
@@ -47,7 +50,6 @@ use crate::{
         supervision::{HandlerResult, ended_child, ended_without_reply},
     },
     ports::{
-        errors::OpenError,
         events::EndOfEvents,
         transcript_store::layout::{Layout, TranscriptPaths},
     },
@@ -61,6 +63,7 @@ use crate::{
     world::source_files::Fingerprints,
 };
 pub(crate) use context::SessionContext;
+use message::MessageReply;
 pub(crate) use message::{HookToken, Prompt, RunReply, SessionMsg, SpawnRequest, WaitingCall};
 pub use status::Status;
 pub(crate) use woken::WokenEnd;
@@ -114,6 +117,11 @@ pub(crate) struct SessionState {
     /// Who waits for the end of a run, and the place of its prompt in the queue.
     prompts: BTreeMap<PromptId, (RunReply, Slot)>,
     last_prompt: PromptId,
+    /// The prompt that is a message of the session above, which is to know when it is safe.
+    begins: Option<(PromptId, MessageReply)>,
+    /// Messages of the session above that are not answered.
+    messages: BTreeMap<MessageNumber, MessageReply>,
+    last_message: MessageNumber,
     turn: Option<TurnHandles>,
     timer: Option<RunTimer>,
     fingerprints: Option<Fingerprints>,
@@ -189,6 +197,9 @@ impl Actor for Session {
             server_waiter,
             prompts: BTreeMap::new(),
             last_prompt: PromptId::default(),
+            begins: None,
+            messages: BTreeMap::new(),
+            last_message: MessageNumber::default(),
             turn: None,
             timer: None,
             fingerprints: None,
@@ -242,11 +253,13 @@ impl SessionState {
     ) -> Starting<'a> {
         let input = match message {
             SessionMsg::Prompt(Admitted { work, slot }) => {
-                let Prompt { request, reply } = *work;
+                let Prompt { request, reply, begun } = *work;
                 let prompt = self.last_prompt.advance();
                 self.prompts.insert(prompt, (reply, slot));
+                self.begins = begun.map(|it| (prompt, it)).or(self.begins.take());
                 SessionInput::Prompt { prompt, request: Box::new(request) }
             }
+            SessionMsg::Message { id, text, reply } => self.take_message(id, text, reply),
             SessionMsg::Interrupt => SessionInput::Interrupt,
             SessionMsg::Stop => SessionInput::Stop,
             SessionMsg::Close(reply) => {
@@ -311,6 +324,12 @@ impl SessionState {
             SessionMsg::SpawnAgent(request) => {
                 SessionInput::SpawnAgent(self.children.requested(*request))
             }
+            SessionMsg::SendMessage(request) => {
+                SessionInput::SendMessage(Box::new(self.children.message_requested(*request)))
+            }
+            SessionMsg::MessageAnswered { spawn, fate } => {
+                SessionInput::MessageAnswered { spawn, fate }
+            }
             SessionMsg::StopAgent(call) => SessionInput::StopAgent(call),
             SessionMsg::LastWords { of, reply } => return self.say_last_words(of.as_ref(), reply),
             SessionMsg::AgentEnded { agent, result } => SessionInput::AgentEnded { agent, result },
@@ -329,6 +348,7 @@ impl SessionState {
                 ChildEnd::Timer { run, deadline } => {
                     return Ok(Some(Box::pin(self.watch_time(myself, run, deadline))));
                 }
+                ChildEnd::Start(start) => return self.start_deferred(myself, start),
                 ChildEnd::Noted => return Ok(None),
             },
         };
@@ -354,46 +374,8 @@ enum ChildEnd {
     Agent(AgentId),
     /// The timer of a run was killed: another one takes over.
     Timer { run: RunNumber, deadline: Duration },
+    /// The actor that worked for an agent before has ended: the agent can go on.
+    Start(SpawnEffect),
     /// Nothing follows, or it was done already.
     Noted,
-}
-
-impl SessionState {
-    /// Finds out what a child that has ended still owed.
-    fn child_gone(&mut self, child: ActorId) -> ChildEnd {
-        if self.hooks.as_ref().is_some_and(|it| it.actor().get_id() == child) {
-            self.hooks_gone();
-            return ChildEnd::Noted;
-        }
-        // The call of a command learns of its end from what it waits for.
-        if self.processes.remove(child) {
-            return ChildEnd::Noted;
-        }
-        if let Some(RunTimer { run, deadline, .. }) =
-            self.timer.take_if(|it| it.leaf.get_id() == child)
-        {
-            return ChildEnd::Timer { run, deadline };
-        }
-        if self.settings_reader.take_if(|it| *it == child).is_some() {
-            return ChildEnd::Input(SessionInput::SettingsRead(None));
-        }
-        if self.server_waiter.take_if(|it| *it == child).is_some() {
-            return self.servers_lost().map_or(ChildEnd::Noted, ChildEnd::Input);
-        }
-        if self.loader.take_if(|it| *it == child).is_some() {
-            let why = "the reader of the transcript crashed".to_owned();
-            self.readiness.fails_with(OpenError::File(std::io::Error::other(why.clone())));
-            return ChildEnd::Input(SessionInput::Loaded(Box::new(Err(why))));
-        }
-        if let Some(turn) = &self.turn {
-            if turn.supervisor.get_id() == child {
-                return ChildEnd::Input(SessionInput::TurnCrashed { key: turn.key });
-            }
-            // Nothing waits for what the turn started any more. It is as if that had taken too long.
-            if turn.ending == Some(child) {
-                return ChildEnd::Input(SessionInput::TurnQuiet { key: turn.key, late: true });
-            }
-        }
-        self.children.on_child_end(child)
-    }
 }

@@ -1,6 +1,7 @@
 //! The ports of `runtime`, brought by the operating system.
 
 pub(crate) mod agent_files;
+pub(crate) mod agent_memory;
 pub(crate) mod clock;
 mod compiled_patterns;
 pub(crate) mod environment;

@@ -168,6 +168,11 @@ impl CostLedger {
         is_new
     }
 
+    /// Adds what a sub-agent used to what was counted of it before.
+    pub(crate) fn add_agent(&mut self, agent: AgentId, used: &Self) {
+        self.agents.entry(agent).or_default().add(used);
+    }
+
     /// Adds the ledger of something else: of a run to that of its session.
     pub fn add(&mut self, other: &Self) {
         for (model, accounts) in &other.models {

@@ -6,7 +6,7 @@ use std::{fmt, sync::Arc};
 
 use serde::{Deserialize, Serialize};
 
-use crate::digest::Digest;
+use crate::{digest::Digest, entropy::EntropyStream, time::Timestamp};
 
 /// Whether a byte may be one of a UUID in text form. Without a branch, so that many are looked at in one step.
 #[inline]
@@ -72,6 +72,14 @@ id! {
 id! {
     /// Names one conversation line of a transcript. A UUID in text form.
     EntryId
+}
+impl EntryId {
+    /// Names the line of a message for a sub-agent by the call that sends it, so that each process finds it by that call.
+    #[doc(hidden)]
+    pub fn of_message(agent: &AgentId, run: &RunId, call: &ToolUseId) -> Self {
+        let stream = EntropyStream::from_seed(0).child(agent.as_str()).child(run.as_str());
+        stream.child(call.as_str()).entry_id(Timestamp(0), "message", 0)
+    }
 }
 id! {
     /// Names a sub-agent within the tree of its top session: 16 hexadecimal digits.

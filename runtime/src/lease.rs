@@ -89,10 +89,26 @@ impl Lease {
     /// [`LeaseRefused::TooDeep`], [`LeaseRefused::TooManyAtOnce`], [`LeaseRefused::TimeUsedUp`], or
     /// [`LeaseRefused::KnownAgent`] when the id was used before. Nothing is taken then.
     pub fn child(&mut self, agent: &AgentId, now: Duration) -> Result<Lease, LeaseRefused> {
+        if self.ended.contains(agent) {
+            return Err(LeaseRefused::KnownAgent);
+        }
+        self.child_again(agent, now)
+    }
+
+    /// Takes a place for a sub-agent that may have ended before, and gives its lease as [`Lease::child`] does.
+    ///
+    /// # Errors
+    ///
+    /// As [`Lease::child`]; [`LeaseRefused::KnownAgent`] for one that has not ended.
+    pub(crate) fn child_again(
+        &mut self,
+        agent: &AgentId,
+        now: Duration,
+    ) -> Result<Lease, LeaseRefused> {
         if self.limits.max_depth <= self.depth {
             return Err(LeaseRefused::TooDeep { max: self.limits.max_depth });
         }
-        if self.running.contains(agent) || self.ended.contains(agent) {
+        if self.running.contains(agent) {
             return Err(LeaseRefused::KnownAgent);
         }
         if u64::from(self.limits.max_at_once) <= self.running.len() as u64 {
@@ -101,6 +117,7 @@ impl Lease {
         if self.ends.is_some_and(|it| it <= now) {
             return Err(LeaseRefused::TimeUsedUp);
         }
+        self.ended.remove(agent);
         self.running.insert(agent.clone());
         let own =
             self.limits.max_agent_seconds.map(|it| now.saturating_add(Duration::from_secs(it)));

@@ -2,6 +2,7 @@
 
 pub mod agents;
 mod made;
+pub mod messages;
 pub mod shells;
 
 use std::{fmt, future::Future, pin::Pin, sync::Arc, time::Duration};
@@ -13,6 +14,7 @@ use serde_json::{Map, Value};
 
 use self::{
     agents::KeepAgents,
+    messages::{AgentMessage, Delivered, Undelivered},
     shells::{Detached, KeepShells},
 };
 use crate::{
@@ -187,6 +189,12 @@ pub trait SpawnAgent: Send + Sync + fmt::Debug {
     /// the sub-agent.
     fn spawn(&self, order: AgentOrder) -> BoxFuture<'static, AgentReport>;
 
+    /// Sends a message to a sub-agent, and waits until the agent has it on record. One that has ended goes on.
+    #[doc(hidden)]
+    fn send(&self, _message: AgentMessage) -> BoxFuture<'static, Result<Delivered, Undelivered>> {
+        Box::pin(std::future::ready(Err(Undelivered::NotHere)))
+    }
+
     /// Returns where the branch of an agent's worktree begins.
     fn worktree_base(&self) -> WorktreeBase;
 }
@@ -257,6 +265,8 @@ pub struct AgentReport {
     pub usage: Usage,
     /// Hash of the last record of its transcript.
     pub head: Option<Digest>,
+    /// Whether a message has it go on.
+    pub can_go_on: bool,
 }
 
 /// How a sub-agent ended. The codes are stable.

@@ -130,6 +130,10 @@ impl RunEnd {
 /// Where a run comes from that a session at rest begins by itself.
 pub(crate) const WOKEN_ORIGIN: &str = "task-notification";
 
+/// Where a run comes from with which a sub-agent goes on that had ended.
+#[doc(hidden)]
+pub const MESSAGE_ORIGIN: &str = "agent-message";
+
 /// A run under way.
 #[derive(Clone, Debug)]
 pub struct Run {

@@ -14,8 +14,7 @@
 //! process left, in `resuming`), prompts in `queue`, turns in `turns`, lines and their acknowledgement in
 //! `recorder`, interrupts, stops and the close in `ending`, the last line of a run and its time limit in
 //! `outcome`, sub-agents and the limits of their tree in `agents`, what has ended in the background in `background` and
-//! `detached_hooks`, and by
-//! name `mode`, `servers`, `signals` and `end_hooks`.
+//! `detached_hooks`, and by name `messages`, `mode`, `servers`, `signals` and `end_hooks`.
 
 mod agents;
 mod background;
@@ -25,6 +24,7 @@ mod end_hooks;
 mod ending;
 mod heard_hooks;
 mod input;
+mod messages;
 mod mode;
 mod names;
 mod opening;
@@ -44,8 +44,13 @@ use std::{
 };
 
 use self::{
-    agents::Agents, background::EndedTasks, heard_hooks::HeardHooks, queue::Queued,
-    recorder::Recorder, run::ActiveRun, signals::CompactionShare,
+    agents::Agents,
+    background::EndedTasks,
+    heard_hooks::HeardHooks,
+    queue::Queued,
+    recorder::Recorder,
+    run::{ActiveRun, ReceivedMessage},
+    signals::CompactionShare,
 };
 pub use self::{
     agents::{
@@ -54,12 +59,17 @@ pub use self::{
     },
     effect::{Batch, SessionEffect, SpawnEffect},
     end_hooks::EndHooks,
-    input::{AgentRequest, EarlierConversation, Now, OpenedTranscript, SessionInput, TurnRemains},
-    names::{CallName, PromptId, RunNumber, RunOrigin, SpawnId, TurnKey, WriteTicket},
+    input::{
+        AgentRequest, EarlierConversation, MessageRequest, Now, OpenedTranscript, SessionInput,
+        TurnRemains,
+    },
+    names::{
+        CallName, MessageNumber, PromptId, RunNumber, RunOrigin, SpawnId, TurnKey, WriteTicket,
+    },
 };
 use crate::{
     cost::CostLedger,
-    ids::{AgentId, RunId},
+    ids::{AgentId, EntryId, RunId},
     permission::PermissionMode,
     run::{RunEnd, conversation::Conversation, outcome::RunOutcome},
     tokens::Usage,
@@ -96,6 +106,10 @@ pub struct Machine {
     ended: EndedTasks,
     /// What hooks add that were not waited for; the model reads it with the next turn.
     hooks: HeardHooks,
+    /// Messages that were received and are neither on record nor refused.
+    received: Vec<ReceivedMessage>,
+    /// Messages on record that the model is shown before the next turn, by the names of their lines.
+    unread: Vec<(EntryId, String)>,
     /// Used by all runs that have ended, those of earlier processes included.
     spent: Usage,
     /// What the runs counted in `spent` cost.
@@ -176,6 +190,8 @@ impl Machine {
             joining: Vec::new(),
             ended: EndedTasks::default(),
             hooks: HeardHooks::default(),
+            received: Vec::new(),
+            unread: Vec::new(),
             spent: Usage::default(),
             cost: CostLedger::default(),
             compaction_share: CompactionShare::default(),
@@ -194,12 +210,14 @@ impl Machine {
             self.tree_answer(now, answer);
         }
         self.start_next_turn(now);
+        self.take_messages(now);
         mem::take(&mut self.effects)
     }
 
     fn take(&mut self, now: Now, input: SessionInput) {
         match input {
             SessionInput::Prompt { prompt, request } => self.prompt(now, prompt, request),
+            SessionInput::Message { number, id, text } => self.message(number, id, text),
             SessionInput::Interrupt => self.end_turn(RunEnd::Interrupted),
             SessionInput::Stop => self.stop_after_turn(),
             SessionInput::Close => self.close(now),
@@ -229,6 +247,10 @@ impl Machine {
                 self.call_waits(now, name, limits, max_cost);
             }
             SessionInput::SpawnAgent(request) => self.spawn_agent(now, request),
+            SessionInput::SendMessage(request) => self.send_message(now, *request),
+            SessionInput::MessageAnswered { spawn, fate } => {
+                self.message_answered(now, spawn, fate)
+            }
             SessionInput::StopAgent(call) => self.stop_agent(&call),
             SessionInput::AgentRefused { agent, why } => self.agent_refused(now, &agent, why),
             SessionInput::AgentEnded { agent, result } => self.agent_ended(now, &agent, result),

@@ -122,6 +122,29 @@ async def test_model_stops_a_task_and_hears_of_that_once(place):
     assert is_error and "no task nobody in the background" in str(text)
 
 
+# REQ: AGT-6, AGT-8
+async def test_agent_that_has_ended_goes_on_when_the_model_sends_it_a_message(place):
+    async with ClaudeSDKClient(place.options(agents=agents(), allowed_tools=["Bash"])) as client:
+        await client.query(send("say first", run_in_background=False))
+        own = await collect(client.receive_response())
+        [first] = of_kind(own, "TaskStartedMessage")
+        assert first.task_id in str(results(own)[0][0])
+        await client.query(call("SendMessage", to=first.task_id, message="say second"))
+        sent = await collect(client.receive_response())
+        later = await collect(client.receive_response()) if kinds(sent).count("result") == 1 else []
+        await client.query(call("SendMessage", to="scout", message="say third"))
+        last = await collect(client.receive_response())
+    both = [*sent, *later]
+    [again] = of_kind(both, "TaskStartedMessage")
+    assert again.task_id == first.task_id and again.tool_use_id != first.tool_use_id
+    assert sorted(kinds(both)) == ["completed", "result", "result", "started"]
+    [told] = of_kind(both, "TaskNotificationMessage")
+    written = open(told.output_file).read()
+    assert "say first" in written and "say second" in written
+    [(text, is_error)] = results(last)
+    assert is_error and "scout is a type of agents" in str(text)
+
+
 def lines(place, *args, **env):
     """What the command writes for one prompt on standard input that ends at once."""
     prompt = {"type": "user", "message": {"role": "user", "content": send(args[0])}, "session_id": ""}

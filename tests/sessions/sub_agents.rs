@@ -80,7 +80,8 @@ async fn parent_reads_no_reasoning_and_no_heartbeat_of_its_agent() {
         let outcome = place.run(&model, place.session()).await;
         let results = outcome.messages.iter().flat_map(|it| &it.blocks);
         let results: Vec<_> = results.filter_map(|it| Some(it.as_tool_result()?.1)).collect();
-        assert_eq!(results, [heard]);
+        let answers: Vec<_> = results.iter().filter_map(|it| it.rsplit_once("\n\n[")).collect();
+        assert!(matches!(answers[..], [(answer, _)] if answer == heard), "{results:?}");
         let structured = place.lines().iter().find(|it| it["toolUseResult"].is_object()).cloned();
         let structured = structured.unwrap()["toolUseResult"]["content"][0]["text"].clone();
         assert_eq!(structured, heard);
@@ -118,7 +119,7 @@ async fn five_agents_work_at_the_same_time() {
     place.run(&model, place.session().tool(Arc::new(meet))).await;
     let results = model.last_of_top().results();
     assert_eq!(results.len(), 5);
-    assert!(results.iter().all(|it| it.1 == "met" && !it.2), "{results:?}");
+    assert!(results.iter().all(|it| it.1.starts_with("met\n") && !it.2), "{results:?}");
 }
 
 // REQ: AGT-2
@@ -156,7 +157,10 @@ async fn only_the_last_text_comes_back_and_usage_adds_up() {
     });
     let outcome = place.run(&model, place.session().model("claude-sonnet-5")).await;
     let last = model.last_of_top();
-    assert_eq!(last.result("a"), "found");
+    let id = place.sidechains()[0].file_stem().unwrap().to_string_lossy().into_owned();
+    let id = id.strip_prefix("agent-").unwrap();
+    let trailer = format!("[The id of the agent is {id}. SendMessage has it go on.]");
+    assert_eq!(last.result("a"), format!("found\n\n{trailer}"));
     assert!(!last.body.to_string().contains("Glob\",\"input"), "nothing of the agent's work");
     // Two answers of each, 100 in and 10 out.
     assert_eq!(outcome.usage.total().0, 440);

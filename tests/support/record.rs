@@ -1,35 +1,44 @@
 //! Reads transcripts back.
 
-use std::{collections::BTreeMap, fs, path::Path};
+use std::{
+    collections::BTreeMap,
+    fs,
+    path::{Path, PathBuf},
+};
 
 use ennead_runtime::{
     digest::Digest,
-    ids::{AgentId, ToolUseId},
+    ids::ToolUseId,
     transcript::{
         audit::{Evidence, Verified, verify},
-        entry::{Record, RecordKind},
-        load::{LoadAs, load, tail},
+        entry::{Record, RecordKind, SidechainHead},
+        load::{LoadAs, ends_of_runs, load},
         read::{Entry, ReadLine, read_line},
         replay::replay,
     },
 };
 
+/// The folder with what belongs to a transcript.
+fn beside(transcript: &Path) -> PathBuf {
+    match transcript.parent() {
+        Some(parent) if parent.ends_with("subagents") => parent.with_file_name(""),
+        _ => transcript.with_extension(""),
+    }
+}
+
 /// Checks a transcript and what lies next to it.
 #[track_caller]
 pub(crate) fn verified(transcript: &Path) -> Verified {
     let bytes = fs::read(transcript).unwrap();
-    let beside = match transcript.parent() {
-        Some(parent) if parent.ends_with("subagents") => parent.with_file_name(""),
-        _ => transcript.with_extension(""),
-    };
+    let beside = beside(transcript);
     let inline = inline_texts(&bytes);
     let stored = |digest: Digest| {
         let beside = || fs::read_to_string(beside.join(format!("stored/{digest}.txt"))).ok();
         inline.get(&digest).cloned().or_else(beside)
     };
-    let sidechain = |agent: &AgentId| {
-        let file = beside.join(format!("subagents/agent-{agent}.jsonl"));
-        fs::read(file).ok().map(|it| tail(&it, 0).head)
+    let sidechain = |head: &SidechainHead| {
+        let file = beside.join(format!("subagents/agent-{}.jsonl", head.agent));
+        fs::read(file).ok().map(|it| ends_of_runs(&it).contains(&head.head))
     };
     let evidence = Evidence {
         stored: &stored,
@@ -50,7 +59,7 @@ pub(crate) fn verified(transcript: &Path) -> Verified {
 #[track_caller]
 pub(crate) fn replayed(transcript: &Path, n_turns: u64) {
     verified(transcript);
-    let beside = transcript.with_extension("");
+    let beside = beside(transcript);
     let stored = |digest| fs::read_to_string(beside.join(format!("stored/{digest}.txt"))).ok();
     let replayed = replay(&fs::read(transcript).unwrap(), &stored).unwrap();
     assert_eq!(replayed.turns, n_turns);

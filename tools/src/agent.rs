@@ -145,6 +145,11 @@ impl BuiltIn for Agent {
             let kept = format!("\n\n[What it changed is in the worktree {path}, branch {branch}.]");
             outcome.text.push_str(&kept);
         }
+        if let Some(agent) = report.agent.as_ref().filter(|_| report.can_go_on) {
+            let trailer =
+                format!("\n\n[The id of the agent is {agent}. SendMessage has it go on.]");
+            outcome.text.push_str(&trailer);
+        }
         if let Some(agent) = report.agent {
             outcome.notes.push(ToolNote::AgentEnded { agent, head: report.head });
         }

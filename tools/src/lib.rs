@@ -27,6 +27,7 @@ mod glob;
 #[cfg(feature = "search")]
 mod grep;
 mod read;
+mod send_message;
 mod tasks;
 mod todo;
 mod write;

@@ -15,6 +15,7 @@ use crate::{
     plan::{EnterPlanMode, ExitPlanMode},
     question::AskUserQuestion,
     read::Read,
+    send_message::SendMessage,
     tasks::{TaskOutput, TaskStop},
     todo::TodoWrite,
     write::Write,
@@ -23,7 +24,7 @@ use crate::{
 use crate::{glob::Glob, grep::Grep};
 
 /// Returns all tools of this crate: Read, Write, Edit, Glob, Grep, Bash, BashOutput, KillShell, TaskOutput, TaskStop,
-/// TodoWrite, Agent, EnterPlanMode, ExitPlanMode, AskUserQuestion, in this order. Glob and Grep need the feature `search`.
+/// TodoWrite, Agent, SendMessage, EnterPlanMode, ExitPlanMode, AskUserQuestion, in this order. Glob and Grep need the feature `search`.
 ///
 /// Tools hold no state, so all sessions of a process share them: their schemas are compiled once.
 pub fn builtin_tools() -> Vec<Arc<dyn Tool>> {
@@ -47,6 +48,7 @@ fn compiled() -> Vec<Arc<dyn Tool>> {
         Arc::new(Declared::<TaskStop>::new()),
         Arc::new(Declared::<TodoWrite>::new()),
         Arc::new(Declared::<Agent>::new()),
+        Arc::new(Declared::<SendMessage>::new()),
         Arc::new(Declared::<EnterPlanMode>::new()),
         Arc::new(Declared::<ExitPlanMode>::new()),
         Arc::new(Declared::<AskUserQuestion>::new()),
@@ -79,6 +81,7 @@ mod tests {
             "TaskStop",
             "TodoWrite",
             "Agent",
+            "SendMessage",
             "EnterPlanMode",
             "ExitPlanMode",
             "AskUserQuestion",
@@ -126,6 +129,8 @@ mod tests {
             ("TodoWrite", r#"{"todos":[{"content":"a","status":"pending","activeForm":"b"}]}"#, ""),
             ("TodoWrite", r#"{"todos":[{"content":"a","status":"pending"}]}"#, "activeForm"),
             ("Agent", r#"{"description":"d","prompt":"p"}"#, ""),
+            ("SendMessage", r#"{"to":"a","message":"m"}"#, ""),
+            ("SendMessage", r#"{"to":"a"}"#, "message"),
             ("EnterPlanMode", "{}", ""),
             ("ExitPlanMode", "{}", ""),
             ("ExitPlanMode", r#"{"plan":"p","planFilePath":"/f","allowedPrompts":[]}"#, ""),

@@ -79,7 +79,7 @@ impl SessionHandle {
             // An embedder that no longer waits receives events.
             let _gone = reply.send(result);
         });
-        match self.prompts.try_send(Box::new(Prompt { request, reply: back })) {
+        match self.prompts.try_send(Box::new(Prompt { request, reply: back, begun: None })) {
             Ok(()) => outcome.await.unwrap_or(Err(RunError::Ended)),
             Err(Refused::Full(prompt)) => Err(RunError::Busy(Box::new(prompt.request))),
             Err(Refused::Stopped(_)) => Err(RunError::Ended),

@@ -5,7 +5,10 @@
 //! the tree.
 
 mod asked;
+mod child_setup;
 mod crashed;
+mod messages;
+mod meta;
 pub(super) mod orphans;
 mod report;
 
@@ -13,27 +16,28 @@ use std::{collections::BTreeMap, num::NonZeroU32, sync::Arc};
 
 use ennead_runtime::{
     event::Event,
-    ids::AgentId,
+    ids::{AgentId, EntryId},
     lease::Lease,
     output::OutputSettings,
-    permission::{PermissionMode, Scope},
+    permission::PermissionMode,
     ports::{
         AgentOrder, AgentReport,
         agents::{AgentPlacement, BackgroundAgent},
     },
-    run::{RunRequest, agent_types::AgentType, conversation::Conversation},
-    session::{AgentRequest, SpawnId, TreeAnswer, TreeQuestion},
-    step1_settings_resolution::{LayerText, merge},
-    transcript::entry::LineFrame,
+    run::{
+        MESSAGE_ORIGIN, RunRequest,
+        agent_types::{AgentType, going_on::can_go_on},
+    },
+    session::{AgentRequest, SpawnEffect, SpawnId, TreeAnswer, TreeQuestion},
+    step1_settings_resolution::LayerText,
 };
 use ractor::{ActorId, ActorProcessingErr, ActorRef};
-use serde_json::{Map, Value, json};
 use tokio::sync::oneshot;
 
 pub(crate) use self::report::AgentPort;
 use super::{
-    ChildEnd, OpenPlan, Prompt, RunError, RunOutcome, Session, SessionMsg, SessionSetup,
-    SessionState, SpawnRequest, context::AgentContext,
+    ChildEnd, Prompt, RunError, RunOutcome, Session, SessionMsg, SessionState, SpawnRequest,
+    message::{MessageReply, SendReply},
 };
 use crate::groundwork::{mailbox::Mailbox, supervision::spawn};
 
@@ -58,13 +62,34 @@ pub(super) struct Children {
     running: BTreeMap<AgentId, RunningAgent>,
     /// Agents anywhere in the tree that have asked the top session.
     askers: BTreeMap<AgentId, ActorRef<SessionMsg>>,
+    /// Starts of agents whose transcripts other actors are closing.
+    deferred: BTreeMap<AgentId, SpawnEffect>,
 }
 
 struct Request {
+    /// The task; of a message for an agent, what it says.
     order: AgentOrder,
     /// Of its parent's settings as they are now: a rule that holds for the parent holds for it.
     layers: Arc<[LayerText]>,
-    reply: oneshot::Sender<AgentReport>,
+    reply: RequestReply,
+    /// The path of its transcript, once it was started for a message.
+    transcript: String,
+}
+
+enum RequestReply {
+    Report(oneshot::Sender<AgentReport>),
+    Sent(SendReply),
+}
+
+/// How a sub-agent is started.
+pub(super) struct StartPlan<'a> {
+    pub(super) agent: &'a AgentId,
+    /// The type of the sub-agent: its prompt, tools and model.
+    pub(super) kind: AgentType,
+    /// What it may hand on.
+    pub(super) lease: Lease,
+    /// Names the line of the message with which it goes on from its transcript.
+    pub(super) again: Option<EntryId>,
 }
 
 struct RunningAgent {
@@ -73,6 +98,8 @@ struct RunningAgent {
     reply: Option<oneshot::Sender<AgentReport>>,
     /// Whether its end was reported.
     is_over: bool,
+    /// Whether a message has it go on after its end.
+    can_go_on: bool,
     /// Reads what it used, once it has crashed.
     reader: Option<ActorId>,
 }
@@ -85,6 +112,7 @@ impl Children {
             last_spawn: SpawnId::default(),
             running: BTreeMap::new(),
             askers: BTreeMap::new(),
+            deferred: BTreeMap::new(),
         }
     }
 
@@ -105,12 +133,15 @@ impl Children {
             },
             description: order.description.as_str().into(),
         };
-        self.requests.insert(spawn, Request { order, layers, reply });
+        let (reply, transcript) = (RequestReply::Report(reply), String::new());
+        self.requests.insert(spawn, Request { order, layers, reply, transcript });
         asked
     }
 
     pub(super) fn refuse(&mut self, spawn: SpawnId, why: String) {
-        if let Some(Request { reply, .. }) = self.requests.remove(&spawn) {
+        if let Some(Request { reply: RequestReply::Report(reply), .. }) =
+            self.requests.remove(&spawn)
+        {
             report::refuse(reply, why);
         }
     }
@@ -131,12 +162,17 @@ impl Children {
         running.is_over = true;
         let reply = running.reply.take();
         if let Some(reply) = reply {
-            let _gone = reply.send(report::report(agent, result, output));
+            let mut report = report::report(agent, result, output);
+            report.can_go_on = running.can_go_on;
+            let _gone = reply.send(report);
         }
     }
 
     /// Makes a sub-agent interrupt its run and end.
-    pub(super) fn close(&self, agent: &AgentId) {
+    pub(super) fn close(&mut self, myself: &ActorRef<SessionMsg>, agent: &AgentId) {
+        if self.drop_deferred(myself, agent) {
+            return;
+        }
         if let Some(child) = self.running.get(agent) {
             let (reply, _) = oneshot::channel();
             let _gone = child.actor.cast(SessionMsg::Close(reply));
@@ -208,7 +244,7 @@ impl Children {
             (false, Some(_)) => ChildEnd::Noted,
             (true, _) => {
                 self.running.remove(&agent);
-                ChildEnd::Noted
+                self.deferred.remove(&agent).map_or(ChildEnd::Noted, ChildEnd::Start)
             }
         }
     }
@@ -220,25 +256,27 @@ impl SessionState {
         &mut self,
         myself: &ActorRef<SessionMsg>,
         id: SpawnId,
-        agent: &AgentId,
-        kind: AgentType,
-        lease: Lease,
+        plan: StartPlan<'_>,
         background: Option<&BackgroundAgent>,
     ) -> Result<Result<(), String>, ActorProcessingErr> {
+        let (agent, again) = (plan.agent, plan.again.clone());
+        let gone = || Ok(Err("the call that wanted it is gone".into()));
         let Some(Request { order, layers, .. }) = self.children.requests.get(&id) else {
-            return Ok(Err("the call that wanted it is gone".into()));
+            return gone();
         };
-        let Some(setup) = self.child_setup(myself, agent, order, layers, kind, lease) else {
+        let facts = &self.machine.conversation().facts;
+        let can_go_on = can_go_on(&plan.kind, facts, order.worktree.is_some());
+        let Some(setup) = self.child_setup(myself, order, layers, plan) else {
             return Ok(Err("a transcript for it cannot be named".into()));
         };
         let transcript = setup.open.paths.file.display().to_string();
         let actor = spawn(Session, Box::new(setup), myself.get_cell()).await?;
-        let Some(Request { order, reply, .. }) = self.children.requests.remove(&id) else {
-            return Ok(Err("the call that wanted it is gone".into()));
-        };
+        let Some(request) = self.children.requests.get_mut(&id) else { return gone() };
+        request.transcript.clone_from(&transcript);
+        let order = &request.order;
         self.session_context.hub.publish(Event::AgentStarted {
             agent: agent.clone(),
-            call: order.tool_use,
+            call: order.tool_use.clone(),
             description: order.description.as_str().into(),
             in_background: background.is_some(),
         });
@@ -247,131 +285,35 @@ impl SessionState {
             let result = Box::new(result);
             let _gone = back.cast(SessionMsg::AgentEnded { agent: name, result });
         });
-        let request = RunRequest::new(order.prompt).origin("agent");
+        let request = RunRequest::new(order.prompt.clone());
+        let (request, begun) = match again {
+            None => (request.origin("agent"), None),
+            Some(message) => {
+                let begun = MessageReply::new(myself.clone(), id);
+                (request.origin(MESSAGE_ORIGIN).message(message), Some(begun))
+            }
+        };
+        let is_awaited = begun.is_some();
         let prompts = Mailbox::new(actor.clone(), NonZeroU32::MIN, SessionMsg::Prompt);
         self.session_context.directory.note_mailbox(actor.get_id(), prompts.gauge());
         // A new session has an empty queue; if it is gone already, its end is the answer.
-        let _gone = prompts.try_send(Box::new(Prompt { request, reply: ended }));
-        let mut reply = Some(reply);
-        if let (Some(background), Some(reply)) =
-            (background, reply.take_if(|_| background.is_some()))
-        {
+        let _gone = prompts.try_send(Box::new(Prompt { request, reply: ended, begun }));
+        let mut reply = None;
+        if let Some(background) = background {
             self.session_context.agents.add(background.clone());
-            report::started(reply, agent, transcript);
         }
-        let child = RunningAgent { actor, reply, is_over: false, reader: None };
+        // A message is answered when it is safe.
+        if !is_awaited
+            && let Some(Request { reply: RequestReply::Report(waits), .. }) =
+                self.children.requests.remove(&id)
+        {
+            match background {
+                Some(_) => report::started(waits, agent, transcript),
+                None => reply = Some(waits),
+            }
+        }
+        let child = RunningAgent { actor, reply, is_over: false, can_go_on, reader: None };
         self.children.running.insert(agent.clone(), child);
         Ok(Ok(()))
     }
-
-    /// A child session: its parent's settings, rules and approver, its parent's tools narrowed, a
-    /// transcript and subscribers of its own.
-    fn child_setup(
-        &self,
-        myself: &ActorRef<SessionMsg>,
-        agent: &AgentId,
-        order: &AgentOrder,
-        layers: &[LayerText],
-        kind: AgentType,
-        lease: Lease,
-    ) -> Option<SessionSetup> {
-        let parent = &self.session_context;
-        let paths = self.layout.sidechain(&parent.facts.session, agent).ok()?;
-        let nests = lease.allows_nesting();
-        // Those of the session itself do not have the tools that have joined.
-        let mut facts = (*self.machine.conversation().facts).clone();
-        facts.agent = Some(agent.clone());
-        facts.memory = None;
-        facts.plans = None;
-        facts.agents = facts.agents.iter().chain([agent]).cloned().collect();
-        facts.agent_type = Arc::clone(&kind.name);
-        facts.depth += 1;
-        facts.transcript = paths.file.display().to_string().into();
-        facts.directory = paths.directory.display().to_string().into();
-        facts.tools.retain(|it| kind.may_use(it) && (nests || it.name.as_str() != "Agent"));
-        facts.layers = layers.to_vec();
-        let mut files = parent.dirs.clone();
-        let mut guard = parent.guard.clone();
-        if let Some(worktree) = &order.worktree {
-            files.worktree = Some((&worktree.directory).into());
-            facts.works_in(&worktree.directory);
-            guard = Some(worktree.guard.clone());
-        }
-        facts.reads_settings = false;
-        if let Some(settings) = own_settings(&kind, order, layers) {
-            let (text, source) = (settings.to_string(), "Agent".to_owned());
-            // The last one of a scope holds.
-            facts.layers.push(LayerText::new(Scope::CliArg, source, text));
-        }
-        let facts = Arc::new(facts);
-        let session_context = parent.of_agent(AgentContext {
-            agent,
-            facts: Arc::clone(&facts),
-            dirs: files,
-            guard,
-            system_prompt: kind.system_prompt.to_string(),
-        });
-        let mut meta = serde_json::json!({
-            "agentType": &*kind.name,
-            "toolUseId": order.tool_use,
-            "description": order.description,
-        });
-        if let Some(above) = &parent.facts.agent {
-            meta["parentAgentId"] = above.as_str().into();
-        }
-        let open = OpenPlan {
-            paths,
-            frame: LineFrame {
-                agent: Some(agent.clone()),
-                cwd: Arc::clone(&facts.workspace),
-                ..self.open.frame.clone()
-            },
-            durability: self.open.durability,
-            meta: Some(meta.to_string().into()),
-            first_look: None,
-        };
-        let stream = self.machine.conversation().stream.child(order.tool_use.as_str());
-        let link = Parent {
-            top: self.children.top.clone().unwrap_or_else(|| myself.clone()),
-            agent: agent.clone(),
-            lease,
-        };
-        Some(SessionSetup {
-            conversation: Conversation::new(facts, stream)
-                .with_catalogue(Arc::clone(&self.machine.conversation().memory.catalogue))
-                .sharing(self.machine.conversation().memory.kept_sources.clone()),
-            session_context: Arc::new(session_context),
-            archive: self.archive.clone(),
-            open,
-            parent: Some(link),
-            layout: self.layout.clone(),
-            notices: Vec::new(),
-            starting: None,
-        })
-    }
-}
-
-/// What is set for a sub-agent over the settings of its parent; `None` when nothing is.
-fn own_settings(kind: &AgentType, order: &AgentOrder, layers: &[LayerText]) -> Option<Value> {
-    let mut own = json!({});
-    if let Some(model) = kind.model.as_deref().or(order.model.as_deref()) {
-        own["model"] = model.into();
-    }
-    if let Some(max_turns) = kind.max_turns {
-        own["ennead"] = json!({ "maxTurns": max_turns });
-    }
-    if let Some(effort) = &kind.effort {
-        own["effortLevel"] = (&**effort).into();
-    }
-    let of_parent = kind.mode.map(|_| merge(layers).settings.permissions.mode);
-    if let (Some(mode), Some(of_parent)) = (kind.mode, of_parent)
-        && !matches!(
-            of_parent,
-            PermissionMode::BypassPermissions | PermissionMode::AcceptEdits | PermissionMode::Auto
-        )
-    {
-        own["permissions"] = json!({ "defaultMode": mode });
-    }
-    let is_empty = own.as_object().is_none_or(Map::is_empty);
-    (!is_empty).then_some(own)
 }

@@ -43,7 +43,10 @@ impl SessionAgents {
 
     /// Adds one that was started.
     pub(crate) fn add(&self, agent: BackgroundAgent) {
-        self.lock().push(KnownAgent { agent, end: None });
+        let mut all = self.lock();
+        // One that goes on is at work again.
+        all.retain(|it| it.agent.agent != agent.agent);
+        all.push(KnownAgent { agent, end: None });
     }
 
     /// Keeps how one ended. The oldest of those that have ended give way.

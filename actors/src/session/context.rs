@@ -25,7 +25,7 @@ use crate::{
     },
     storage::redaction::Redaction,
     turn::{approval::pending::Approvals, model_call::learned::Learned},
-    world::{World, source_files::SessionDirs},
+    world::{World, agent_memory::AgentNotes, source_files::SessionDirs},
 };
 
 /// What the actors of one session have in common.
@@ -79,6 +79,8 @@ pub(crate) struct SessionContext {
     pub(crate) redaction: Redaction,
     /// The line that an earlier conversation goes on from, where that is not its last one.
     pub(crate) goes_on_from: Option<EntryId>,
+    /// Where it keeps its notes, as a sub-agent of a type that keeps some.
+    pub(crate) notes: Option<AgentNotes>,
     /// Whether instruction files, git and memory are read.
     pub(crate) reads_sources: bool,
     /// Replaces the built-in system prompt.
@@ -98,6 +100,7 @@ pub(crate) struct AgentContext<'a> {
     pub(crate) dirs: SessionDirs,
     pub(crate) guard: Option<WorkGuard>,
     pub(crate) system_prompt: String,
+    pub(crate) notes: Option<AgentNotes>,
 }
 
 impl SessionContext {
@@ -116,6 +119,7 @@ impl SessionContext {
             shells: Arc::default(),
             agents: Arc::default(),
             goes_on_from: None,
+            notes: own.notes,
             system_prompt: Some(own.system_prompt),
             append_system_prompt: None,
             bare_system_prompt: false,

@@ -5,18 +5,21 @@ use std::{sync::Arc, time::Duration};
 use ennead_runtime::{
     approval::ModeError,
     hook::EndedHook,
-    ids::{AgentId, ToolUseId},
+    ids::{AgentId, EntryId, ToolUseId},
     lease::MaxCost,
     permission::PermissionMode,
     ports::{
         AgentOrder, AgentReport, BoxFuture, CommittedOutcome,
+        messages::{AgentMessage, Delivered, KnownAgent, MessageFate, Undelivered},
         shells::{Detached, ShellStatus},
     },
     run::{
         RunRequest,
         outcome::{RunError, RunOutcome},
     },
-    session::{CallName, EarlierConversation, RunNumber, TreeAnswer, TreeQuestion, TurnKey},
+    session::{
+        CallName, EarlierConversation, RunNumber, SpawnId, TreeAnswer, TreeQuestion, TurnKey,
+    },
     step1_settings_resolution::{AgentLimits, LayerText, Merged},
     transcript::load::UsageTotals,
     turn::effect::{Append, HookFiring, TurnReport},
@@ -42,12 +45,16 @@ pub(crate) type RunReply = Box<dyn FnOnce(Result<RunOutcome, RunError>) + Send +
 pub(crate) struct Prompt {
     pub(crate) request: RunRequest,
     pub(crate) reply: RunReply,
+    /// Answered when the beginning of its run is safe, where it is a message of the session above.
+    pub(crate) begun: Option<MessageReply>,
 }
 
 /// What a session receives. Work first, then steering and answers, which always get through.
 pub(crate) enum SessionMsg {
     /// Run this prompt. Holds a slot until the run has ended.
     Prompt(Admitted<Box<Prompt>>),
+    /// Take a message of the session above to the run under way, before its next turn.
+    Message { id: EntryId, text: String, reply: MessageReply },
     /// End the run under way now.
     Interrupt,
     /// End the run under way after its present turn.
@@ -110,6 +117,10 @@ pub(crate) enum SessionMsg {
     CallWaits(Box<WaitingCall>),
     /// A tool wants a sub-agent.
     SpawnAgent(Box<SpawnRequest>),
+    /// A tool sends a message to a sub-agent.
+    SendMessage(Box<SendRequest>),
+    /// It is known what became of a message for a sub-agent.
+    MessageAnswered { spawn: SpawnId, fate: MessageFate },
     /// The call that waited for a sub-agent is gone: end it.
     StopAgent(ToolUseId),
     /// Report what the session said last, or a sub-agent of it.
@@ -161,4 +172,48 @@ pub(crate) struct SpawnRequest {
     pub(crate) order: AgentOrder,
     /// Receives the report, once.
     pub(crate) reply: oneshot::Sender<AgentReport>,
+}
+
+/// Answers the call that sends a message.
+pub(crate) type SendReply = oneshot::Sender<Result<Delivered, Undelivered>>;
+
+/// A tool sends a message to a sub-agent.
+pub(crate) struct SendRequest {
+    pub(crate) key: TurnKey,
+    pub(crate) limits: AgentLimits,
+    pub(crate) layers: Arc<[LayerText]>,
+    pub(crate) message: AgentMessage,
+    /// What lies next to the transcript of the agent.
+    pub(crate) known: Option<KnownAgent>,
+    pub(crate) reply: SendReply,
+}
+
+/// Has the one that sent a message learn what became of it, also when what holds this is dropped.
+pub(crate) struct MessageReply {
+    to: ActorRef<SessionMsg>,
+    spawn: SpawnId,
+    fate: MessageFate,
+}
+
+impl MessageReply {
+    pub(crate) fn new(to: ActorRef<SessionMsg>, spawn: SpawnId) -> Self {
+        Self { to, spawn, fate: MessageFate::NotTaken }
+    }
+
+    /// Notes that the message was handed to the rules: from now on it may be on record.
+    pub(crate) fn is_seen(mut self) -> Self {
+        self.fate = MessageFate::Unclear;
+        self
+    }
+
+    pub(crate) fn answer(mut self, fate: MessageFate) {
+        self.fate = fate;
+    }
+}
+
+impl Drop for MessageReply {
+    fn drop(&mut self) {
+        let answer = SessionMsg::MessageAnswered { spawn: self.spawn, fate: self.fate };
+        let _gone = self.to.cast(answer);
+    }
 }

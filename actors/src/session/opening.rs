@@ -9,7 +9,7 @@ use ennead_runtime::{
     session::{EarlierConversation, OpenedTranscript, SessionInput},
     step1_settings_resolution::Merged,
     transcript::{
-        entry::Stored,
+        entry::{MessageRecord, Stored},
         load::{LoadAs, Loaded, load_until},
     },
     turn::input::SettingsRead,
@@ -141,13 +141,22 @@ impl SessionState {
             let read = move || read(&*store, &file, &directory, sidechain, from.as_ref());
             let read = tokio::task::spawn_blocking(read).await;
             let earlier = match read.unwrap_or_else(|error| Err(error.to_string())) {
-                Ok(ReadTranscripts { loaded, cut, system, hooks, agents, mut problems }) => {
+                Ok(ReadTranscripts {
+                    loaded,
+                    cut,
+                    system,
+                    hooks,
+                    unread,
+                    agents,
+                    mut problems,
+                }) => {
                     // Before the session records of a call that its agent was cut off.
                     problems.extend(closer.close_all(&agents).await);
                     Ok(EarlierConversation {
                         ended: orphans::ended(&agents, &loaded),
                         committed: orphans::outcomes(&agents, caller.as_ref(), &loaded),
                         agents: agents.iter().map(|it| (it.agent.clone(), it.used())).collect(),
+                        unread,
                         system,
                         hooks,
                         cut,
@@ -188,6 +197,7 @@ struct ReadTranscripts {
     cut: Option<Box<Loaded>>,
     system: Option<String>,
     hooks: Vec<EndedHook>,
+    unread: Vec<(EntryId, String)>,
     agents: Vec<orphans::FoundAgent>,
     problems: Vec<String>,
 }
@@ -217,5 +227,8 @@ fn read(
     let texts = directory.join("stored");
     let system = system_of(store, &loaded, &texts);
     let hooks = loaded.background.ended_hooks(|it| text_of(store, it, &texts));
-    Ok(ReadTranscripts { loaded, cut, system, hooks, agents, problems })
+    // One whose text is gone cannot be shown.
+    let text = |it: &MessageRecord| Some((it.message.clone(), text_of(store, &it.text, &texts)?));
+    let unread = loaded.unread().iter().filter_map(text).collect();
+    Ok(ReadTranscripts { loaded, cut, system, hooks, unread, agents, problems })
 }

@@ -6,13 +6,14 @@
 use std::{collections::VecDeque, sync::Arc, time::Duration};
 
 use ennead_runtime::{
+    ports::messages::MessageFate,
     session::{RunNumber, RunOrigin, SessionEffect, SessionInput, SpawnEffect, TurnKey},
     turn::TurnInput,
 };
 use ennead_tools::locked::Locked as _;
 use ractor::{ActorProcessingErr, ActorRef};
 
-use super::{RunTimer, SessionMsg, SessionState, Starting};
+use super::{RunTimer, SessionMsg, SessionState, Starting, agents::StartPlan};
 use crate::{
     groundwork::{
         directory::ActorKind,
@@ -22,7 +23,7 @@ use crate::{
     turn::turn_supervisor::TurnMsg,
 };
 
-type Effects = VecDeque<SessionEffect>;
+pub(super) type Effects = VecDeque<SessionEffect>;
 
 impl SessionState {
     /// Feeds the machine and carries out the effects. Returns what must be waited for.
@@ -47,7 +48,7 @@ impl SessionState {
         })
     }
 
-    async fn carry_out_spawns(
+    pub(super) async fn carry_out_spawns(
         &mut self,
         myself: &ActorRef<SessionMsg>,
         first: SpawnEffect,
@@ -55,6 +56,10 @@ impl SessionState {
     ) -> HandlerResult {
         let mut next = Some(first);
         while let Some(effect) = next {
+            let Some(effect) = self.children.defer(effect) else {
+                next = self.carry_out(myself, &mut effects)?;
+                continue;
+            };
             match effect {
                 SpawnEffect::StartTurn { key, setup, is_last } => {
                     self.start_turn(myself, key, setup).await?;
@@ -68,13 +73,16 @@ impl SessionState {
                 }
                 SpawnEffect::ReadSettings => self.read_settings(myself).await?,
                 SpawnEffect::LoadEarlier => self.load_earlier(myself).await?,
-                SpawnEffect::StartAgent { spawn, agent, kind, lease, background } => {
-                    let started = self
-                        .start_agent(myself, spawn, &agent, *kind, lease, background.as_deref())
-                        .await?;
+                SpawnEffect::StartAgent { spawn, agent, kind, lease, background, again } => {
+                    let is_again = again.is_some();
+                    let plan = StartPlan { agent: &agent, kind: *kind, lease, again };
+                    let started =
+                        self.start_agent(myself, spawn, plan, background.as_deref()).await?;
                     let follows = match (started, background) {
                         (Err(why), _) => Some(SessionInput::AgentRefused { agent, why }),
-                        (Ok(()), background) => background.map(SessionInput::AgentKept),
+                        (Ok(()), background) => {
+                            background.filter(|_| !is_again).map(SessionInput::AgentKept)
+                        }
                     };
                     if let Some(follows) = follows {
                         effects.extend(self.machine.handle(self.now(), follows));
@@ -140,7 +148,20 @@ impl SessionState {
                 SessionEffect::AdmitCall(name) => self.admit_call(name),
                 SessionEffect::RefuseAgent { spawn, why } => self.children.refuse(spawn, why),
                 SessionEffect::DropRequest { spawn } => self.children.forget(spawn),
-                SessionEffect::CloseAgent(agent) => self.children.close(&agent),
+                SessionEffect::CloseAgent(agent) => self.children.close(myself, &agent),
+                SessionEffect::Begun(prompt) => {
+                    if let Some((_, it)) = self.begins.take_if(|it| it.0 == prompt) {
+                        it.answer(MessageFate::Taken);
+                    }
+                }
+                SessionEffect::MessageTaken { number, fate } => self.message_taken(number, fate),
+                SessionEffect::DeliverMessage { spawn, agent, id } => {
+                    self.children.deliver(myself, spawn, &agent, id);
+                }
+                SessionEffect::MessageDelivered { spawn, goes_on } => {
+                    self.children.delivered(spawn, goes_on);
+                }
+                SessionEffect::RefuseMessage { spawn, why } => self.children.sent(spawn, Err(why)),
                 SessionEffect::ReportAgent { agent, result } => {
                     let output = self.session_context.hub.output();
                     self.children.report(&agent, *result, &output);

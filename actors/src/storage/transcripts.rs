@@ -18,11 +18,10 @@ use ennead_runtime::{
     step1_settings_resolution::merge,
     transcript::{
         audit::{self, Evidence, Verified, Violation},
-        entry::{Record, RecordKind, Stored},
+        entry::{Record, RecordKind, SidechainHead, Stored},
         lines::FileLines,
-        load::tail,
+        load::ends_of_runs,
         replay::{ReplayError, replay_lines},
-        seal::Head,
         trace,
     },
 };
@@ -171,7 +170,7 @@ impl SessionFiles<'_> {
         };
         let evidence = Evidence {
             stored,
-            sidechain: &|agent: &AgentId| heads.of(*store, folder, agent),
+            sidechain: &|head: &SidechainHead| heads.has(*store, folder, head),
             checkpoint: checkpoint.flatten().map(|it| it.head),
             run_budget: &run_budget,
             also: &|record| {
@@ -222,15 +221,20 @@ impl SessionFiles<'_> {
 
 /// The ends of sidechains, each looked for once.
 #[derive(Default)]
-struct Heads(RefCell<BTreeMap<AgentId, Option<Head>>>);
+struct Heads(RefCell<BTreeMap<AgentId, Option<BTreeSet<Digest>>>>);
 
 impl Heads {
-    fn of(&self, store: &dyn TranscriptStore, folder: &Path, agent: &AgentId) -> Option<Head> {
+    fn has(
+        &self,
+        store: &dyn TranscriptStore,
+        folder: &Path,
+        head: &SidechainHead,
+    ) -> Option<bool> {
         let mut known = self.0.borrow_mut();
-        let head = known.entry(agent.clone()).or_insert_with(|| {
-            store.read(&sidechain(folder, agent)).ok().map(|bytes| tail(&bytes, 0).head)
+        let ends = known.entry(head.agent.clone()).or_insert_with(|| {
+            store.read(&sidechain(folder, &head.agent)).ok().map(|bytes| ends_of_runs(&bytes))
         });
-        *head
+        ends.as_ref().map(|it| it.contains(&head.head))
     }
 }
 

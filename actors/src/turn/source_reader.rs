@@ -56,6 +56,10 @@ pub(crate) fn sources(
         if session_context.facts.agent.is_some() {
             for_agent(&session_context.facts.agent_type, &mut texts);
         }
+        if let Some(notes) = session_context.notes.clone() {
+            let index = tokio::task::spawn_blocking(move || notes.index()).await;
+            texts.auto_memory = index.ok().flatten();
+        }
         put_in_own(&mut texts, &session_context);
         Box::new(texts)
     })

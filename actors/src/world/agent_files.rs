@@ -23,7 +23,7 @@ const MAX_FILES: usize = 1_000;
 
 /// Reads the agent types that files of the user, below `config`, and of the repository define, those of the repository
 /// first; and the problems of files that cannot be used, in words. Files of a repository count where it is trusted or
-/// its settings were named, and say nothing of permissions where it is not trusted. Reads files on the thread of the
+/// its settings were named, and say nothing of permissions and notes where it is not trusted. Reads files on the thread of the
 /// caller.
 pub fn agent_files(
     workspace: &Path,
@@ -37,6 +37,10 @@ pub fn agent_files(
         if let Ok(root) = Root::open(workspace) {
             let directory = workspace.join(".claude/agents");
             read_all(&directory, Some(&root), trust == Trust::Trusted, &mut found, &mut problems);
+            if trust != Trust::Trusted {
+                // Notes are written without being asked.
+                found.iter_mut().for_each(|it| it.memory = None);
+            }
         }
     }
     if sources.user {
@@ -115,7 +119,7 @@ mod tests {
             &of_project,
             "a.md",
             "---\nname: poet\ndescription: of the project\ntools: [Read, Grep]\nmaxTurns: 3\n\
-             background: true\npermissionMode: bypassPermissions\n---\nWrite.\n",
+             background: true\npermissionMode: bypassPermissions\nmemory: local\n---\nWrite.\n",
         );
         write(&of_project, "bad.md", "---\ndescription: x\n---\n");
         let of_user = config.join("agents");
@@ -129,10 +133,11 @@ mod tests {
         let (found, problems) = agent_files(&work, &config, all, Trust::Headless);
         assert_eq!((found.len(), &*found[0].description), (2, "of the project"));
         assert_eq!((found[0].mode, &*found[0].system_prompt), (None, "Write."));
-        assert!(found[0].in_background && !found[1].in_background);
+        assert!(found[0].in_background && !found[1].in_background && found[0].memory.is_none());
         assert_eq!(found[0].max_turns.map(|it| it.get()), Some(3));
         assert!(problems.len() == 1 && problems[0].contains("bad.md"), "{problems:?}");
-        assert!(agent_files(&work, &config, all, Trust::Trusted).0[0].mode.is_some());
+        let trusted = &agent_files(&work, &config, all, Trust::Trusted).0[0];
+        assert!(trusted.mode.is_some() && trusted.memory.is_some());
         assert_eq!(agent_files(&work, &config, SettingSources::NONE, Trust::Trusted).0, []);
     }
     // REQ: AGT-4

@@ -91,6 +91,32 @@ impl Tree {
         if u64::from(self.limits.max_in_tree) <= n_agents {
             return Err(LeaseRefused::TooManyInTree { max: self.limits.max_in_tree });
         }
+        self.begin(key, parent, now)
+    }
+
+    /// Counts a sub-agent in again that has ended and goes on. It is one of the tree already, and counts for the rate.
+    ///
+    /// # Errors
+    ///
+    /// As `Tree::admit`; [`LeaseRefused::KnownAgent`] for one that has not ended.
+    pub(crate) fn admit_again(
+        &mut self,
+        agent: &AgentId,
+        parent: Option<&AgentId>,
+        now: Duration,
+    ) -> Result<(), LeaseRefused> {
+        if self.is_open(Some(agent)) {
+            return Err(LeaseRefused::KnownAgent);
+        }
+        self.begin(Some(agent.clone()), parent, now)
+    }
+
+    fn begin(
+        &mut self,
+        key: Option<AgentId>,
+        parent: Option<&AgentId>,
+        now: Duration,
+    ) -> Result<(), LeaseRefused> {
         self.check(None, 1, Tokens(1), Ok(Money(1)))?;
         let now = now.saturating_add(RATE_WINDOW);
         self.check_rate(now)?;

@@ -52,7 +52,7 @@ impl AgentReport {
         text: impl Into<String>,
     ) -> Self {
         let (status, text, usage) = (status.into(), text.into(), Usage::default());
-        Self { status, agent, text, n_tool_uses: 0, usage, head: None }
+        Self { status, agent, text, n_tool_uses: 0, usage, head: None, can_go_on: false }
     }
 }
 

@@ -71,6 +71,7 @@ impl Redactor {
         match input {
             SessionInput::Prompt { request, .. } => self.request(request),
             SessionInput::HookEnded(ended) => self.hook_output(&mut ended.output),
+            SessionInput::Message { text, .. } => self.in_place(text),
             SessionInput::TurnLeft { left, .. } => {
                 left.committed.values_mut().for_each(|it| self.outcome(it));
             }

@@ -1,5 +1,8 @@
 //! Types of sub-agents: those that are built in, and those that a session was opened with.
 
+#[doc(hidden)]
+pub mod going_on;
+
 use std::{num::NonZeroU32, sync::Arc};
 
 use serde::{Deserialize, Serialize};
@@ -17,6 +20,12 @@ const OF_THE_SESSION: [&str; 3] = [ASK_USER_QUESTION, "EnterPlanMode", "ExitPlan
 
 /// The tool that waits for what is in the background: nobody but the session itself may be kept waiting.
 const TASK_OUTPUT: &str = "TaskOutput";
+
+/// The tool that sends messages to sub-agents: those of a session are instructed by it alone.
+const SEND_MESSAGE: &str = "SendMessage";
+
+/// The tools by which an agent keeps its notes.
+const NOTE_TOOLS: [&str; 3] = ["Read", "Write", "Edit"];
 
 /// Bytes of a name.
 const MAX_NAME_BYTES: usize = 128;
@@ -54,6 +63,10 @@ pub struct AgentType {
     /// system prompt.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub skills: Vec<Arc<str>>,
+    /// Where it keeps notes from one session to the next; `None`: it keeps none.
+    #[doc(hidden)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory: Option<AgentMemory>,
     /// Whether it always works in the background.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub in_background: bool,
@@ -63,6 +76,22 @@ pub struct AgentType {
     /// Whether it may start agents itself where its tools do not name `Agent`.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     nests: bool,
+    /// Whether it answers once and is sent no message after that.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    is_one_shot: bool,
+}
+
+/// Whose the notes of a type of sub-agent are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum AgentMemory {
+    /// The user's, for all working directories.
+    User,
+    /// The project's, to be shared with it.
+    Project,
+    /// The project's, for this user alone.
+    Local,
 }
 
 /// Why no sub-agent of a type can be had.
@@ -98,7 +127,7 @@ pub struct BadAgent {
     pub why: String,
 }
 
-/// Name, system prompt and whether it changes something.
+/// Name, system prompt and whether it changes something. One that changes nothing answers once.
 const BUILT_IN: [(&str, &str, bool); 4] = [
     (
         "general-purpose",
@@ -131,6 +160,7 @@ const BUILT_IN: [(&str, &str, bool); 4] = [
 pub fn built_in() -> impl Iterator<Item = AgentType> {
     BUILT_IN.into_iter().map(|(name, prompt, changes)| AgentType {
         changes,
+        is_one_shot: !changes,
         nests: true,
         ..AgentType::new(name, "", prompt)
     })
@@ -176,14 +206,16 @@ impl AgentType {
             mode: None,
             effort: None,
             skills: Vec::new(),
+            memory: None,
             in_background: false,
             changes: true,
             nests: false,
+            is_one_shot: false,
         }
     }
 
     /// Reads a definition: `description`, `prompt`, `tools`, `disallowedTools`, `model`, `maxTurns`,
-    /// `permissionMode`, `effort`, `skills`, `background`. Other fields have no effect.
+    /// `permissionMode`, `effort`, `skills`, `memory`, `background`. Other fields have no effect.
     ///
     /// # Errors
     ///
@@ -218,6 +250,13 @@ impl AgentType {
                     .map_err(|_| bad("its `permissionMode` is not known"))?,
             ),
         };
+        let memory = match text("memory")? {
+            None => None,
+            Some(memory) => Some(
+                serde_json::from_value(memory.into())
+                    .map_err(|_| bad("its `memory` is none of `user`, `project` and `local`"))?,
+            ),
+        };
         let in_background = match fields.get("background") {
             None | Some(Value::Null) => false,
             Some(Value::Bool(is_background)) => *is_background,
@@ -225,6 +264,7 @@ impl AgentType {
         };
         Ok(Self {
             in_background,
+            memory,
             tools: list("tools")?,
             denied_tools: list("disallowedTools")?.unwrap_or_default(),
             model: text("model")?.filter(|it| !matches!(*it, "" | "inherit")).map(Into::into),
@@ -236,14 +276,20 @@ impl AgentType {
         })
     }
 
+    /// Returns whether it answers once, so that it cannot be sent a message.
+    pub(crate) fn is_one_shot(&self) -> bool {
+        self.is_one_shot
+    }
+
     /// Returns whether it is given this tool. It is given none that changes the mode of its session, asks a
-    /// person, or waits for what is in the background.
+    /// person, waits for what is in the background, or sends messages to agents.
     pub fn may_use(&self, tool: &ToolSpec) -> bool {
         // A tool of an embedder that has such a name is another one.
         if tool.access == Access::Person && OF_THE_SESSION.contains(&tool.name.as_str()) {
             return false;
         }
-        if tool.access == Access::Free && tool.name.as_str() == TASK_OUTPUT {
+        if tool.access == Access::Free && [TASK_OUTPUT, SEND_MESSAGE].contains(&tool.name.as_str())
+        {
             return false;
         }
         let covers = |list: &[Arc<str>]| list.iter().any(|it| covers(it, tool));
@@ -253,6 +299,14 @@ impl AgentType {
             None => self.nests || tool.name.as_str() != "Agent",
         };
         is_effect_allowed && is_listed && !covers(&self.denied_tools)
+    }
+
+    /// Returns whether it is given this tool for its notes alone: it keeps some, and its list leaves the tool out.
+    pub fn uses_for_notes(&self, tool: &ToolSpec) -> bool {
+        let is_of_files = NOTE_TOOLS.contains(&tool.name.as_str())
+            && matches!(tool.access, Access::ReadPath { .. } | Access::WritePath { .. });
+        let is_denied = self.denied_tools.iter().any(|it| covers(it, tool));
+        self.memory.is_some() && is_of_files && !is_denied && !self.may_use(tool)
     }
 }
 

@@ -168,6 +168,7 @@ fn gate(settings: &Arc<Settings>, facts: &SessionFacts) -> GateSetup {
             } else {
                 Vec::new()
             })
+            .confining(facts.note_tools.clone())
             .planning_in(facts.plan_files(settings.permissions.plans_directory.as_deref()))
             .recorded_in(facts.transcripts())
             .with_policy(facts.has_policy)

@@ -8,7 +8,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    ids::{AgentId, SessionId},
+    ids::{AgentId, SessionId, ToolName},
     json,
     run::agent_types::AgentType,
     step1_settings_resolution::{AgentLimits, LayerText},
@@ -153,9 +153,12 @@ pub struct SessionFacts {
     /// The directory next to the transcript in which long texts are kept; absolute.
     pub directory: Arc<str>,
     /// The directory of the notes that the model keeps from session to session; absolute. `None`: it
-    /// keeps none. Sub-agents keep none.
+    /// keeps none. Sub-agents keep those of their type, where that has some.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory: Option<Arc<str>>,
+    /// Tools that a sub-agent has for its notes alone.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub note_tools: Vec<ToolName>,
     /// The directory of plans where settings name no other one; absolute. `None`: the session has no
     /// plan file. Sub-agents have none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -207,6 +210,12 @@ impl SessionFacts {
     /// Returns where the model keeps its notes, as written, and as it really is where its home is a link.
     pub(crate) fn memory_directories(&self) -> Vec<String> {
         let Some(memory) = &self.memory else { return Vec::new() };
+        if self.agent.is_some() {
+            return [Some(memory.to_string()), self.real_path(memory)]
+                .into_iter()
+                .flatten()
+                .collect();
+        }
         let below = memory.strip_prefix(&*self.home).filter(|it| it.starts_with('/'));
         let real = below.and_then(|it| Some(format!("{}{it}", self.real.get(&*self.home)?)));
         [Some(memory.to_string()), real].into_iter().flatten().collect()
@@ -222,13 +231,18 @@ impl SessionFacts {
             None => usual.to_string(),
         };
         let file = format!("{directory}/{}.md", self.session);
+        let real = self.real_path(&file);
+        [Some(file), real].into_iter().flatten().collect()
+    }
+
+    /// Returns the path as it really is where a directory that it lies in is a link.
+    fn real_path(&self, path: &str) -> Option<String> {
         let links = self.real.iter().filter_map(|(written, real)| {
-            let below = file.strip_prefix(&**written).filter(|it| it.starts_with('/'))?;
+            let below = path.strip_prefix(&**written).filter(|it| it.starts_with('/'))?;
             Some((written.len(), format!("{real}{below}")))
         });
         // The innermost link is followed, and with it all around it.
-        let real = links.max_by_key(|it| it.0).map(|it| it.1);
-        [Some(file), real].into_iter().flatten().collect()
+        links.max_by_key(|it| it.0).map(|it| it.1)
     }
 
     /// As written, and as it really is if that is another one.

@@ -6,6 +6,7 @@
 
 mod calls;
 mod ends;
+mod messages;
 pub(super) mod tree;
 
 use std::{collections::BTreeMap, time::Duration};
@@ -13,13 +14,16 @@ use std::{collections::BTreeMap, time::Duration};
 use self::tree::{TreeQuestion, TreeTotals};
 use super::{
     Machine, Now, SessionEffect, SpawnEffect,
-    input::AgentRequest,
+    input::{AgentRequest, MessageRequest},
     names::{SpawnId, TurnKey},
 };
 use crate::{
-    ids::{AgentId, ToolUseId},
+    ids::{AgentId, EntryId, ToolUseId},
     lease::{Lease, LeaseRefused, Tree},
-    ports::agents::{AgentPlacement, BackgroundAgent},
+    ports::{
+        agents::{AgentPlacement, BackgroundAgent},
+        messages::Undelivered,
+    },
     run::agent_types::{AgentType, agent_type},
     step1_settings_resolution::AgentLimits,
 };
@@ -49,6 +53,10 @@ pub(super) struct Agents {
     /// Sub-agents that the top session has not admitted yet.
     asked: BTreeMap<AgentId, AskedReply>,
     running: BTreeMap<AgentId, Running>,
+    /// Messages on their way to agents at work.
+    messages: BTreeMap<SpawnId, MessageRequest>,
+    /// Messages that an agent did not take since its run was over; its end follows.
+    returned: Vec<MessageRequest>,
 }
 
 #[derive(Debug)]
@@ -59,6 +67,8 @@ struct AskedReply {
     kind: AgentType,
     lease: Lease,
     background: Option<BackgroundAgent>,
+    /// Names the line of the message with which it goes on, where it has ended before.
+    again: Option<EntryId>,
 }
 
 #[derive(Debug)]
@@ -68,6 +78,10 @@ struct Running {
     call: ToolUseId,
     /// How it is reported, where it works in the background and for no turn.
     background: Option<BackgroundAgent>,
+    /// Whether it goes on with a message that is not known to be safe yet.
+    awaits: bool,
+    /// Whether it is sent no message.
+    is_one_shot: bool,
 }
 
 impl Agents {
@@ -77,7 +91,8 @@ impl Agents {
             TreePlace::Top => (None, Some(TreeTotals::new(Tree::new(limits))), Lease::top(limits)),
             TreePlace::Below { agent, lease } => (Some(agent), None, lease),
         };
-        Self { name, totals, lease, asked: BTreeMap::new(), running: BTreeMap::new() }
+        let (asked, running, messages) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
+        Self { name, totals, lease, asked, running, messages, returned: Vec::new() }
     }
 
     /// Returns the totals of the tree, at its top.
@@ -169,10 +184,10 @@ impl Machine {
         let is_background = is_background && self.conversation.facts.agent.is_none();
         let background = is_background
             .then(|| BackgroundAgent::running(agent.clone(), call.clone(), &description));
-        let asked = AskedReply { spawn, key, call, kind, lease, background };
+        let asked = AskedReply { spawn, key, call, kind, lease, background, again: None };
         self.agents.asked.insert(agent.clone(), asked);
         let parent = self.agents.name.clone();
-        self.ask_top(now, TreeQuestion::Admit { agent, parent });
+        self.ask_top(now, TreeQuestion::Admit { agent, parent, again: false });
     }
 
     fn refuse(&mut self, spawn: SpawnId, why: String) {
@@ -188,19 +203,27 @@ impl Machine {
             }
             return;
         };
-        let AskedReply { spawn, key, call, kind, lease, background } = asked;
+        let AskedReply { spawn, key, call, kind, lease, background, again } = asked;
         if let Err(refused) = result {
             self.agents.lease.mark_ended(&agent);
-            return self.refuse(spawn, refused.to_string());
+            return match again {
+                None => self.refuse(spawn, refused.to_string()),
+                Some(_) => {
+                    let why = Undelivered::Limit { why: refused.to_string() };
+                    self.effects.push(SessionEffect::RefuseMessage { spawn, why });
+                }
+            };
         }
         if !self.is_turning(key) {
             self.agent_over(now, &agent);
             return self.effects.push(SessionEffect::DropRequest { spawn });
         }
         let started = background.clone().map(Box::new);
-        self.agents.running.insert(agent.clone(), Running { spawn, key, call, background });
-        let kind = Box::new(kind);
-        let start = SpawnEffect::StartAgent { spawn, agent, kind, lease, background: started };
+        let (awaits, is_one_shot) = (again.is_some(), kind.is_one_shot());
+        let running = Running { spawn, key, call, background, awaits, is_one_shot };
+        self.agents.running.insert(agent.clone(), running);
+        let (kind, background) = (Box::new(kind), started);
+        let start = SpawnEffect::StartAgent { spawn, agent, kind, lease, background, again };
         self.effects.push(start.into());
     }
 

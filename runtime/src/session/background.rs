@@ -15,7 +15,7 @@ use super::{
     run::record,
 };
 use crate::{
-    ids::{AgentId, EntryId},
+    ids::{AgentId, EntryId, ToolUseId},
     message::{Message, Role},
     output::answer_in,
     ports::{
@@ -55,15 +55,15 @@ impl EndedTasks {
         self.agents.extend(ended);
     }
 
-    /// Notes that the model is shown how an agent ended.
-    fn end_is_known(&mut self, agent: &AgentId) {
-        let shown = self.agents.iter_mut().filter(|it| it.agent.agent == *agent);
+    /// Notes that the model is shown how an agent ended, which may have gone on since.
+    fn end_is_known(&mut self, shown: &BackgroundAgent) {
+        let shown = self.agents.iter_mut().filter(|it| it.agent == *shown);
         shown.for_each(|it| it.is_known = true);
     }
 
-    /// Forgets an agent whose end a result has shown to the model, with the record of it.
-    fn is_on_record(&mut self, agent: &AgentId) {
-        self.agents.retain(|it| it.agent.agent != *agent);
+    /// Forgets an end that a result has shown to the model, with the record of it.
+    fn is_on_record(&mut self, agent: &AgentId, call: &ToolUseId) {
+        self.agents.retain(|it| (&it.agent.agent, &it.agent.call) != (agent, call));
     }
 
     /// Takes out all: the unknown ones first.
@@ -89,8 +89,8 @@ impl Machine {
 
     /// It is written at once, so that it is on record should the process be killed.
     fn task_kept(&mut self, now: Now, what: RecordKind) {
-        let Some(active) = &self.active else { return };
-        let lines = vec![record(now.at, &active.run.id, what)];
+        let run = self.active.as_ref().map(|it| it.run.id.clone());
+        let lines = vec![Line::Harness(Box::new(Record { at: now.at, run, turn: 0, what }))];
         let lines = PendingLines { lines, stored: Vec::new(), sync: false };
         self.recorder.append(WriteOrigin::Unawaited, lines, &mut self.effects);
     }
@@ -111,10 +111,11 @@ impl Machine {
     /// Takes over that lines of a turn report ends to the model, so that nothing else does.
     pub(super) fn ends_shown(&mut self, lines: &[Line]) {
         for record in lines.iter().filter_map(Line::record) {
-            if let RecordKind::BackgroundAgent(BackgroundRecord { agent, state, .. }) = &record.what
+            if let RecordKind::BackgroundAgent(BackgroundRecord { agent, call, state, .. }) =
+                &record.what
                 && *state != BackgroundState::Running.code()
             {
-                self.ended.is_on_record(agent);
+                self.ended.is_on_record(agent, call);
             }
         }
     }
@@ -214,7 +215,7 @@ impl Machine {
         self.recorder.hold(PendingLines { lines, stored: Vec::new(), sync: false });
     }
 
-    fn reported(&mut self, now: Now, message: Arc<Message>) -> Line {
+    pub(super) fn reported(&mut self, now: Now, message: Arc<Message>) -> Line {
         let last: Option<EntryId> = self.conversation.last_entry.clone();
         let line = ConversationLine::of(now.at, last, Arc::clone(&message));
         if let Some(active) = &mut self.active {
@@ -252,7 +253,7 @@ impl Machine {
         self.begin(now, Queued { origin, request: Box::new(request), asked: now.at });
         if self.active.is_some() {
             // The prompt shows them. They are on record with it.
-            shown.iter().for_each(|it| self.ended.end_is_known(&it.agent.agent));
+            shown.iter().for_each(|it| self.ended.end_is_known(&it.agent));
         }
     }
 

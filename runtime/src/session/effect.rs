@@ -4,14 +4,19 @@ use std::{sync::Arc, time::Duration};
 
 use super::{
     agents::tree::{TreeAnswer, TreeQuestion},
-    names::{CallName, RunNumber, RunOrigin, SpawnId, TurnKey, WriteTicket},
+    names::{
+        CallName, MessageNumber, PromptId, RunNumber, RunOrigin, SpawnId, TurnKey, WriteTicket,
+    },
 };
 use crate::{
     event::Event,
-    ids::AgentId,
+    ids::{AgentId, EntryId},
     lease::Lease,
     permission::PermissionMode,
-    ports::agents::{BackgroundAgent, EndedAgent},
+    ports::{
+        agents::{BackgroundAgent, EndedAgent},
+        messages::{MessageFate, Undelivered},
+    },
     run::{
         agent_types::AgentType,
         outcome::{RunError, RunOutcome},
@@ -97,6 +102,38 @@ pub enum SessionEffect {
     },
     /// Keep how an agent in the background ended, for calls that ask for it.
     KeepEnd(Box<EndedAgent>),
+    /// The beginning of the run is safe that answers this prompt, which is the message of the session above.
+    Begun(PromptId),
+    /// Answer the one that sent a message to this session.
+    MessageTaken {
+        /// The message, as in [`SessionInput::Message`](super::SessionInput::Message).
+        number: MessageNumber,
+        /// What became of it.
+        fate: MessageFate,
+    },
+    /// Hand a message to a sub-agent at work; answered by `MessageAnswered`.
+    DeliverMessage {
+        /// The message, as in `SendMessage`.
+        spawn: SpawnId,
+        /// The sub-agent.
+        agent: AgentId,
+        /// Names its line in the conversation of the sub-agent.
+        id: EntryId,
+    },
+    /// Report to the call that sent a message that the sub-agent has it on record.
+    MessageDelivered {
+        /// The message, as in `SendMessage`.
+        spawn: SpawnId,
+        /// Whether the sub-agent had ended and goes on.
+        goes_on: bool,
+    },
+    /// Report to the call that sent a message that it was not delivered.
+    RefuseMessage {
+        /// The message, as in `SendMessage`.
+        spawn: SpawnId,
+        /// The reason.
+        why: Undelivered,
+    },
     /// Ask the top session of the tree.
     AskTop(TreeQuestion),
     /// Answer an agent of the tree.
@@ -137,7 +174,7 @@ pub enum SpawnEffect {
         deadline: Duration,
     },
     /// Start a sub-agent for a request. Where it works in the background, the request is answered at once, and
-    /// `AgentKept` comes when it was started.
+    /// `AgentKept` comes when it was started; but for one that goes on, of which `MessageAnswered` comes.
     StartAgent {
         /// The spawn, as in `SpawnAgent`.
         spawn: SpawnId,
@@ -149,6 +186,8 @@ pub enum SpawnEffect {
         lease: Lease,
         /// How it is reported, where it works in the background.
         background: Option<Box<BackgroundAgent>>,
+        /// Names the line of the message with which it goes on from its transcript.
+        again: Option<EntryId>,
     },
     /// Close the transcript, then end the session.
     CloseTranscript,

@@ -4,16 +4,17 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use super::{
     agents::tree::{TreeAnswer, TreeQuestion},
-    names::{CallName, PromptId, RunNumber, SpawnId, TurnKey, WriteTicket},
+    names::{CallName, MessageNumber, PromptId, RunNumber, SpawnId, TurnKey, WriteTicket},
 };
 use crate::{
     digest::Digest,
     hook::EndedHook,
-    ids::{AgentId, ToolUseId},
+    ids::{AgentId, EntryId, ToolUseId},
     lease::MaxCost,
     permission::PermissionMode,
     ports::{
         agents::{AgentPlacement, BackgroundAgent, EndedAgent},
+        messages::{KnownAgent, MessageFate},
         shells::{EndedShell, ShellStatus},
     },
     run::{
@@ -45,6 +46,15 @@ pub enum SessionInput {
         prompt: PromptId,
         /// The prompt and the limits of its run.
         request: Box<RunRequest>,
+    },
+    /// The one that started this session as a sub-agent sends it a message.
+    Message {
+        /// Names the message in [`SessionEffect::MessageTaken`](super::SessionEffect::MessageTaken).
+        number: MessageNumber,
+        /// Names its line in the conversation.
+        id: EntryId,
+        /// What it says.
+        text: String,
     },
     /// The run under way is to end now.
     Interrupt,
@@ -151,6 +161,15 @@ pub enum SessionInput {
     },
     /// A tool call wants a sub-agent.
     SpawnAgent(AgentRequest),
+    /// A tool call sends a message to a sub-agent.
+    SendMessage(Box<MessageRequest>),
+    /// It is known what became of a message for a sub-agent.
+    MessageAnswered {
+        /// The message, as in `SendMessage`.
+        spawn: SpawnId,
+        /// Whether the sub-agent has it.
+        fate: MessageFate,
+    },
     /// The call that waited for a sub-agent is gone.
     StopAgent(ToolUseId),
     /// A sub-agent that was to be started cannot be, for a reason in words.
@@ -206,6 +225,8 @@ pub struct EarlierConversation {
     pub ended: Vec<EndedAgent>,
     /// Hooks whose words the model has not read.
     pub hooks: Vec<EndedHook>,
+    /// Messages for the session that its conversation does not show yet, by the names of their lines.
+    pub unread: Vec<(EntryId, String)>,
     /// Files that could not be read or closed, in words for people.
     pub problems: Vec<String>,
     /// What the turns of an open run have after the system prompt.
@@ -240,4 +261,21 @@ pub struct AgentRequest {
     pub placement: AgentPlacement,
     /// Its task in a few words.
     pub description: Arc<str>,
+}
+
+/// What a tool call sends a message with.
+#[derive(Clone, Debug)]
+pub struct MessageRequest {
+    /// Names the message in [`SessionEffect::MessageDelivered`](super::SessionEffect::MessageDelivered).
+    pub spawn: SpawnId,
+    /// The key of the turn whose call asks.
+    pub key: TurnKey,
+    /// The limits in the settings of its turn.
+    pub limits: AgentLimits,
+    /// The tool call that waits for the answer.
+    pub call: ToolUseId,
+    /// The sub-agent that it is for.
+    pub agent: AgentId,
+    /// What is known of that agent by what lies next to its transcript; `None`: there is none.
+    pub known: Option<KnownAgent>,
 }

@@ -20,8 +20,10 @@ macro_rules! counted {
 counted! {
     /// Names a prompt of a session. Counts up from 1 within the life of its actor.
     PromptId;
-    /// Names the wish of a tool call for a sub-agent. Counts up from 1 within the life of the session's actor.
+    /// Names the wish of a tool call for a sub-agent, or to send one a message. Counts up from 1 within the life of the session's actor.
     SpawnId;
+    /// Names a message that a sub-agent was sent. Counts up from 1 within the life of its actor.
+    MessageNumber;
     /// Names a write of the session. Counts up from 1; lines that are written again have a new one.
     WriteTicket;
     /// Names a turn among those of the session. Counts up from 1 within the life of its actor, over all runs.

@@ -48,19 +48,11 @@ impl Machine {
 
     /// Takes the earlier conversation, which was read.
     pub(super) fn loaded(&mut self, now: Now, earlier: Result<EarlierConversation, String>) {
-        let Ok(EarlierConversation {
-            loaded,
-            committed,
-            agents,
-            ended,
-            hooks,
-            problems,
-            system,
-            cut,
-        }) = earlier
-        else {
+        let Ok(earlier) = earlier else {
             return self.become_ready(now, Readiness::Failed);
         };
+        let EarlierConversation { loaded, committed, agents, ended, hooks, unread, .. } = earlier;
+        let EarlierConversation { problems, system, cut, .. } = earlier;
         self.notices.extend(repairs(&loaded.report));
         self.notices.extend(problems.into_iter().map(Into::into));
         self.last_run = RunNumber(loaded.tail.head.seq << 16);
@@ -70,6 +62,7 @@ impl Machine {
         self.conversation.resume(&loaded);
         self.resume_background(&loaded.background, ended);
         self.resume_hooks(hooks);
+        self.resume_messages(unread);
         match open {
             Some(open) => {
                 // It is counted when it has ended.

@@ -6,7 +6,7 @@ use super::{
     ClosePhase, Machine, Measuring, Now, Readiness, SessionEffect, SpawnEffect,
     mode::mode_line,
     names::{PromptId, RunOrigin},
-    recorder::PendingLines,
+    recorder::{PendingLines, WriteOrigin},
     run::{ActiveRun, record},
     servers::alert,
 };
@@ -14,7 +14,7 @@ use crate::{
     block::Block,
     event::Event,
     run::{
-        Run, RunRequest,
+        MESSAGE_ORIGIN, Run, RunRequest,
         outcome::{RunError, RunOutcome},
     },
     saturating::Saturating as _,
@@ -161,8 +161,15 @@ impl Machine {
         active.messages.push(Arc::clone(&message));
         self.active = Some(Box::new(active));
         self.conversation.begin_run(message);
-        // The first turn has more to write at once.
-        self.recorder.hold(PendingLines { lines, stored, sync: true });
+        let lines = PendingLines { lines, stored, sync: true };
+        match origin {
+            // The one that sent it is to know that it is safe.
+            RunOrigin::Prompt(prompt) if request.origin == MESSAGE_ORIGIN => {
+                self.recorder.append(WriteOrigin::Begun(prompt), lines, &mut self.effects);
+            }
+            // The first turn has more to write at once.
+            _ => self.recorder.hold(lines),
+        }
         self.agents.begin_run();
         self.limit_time();
     }

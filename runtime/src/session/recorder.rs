@@ -8,7 +8,7 @@ use std::{collections::VecDeque, mem, sync::Arc};
 
 use super::{
     effect::{Batch, SessionEffect},
-    names::{TurnKey, WriteTicket},
+    names::{MessageNumber, PromptId, TurnKey, WriteTicket},
 };
 use crate::{
     digest::Digest,
@@ -27,6 +27,10 @@ pub(super) enum WriteOrigin {
     },
     /// Nothing: lines that close a turn, or that were flushed.
     Unawaited,
+    /// The one that sent the message with which the run of this prompt begins.
+    Begun(PromptId),
+    /// The one that sent this message.
+    Message(MessageNumber),
     /// The end of a run.
     RunEnd,
 }

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-use super::names::{CallName, RunNumber, RunOrigin, TurnKey};
+use super::names::{CallName, MessageNumber, RunNumber, RunOrigin, TurnKey};
 use crate::{
     approval::QuestionCounts,
     cost::CostLedger,
@@ -58,6 +58,14 @@ pub(super) struct ActiveRun {
     pub(super) turn_costs: BTreeMap<u32, CostLedger>,
     /// The last model that replaced the one that was asked for.
     pub(super) fallback: Option<FallbackUsed>,
+}
+
+/// A message that was not taken yet.
+#[derive(Debug)]
+pub(super) struct ReceivedMessage {
+    pub(super) number: MessageNumber,
+    pub(super) id: EntryId,
+    pub(super) text: String,
 }
 
 /// When a run is to end.

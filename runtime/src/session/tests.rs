@@ -3,6 +3,7 @@
 //! Built under `#[cfg(test)]` only.
 
 mod checks;
+mod messages;
 mod orders;
 mod shown;
 mod world;

@@ -15,6 +15,7 @@ use crate::{
     event::Event,
     ids::ToolUseId,
     lease::Spent,
+    ports::messages::MessageFate,
     run::{AfterTurn, RunEnd},
     step::Step,
     step1_settings_resolution::Settings,
@@ -55,6 +56,7 @@ impl Machine {
             return self.end_run(now, RunEnd::CostLimit);
         }
         self.report_ended_tasks(now);
+        self.show_messages(now);
         let Some(active) = &mut self.active else { return };
         let budget = self.conversation.budget(active.run.usage);
         self.conversation.join_tools(mem::take(&mut self.joining));
@@ -155,6 +157,13 @@ impl Machine {
             Acknowledged::Stale | Acknowledged::Recorded(WriteOrigin::Unawaited, _) => {}
             Acknowledged::Lost(why) => self.lose_run(now, why),
             Acknowledged::Recorded(WriteOrigin::RunEnd, head) => self.run_ended(now, head),
+            Acknowledged::Recorded(WriteOrigin::Begun(prompt), _) => {
+                self.effects.push(SessionEffect::Begun(prompt));
+            }
+            Acknowledged::Recorded(WriteOrigin::Message(number), _) => {
+                let fate = MessageFate::Taken;
+                self.effects.push(SessionEffect::MessageTaken { number, fate });
+            }
             Acknowledged::Recorded(WriteOrigin::Turn { key, ticket }, _) => {
                 // A turn that was ended meanwhile waits for nothing.
                 if self.is_in_flight(key) {
@@ -183,7 +192,9 @@ impl Machine {
         active.fallback = report.fallback.or(active.fallback.take());
         active.phase = Phase::Next;
         let was_compacted = std::mem::take(&mut active.turn_compacted);
-        let (end, usage) = (report.end, report.usage);
+        // What it was sent meanwhile comes after its answer.
+        let is_last = !matches!(report.end, Some(RunEnd::NoPendingTools)) || self.unread.is_empty();
+        let (end, usage) = (report.end.filter(|_| is_last), report.usage);
         let after = match &self.conversation.memory.resolved {
             Some(resolved) => active.run.after_turn(end, usage, &resolved.settings, &limits),
             None => active.run.after_turn(end, usage, &Settings::default(), &limits),

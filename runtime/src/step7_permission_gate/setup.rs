@@ -14,7 +14,8 @@ use super::{
     transcripts::Transcripts,
 };
 use crate::{
-    digest::Digest, json, permission::PermissionMode, step1_settings_resolution::Settings,
+    digest::Digest, ids::ToolName, json, permission::PermissionMode,
+    step1_settings_resolution::Settings,
 };
 
 /// Who answers what no rule decides.
@@ -66,6 +67,7 @@ pub struct GateSetup {
     directories: Arc<[String]>,
     kept: Arc<[String]>,
     notes: Arc<[String]>,
+    note_tools: Arc<[ToolName]>,
     plan: Arc<[String]>,
     transcripts: Arc<Transcripts>,
     /// What a search leaves out that starts in none of the transcripts, by this gate alone.
@@ -113,6 +115,7 @@ impl GateSetup {
             directories,
             kept: Arc::default(),
             notes: Arc::default(),
+            note_tools: Arc::default(),
             plan: Arc::default(),
             transcripts: Arc::default(),
             hidden,
@@ -133,6 +136,12 @@ impl GateSetup {
     #[must_use]
     pub(crate) fn noting_in(self, notes: impl Into<Arc<[String]>>) -> Self {
         Self { notes: notes.into(), ..self }
+    }
+
+    /// Sets tools that may be used for these notes alone.
+    #[must_use]
+    pub(crate) fn confining(self, note_tools: impl Into<Arc<[ToolName]>>) -> Self {
+        Self { note_tools: note_tools.into(), ..self }
     }
 
     /// With the file that holds the plan of the session; absolute, as written and as it really is. It may be
@@ -273,6 +282,11 @@ impl GateSetup {
 
     pub(super) fn kept(&self) -> &[String] {
         &self.kept
+    }
+
+    /// Returns whether a tool may be used for notes alone.
+    pub(super) fn is_for_notes(&self, tool: &str) -> bool {
+        self.note_tools.iter().any(|it| it.as_str() == tool)
     }
 
     pub(super) fn notes(&self) -> &[String] {

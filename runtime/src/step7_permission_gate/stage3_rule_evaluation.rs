@@ -132,6 +132,9 @@ fn evaluate_alone(
         return command::evaluate(facts, coverage, &subject);
     }
     let is_note = facts.path.is_some_and(|it| is_note(it, setup));
+    if !is_note && setup.is_for_notes(facts.tool) {
+        return plain(RuleVerdict::Deny, "the agent has this tool for its notes alone");
+    }
     let plans = setup.mode() == PermissionMode::Plan;
     let is_plan = plans && facts.path.is_some_and(|it| is_plan(it, setup));
     if !is_note && !is_plan && writes_protected(facts, setup) {

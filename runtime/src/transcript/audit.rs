@@ -19,8 +19,11 @@ pub use violation::{Violation, ViolationKind};
 
 use crate::{
     digest::Digest,
-    ids::AgentId,
-    transcript::{entry::Record, lines::FileLines, seal::Head},
+    transcript::{
+        entry::{Record, SidechainHead},
+        lines::FileLines,
+        seal::Head,
+    },
 };
 
 /// A further check of one record. The error says what is wrong.
@@ -31,9 +34,9 @@ pub type RecordCheck<'a> = dyn Fn(&Record) -> Result<(), String> + 'a;
 pub struct Evidence<'a> {
     /// A stored text by its digest.
     pub stored: &'a dyn Fn(Digest) -> Option<String>,
-    /// The end of the chain in the file of a sub-agent. `None` where the file is not at hand: its head
-    /// is then not compared.
-    pub sidechain: &'a dyn Fn(&AgentId) -> Option<Head>,
+    /// Whether the file of a sub-agent ends with this hash, or did after one of its runs. `None` where the file is not
+    /// at hand: then it is not compared.
+    pub sidechain: &'a dyn Fn(&SidechainHead) -> Option<bool>,
     /// Where the transcript ended when it was last closed in order, if that is known. Without it
     /// it cannot be seen that whole lines are gone after the end of a run.
     pub checkpoint: Option<Head>,

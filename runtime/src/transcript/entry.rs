@@ -1,6 +1,4 @@
-//! What is on one line: a [`ConversationLine`], or a [`Record`] of something else that the harness did.
-//!
-//! A record is `{"type":"ennead","kind":…,"v":3,"at":…,"run":…,"turn":…,…}` and at most 4 KiB, several on a line ([`joined`](super::codec::joined)) too. It holds foreign JSON only as digest or escaped text, and none of the keys that text-scanning readers look for (`timestamp`, `cwd`, `summary`, `customTitle`, …).
+//! What is on one line: a [`ConversationLine`], or a [`Record`] of something else that the harness did. A record is `{"type":"ennead","kind":…,"v":3,"at":…,"run":…,"turn":…,…}` and at most 4 KiB, several on a line ([`joined`](super::codec::joined)) too. It holds foreign JSON only as digest or escaped text, and none of the keys that text-scanning readers look for (`timestamp`, `cwd`, `summary`, `customTitle`, …).
 
 mod conversation_line;
 mod line;
@@ -29,8 +27,8 @@ pub use conversation_line::{
 };
 pub use line::Line;
 pub use parts::{
-    BackgroundRecord, CutText, DiscardedAnswer, ModeChange, PassedStage, Record, ShownPart,
-    SidechainHead, SkippedBytes, UnconfirmedUsage, ViewChange,
+    BackgroundRecord, CutText, DiscardedAnswer, MessageRecord, ModeChange, PassedStage, Record,
+    ShownPart, SidechainHead, SkippedBytes, UnconfirmedUsage, ViewChange,
 };
 pub use step_detail::StepDetail;
 pub(crate) use stored::clip;
@@ -364,6 +362,8 @@ pub enum RecordKind {
     },
     /// A sub-agent works in the background, or has ended there and the model is notified. Its turn is always 0.
     BackgroundAgent(BackgroundRecord),
+    /// A sub-agent at work was sent a message, which is shown to it before its next turn. Its turn is always 0.
+    AgentMessage(MessageRecord),
     /// A turn ended before its ninth step, or outside it.
     TurnEnd {
         /// Why; the code of a run's end.

@@ -38,7 +38,7 @@ use crate::{
     tool::ToolErrorKind,
     transcript::entry::ShownPart,
     transcript::{
-        entry::Stored,
+        entry::{MessageRecord, Stored},
         read::{NotALine, read_line},
     },
 };
@@ -52,7 +52,7 @@ pub(crate) use loader::Loader;
 use loader::TranscriptSums;
 pub(crate) use recorded_state::RecordedState;
 pub use report::{Report, ReportKind};
-pub use tail::{Tail, Torn, tail};
+pub use tail::{Tail, Torn, ends_of_runs, tail};
 pub use used::UsageTotals;
 
 /// Calls whose end is on record and whose result is not, with what went wrong: the file was torn
@@ -98,6 +98,11 @@ impl Loaded {
     /// Returns how its last run ended, `None` while none has.
     pub fn last_end(&self) -> Option<RunEnd> {
         self.state.last_end
+    }
+
+    /// Returns the messages for the agent that its conversation does not show yet, oldest first.
+    pub fn unread(&self) -> &[MessageRecord] {
+        &self.state.unread
     }
 
     /// Returns the usage of the whole file.

@@ -161,7 +161,7 @@ pub fn replay_lines(
                         let parent = begun.prompt_parent();
                         earlier.resume_after(&mut opened, begun.prompt.place, parent);
                         replayed.compiled += session.as_ref().map_or(0, Session::n_compiled);
-                        let mut opened = Session::new(opened);
+                        let mut opened = Session::new(opened).with_unread(stored)?;
                         opened.keep_hooks(record.at, earlier.background(), stored);
                         session = Some(opened);
                     }

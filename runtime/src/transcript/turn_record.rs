@@ -181,7 +181,8 @@ impl TurnRecord {
             RecordKind::ToolIntent { .. }
             | RecordKind::ToolEnd { .. }
             | RecordKind::Shell { .. }
-            | RecordKind::BackgroundAgent(_) => &mut self.calls,
+            | RecordKind::BackgroundAgent(_)
+            | RecordKind::AgentMessage(_) => &mut self.calls,
             RecordKind::Hook { .. } => &mut self.hooks,
             RecordKind::Alert { .. } => &mut self.alerts,
             RecordKind::RunStart { .. }

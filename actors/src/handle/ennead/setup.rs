@@ -81,6 +81,7 @@ impl Ennead {
             real: real_paths.real,
             directory: text(&file.directory),
             memory: notes.map(|it| text(&it)),
+            note_tools: Vec::new(),
             plans: plans.map(|it| text(&it)),
             transcript: text(&file.file),
             tools: options
@@ -173,6 +174,7 @@ impl Ennead {
             },
             secret_variables: secret_variables(&endpoints),
             redaction,
+            notes: None,
             reads_sources: options.reads_sources,
             goes_on_from: options.goes_on_from.map(Into::into),
             system_prompt: options.system_prompt,

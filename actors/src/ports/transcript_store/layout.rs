@@ -76,8 +76,7 @@ impl Layout {
         agent: &AgentId,
     ) -> Result<TranscriptPaths, BadName> {
         let directory = self.session(session)?.directory;
-        let name = format!("agent-{}.jsonl", checked(agent.as_str())?);
-        Ok(TranscriptPaths { file: directory.join("subagents").join(name), directory })
+        Ok(TranscriptPaths { file: sidechain(&directory, agent)?, directory })
     }
 }
 
@@ -96,6 +95,16 @@ impl TranscriptPaths {
     pub(crate) fn checkpoint(&self) -> PathBuf {
         self.file.with_extension("checkpoint")
     }
+}
+
+/// Returns the path of a sub-agent's transcript in the directory next to that of its session.
+///
+/// # Errors
+///
+/// [`BadName`] as for sessions.
+pub(crate) fn sidechain(directory: &Path, agent: &AgentId) -> Result<PathBuf, BadName> {
+    let name = format!("agent-{}.jsonl", checked(agent.as_str())?);
+    Ok(directory.join("subagents").join(name))
 }
 
 /// Lists the transcripts of sub-agents in the directory next to that of their session, by id. Where none can be listed

@@ -13,7 +13,7 @@ use std::{
 use ennead_runtime::{
     block::BlockKind,
     entropy::EntropyStream,
-    ids::{AgentId, ToolUseId},
+    ids::{AgentId, EntryId, ToolUseId},
     message::Role,
     ports::{
         Clock,
@@ -33,6 +33,7 @@ use ractor::ActorRef;
 use serde::Deserialize;
 use tokio::sync::mpsc;
 
+use super::meta::AgentMeta;
 use crate::{
     ports::transcript_store::{TranscriptStore, layout::TranscriptPaths},
     storage::{
@@ -54,18 +55,10 @@ const MAX_FIRST_LINES: u64 = 1024 * 1024;
 pub(in crate::session) struct FoundAgent {
     pub(in crate::session) agent: AgentId,
     file: PathBuf,
-    meta: Meta,
+    meta: AgentMeta,
     loaded: Loaded,
     /// Where it worked: its lines say so.
     cwd: Option<Arc<str>>,
-}
-
-/// What is next to a sidechain.
-#[derive(Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-struct Meta {
-    tool_use_id: Option<ToolUseId>,
-    parent_agent_id: Option<AgentId>,
 }
 
 #[derive(Deserialize)]
@@ -91,17 +84,10 @@ pub(in crate::session) fn find(
                 continue;
             }
         };
-        let meta = store.read(&file.with_extension("meta.json")).unwrap_or_default();
         let cwd = first
             .split(|it| *it == b'\n')
             .find_map(|line| serde_json::from_slice::<Cwd>(line).ok().and_then(|it| it.cwd));
-        found.push(FoundAgent {
-            agent,
-            meta: serde_json::from_slice(&meta).unwrap_or_default(),
-            loaded,
-            cwd,
-            file,
-        });
+        found.push(FoundAgent { agent, meta: AgentMeta::read(store, &file), loaded, cwd, file });
     }
     (found, unread)
 }
@@ -109,6 +95,12 @@ pub(in crate::session) fn find(
 impl FoundAgent {
     pub(in crate::session) fn used(&self) -> UsageTotals {
         self.loaded.used().clone()
+    }
+
+    /// Returns whether a message for it is on record, shown or not.
+    fn has_message(&self, message: &EntryId) -> bool {
+        self.loaded.recorded.iter().any(|it| it.id == *message)
+            || self.loaded.unread().iter().any(|it| it.message == *message)
     }
 
     /// The text of its last answer that has one.
@@ -172,7 +164,39 @@ pub(in crate::session) fn outcomes(
         };
         Some((call.clone(), outcome))
     };
-    of.open.iter().filter_map(|it| outcome(&it.call)).collect()
+    let sent = |call: &ToolUseId| {
+        outcome_of_send(found, call, of).filter(|_| caller.is_none()).map(|it| (call.clone(), it))
+    };
+    of.open.iter().filter_map(|it| sent(&it.call).or_else(|| outcome(&it.call))).collect()
+}
+
+/// The tool that sends messages.
+const SEND_MESSAGE: &str = "SendMessage";
+
+/// What a call that sends a message says.
+#[derive(Deserialize)]
+struct SendInput {
+    to: AgentId,
+}
+
+/// Returns what became of a call that sent a message and was not answered, by the transcript of the agent.
+fn outcome_of_send(found: &[FoundAgent], call: &ToolUseId, of: &Loaded) -> Option<ToolOutcome> {
+    let uses = of.recorded.iter().flat_map(|it| it.tool_uses());
+    let (_, tool, input) = uses.into_iter().find(|(id, ..)| *id == call)?;
+    let run = &of.open_run.as_ref()?.run;
+    if tool.as_str() != SEND_MESSAGE {
+        return None;
+    }
+    let SendInput { to } = serde_json::from_str(input).ok()?;
+    let agent = found.iter().find(|it| it.agent == to)?;
+    let id = EntryId::of_message(&to, run, call);
+    Some(ToolOutcome::ok(match agent.has_message(&id) {
+        true => format!(
+            "The agent {to} has the message. It was cut off when the process ended, and goes on when it is sent \
+             another message."
+        ),
+        false => format!("The agent {to} does not have the message: the process ended before."),
+    }))
 }
 
 /// Returns how the agents ended that worked in the background and of whose end the model has not learned, as their

@@ -8,7 +8,10 @@ use std::sync::{Arc, Mutex};
 use ennead_runtime::{
     ids::{AgentId, ToolUseId},
     output::{OutputSettings, answer_in},
-    ports::{AgentOrder, AgentReport, AgentStatus, BoxFuture, SpawnAgent},
+    ports::{
+        AgentOrder, AgentReport, AgentStatus, BoxFuture, SpawnAgent,
+        messages::{AgentMessage, Delivered, Undelivered},
+    },
     session::TurnKey,
     step1_settings_resolution::{AgentLimits, LayerText, WorktreeBase},
 };
@@ -16,7 +19,7 @@ use ennead_tools::locked::Locked as _;
 use ractor::ActorRef;
 use tokio::sync::oneshot;
 
-use crate::session::{RunError, RunOutcome, SessionMsg, SpawnRequest};
+use crate::session::{RunError, RunOutcome, SessionContext, SessionMsg, SpawnRequest};
 
 pub(super) fn refuse(reply: oneshot::Sender<AgentReport>, why: String) {
     let _gone = reply.send(AgentReport::new(AgentStatus::Refused, None, why));
@@ -65,6 +68,7 @@ pub(crate) struct AgentPort {
     pub(crate) limits: AgentLimits,
     pub(crate) layers: Arc<[LayerText]>,
     pub(crate) worktree_base: WorktreeBase,
+    pub(crate) session_context: Arc<SessionContext>,
 }
 
 impl SpawnAgent for AgentPort {
@@ -83,6 +87,10 @@ impl SpawnAgent for AgentPort {
                 AgentReport::new(AgentStatus::Cancelled, None, "the session has ended")
             })
         })
+    }
+
+    fn send(&self, message: AgentMessage) -> BoxFuture<'static, Result<Delivered, Undelivered>> {
+        self.send_message(message)
     }
 
     fn worktree_base(&self) -> WorktreeBase {

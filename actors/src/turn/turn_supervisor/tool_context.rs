@@ -25,7 +25,8 @@ impl ActiveTurn {
             let (session, key) = (self.session.clone(), self.key);
             let (limits, layers) = (self.turn.agent_limits(), self.turn.layers());
             let worktree_base = self.turn.worktree_base();
-            let port = AgentPort { session, key, limits, layers, worktree_base };
+            let session_context = Arc::clone(&self.session_context);
+            let port = AgentPort { session, key, limits, layers, worktree_base, session_context };
             Arc::new(port) as Arc<dyn SpawnAgent>
         });
         let mut context = ToolContext::new(

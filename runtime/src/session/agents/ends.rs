@@ -4,8 +4,9 @@ use super::tree::TreeQuestion;
 use crate::{
     cost::CostLedger,
     ids::AgentId,
+    ports::messages::Undelivered,
     run::outcome::{RunError, RunOutcome},
-    session::{Machine, Now, SessionEffect},
+    session::{Machine, Now, SessionEffect, names::SpawnId},
     tokens::Usage,
     transcript::load::UsageTotals,
 };
@@ -14,10 +15,19 @@ impl Machine {
     /// Refuses a sub-agent that was to be started and cannot be.
     pub(in crate::session) fn agent_refused(&mut self, now: Now, agent: &AgentId, why: String) {
         let Some(running) = self.agents.running.remove(agent) else { return };
-        self.refuse(running.spawn, why);
+        match running.awaits {
+            false => self.refuse(running.spawn, why),
+            true => self.not_begun(running.spawn, why),
+        }
         self.agent_over(now, agent);
         self.leave_turn_if_over();
         self.close_if_over(now);
+    }
+
+    /// Answers the call whose message an agent that had ended could not go on with.
+    fn not_begun(&mut self, spawn: SpawnId, why: String) {
+        let why = Undelivered::NotBegun { why };
+        self.effects.push(SessionEffect::RefuseMessage { spawn, why });
     }
 
     /// Ends a sub-agent that has ended its run. Its call gets the report exactly once.
@@ -33,7 +43,11 @@ impl Machine {
                 if let Ok(outcome) = &*result {
                     self.count_in_session(agent.clone(), outcome.usage, &outcome.cost);
                 }
-                self.background_agent_ended(background, &result);
+                match (running.awaits, &*result) {
+                    (false, _) => self.background_agent_ended(background, &result),
+                    (true, Err(error)) => self.not_begun(running.spawn, error.to_string()),
+                    (true, Ok(_)) => self.not_begun(running.spawn, "it was ended".into()),
+                }
             }
             (None, Some(active), Ok(outcome)) => {
                 active.cost.enter(agent.clone(), outcome.cost.clone());
@@ -45,6 +59,7 @@ impl Machine {
         self.effects.push(SessionEffect::ReportAgent { agent: agent.clone(), result });
         self.effects.push(SessionEffect::CloseAgent(agent.clone()));
         self.agent_over(now, agent);
+        self.send_returned(now, agent);
         self.leave_turn_if_over();
         self.close_if_over(now);
         self.wake(now);
@@ -76,8 +91,9 @@ impl Machine {
     /// Counts what an agent used that works for no run.
     fn count_in_session(&mut self, agent: AgentId, used: Usage, cost: &CostLedger) {
         self.spent = self.spent + used;
-        self.cost.enter(agent.clone(), cost.clone());
-        self.cost_here.enter(agent, cost.clone());
+        // It may have gone on, and then it was counted before.
+        self.cost.add_agent(agent.clone(), cost);
+        self.cost_here.add_agent(agent, cost);
     }
 
     pub(super) fn agent_over(&mut self, now: Now, agent: &AgentId) {

@@ -22,6 +22,8 @@ pub enum TreeQuestion {
         agent: AgentId,
         /// Who starts it; `None` is the top session.
         parent: Option<AgentId>,
+        /// Whether it has ended before, and goes on.
+        again: bool,
     },
     /// May a model call use this amount?
     Debit(Box<Debit>),
@@ -95,8 +97,11 @@ impl TreeTotals {
         elapsed: Duration,
     ) -> Vec<Addressed> {
         match question {
-            TreeQuestion::Admit { agent, parent } => {
-                let result = self.tree.admit(&agent, parent.as_ref(), elapsed);
+            TreeQuestion::Admit { agent, parent, again } => {
+                let result = match again {
+                    false => self.tree.admit(&agent, parent.as_ref(), elapsed),
+                    true => self.tree.admit_again(&agent, parent.as_ref(), elapsed),
+                };
                 vec![(parent, TreeAnswer::Admitted { agent, result })]
             }
             TreeQuestion::Debit(debit) => {

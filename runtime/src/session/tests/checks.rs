@@ -9,6 +9,7 @@ use crate::{
         entry::{BackgroundRecord, Line, RecordKind},
         load::BackgroundTasks,
     },
+    turn::effect::Append,
 };
 
 impl SessionWorld {
@@ -100,5 +101,17 @@ impl SessionWorld {
             }
         }
         assert_eq!(open, None, "a run has no end");
+    }
+}
+
+/// Lines of a turn that hold nothing.
+pub(super) fn append(is_awaited: bool) -> Append {
+    Append {
+        lines: Vec::new(),
+        stored: Vec::new(),
+        ticket: 1,
+        sync: false,
+        is_awaited,
+        updates: Vec::new(),
     }
 }

@@ -10,7 +10,7 @@ use crate::{
 };
 
 /// A session with a turn under way.
-fn turning() -> (SessionWorld, TurnKey) {
+pub(super) fn turning() -> (SessionWorld, TurnKey) {
     let mut world = SessionWorld::new();
     world.owed.clear();
     world.input(SessionInput::Opened(OpenedTranscript::New));
@@ -19,12 +19,12 @@ fn turning() -> (SessionWorld, TurnKey) {
     (world, key)
 }
 
-fn last_of(world: &SessionWorld, effect: &str) -> usize {
+pub(super) fn last_of(world: &SessionWorld, effect: &str) -> usize {
     world.log.iter().filter(|it| it.starts_with(effect)).count()
 }
 
 /// Lets the writer answer everything that it was sent.
-fn write_all(world: &mut SessionWorld) {
+pub(super) fn write_all(world: &mut SessionWorld) {
     while let Some(at) = world.owed.iter().position(|it| matches!(it, Owed::Written(_))) {
         let Owed::Written(ticket) = world.owed.remove(at) else { continue };
         let result = Ok(crate::digest::Digest::of(b"head"));
@@ -134,7 +134,7 @@ fn long_prompt_waits_until_the_settings_are_read() {
 }
 
 /// Starts an agent in the background, and returns its name.
-fn in_background(world: &mut SessionWorld, key: TurnKey) -> AgentId {
+pub(super) fn in_background(world: &mut SessionWorld, key: TurnKey) -> AgentId {
     world.spawn_in(key, AgentPlacement::Background);
     let of_agent = |it: &Owed| matches!(it, Owed::Agent(_));
     let Some(at) = world.owed.iter().position(of_agent) else { panic!("none was started") };
@@ -142,12 +142,12 @@ fn in_background(world: &mut SessionWorld, key: TurnKey) -> AgentId {
     agent
 }
 
-fn ended(agent: &AgentId) -> SessionInput {
+pub(super) fn ended(agent: &AgentId) -> SessionInput {
     SessionInput::AgentEnded { agent: agent.clone(), result: Box::new(Err(RunError::Ended)) }
 }
 
 /// The texts of the messages that were written.
-fn messages(world: &SessionWorld) -> Vec<String> {
+pub(super) fn messages(world: &SessionWorld) -> Vec<String> {
     let of = |line: &&Line| match line {
         Line::Conversation(line) => Some(line.message.text()),
         Line::Harness(_) => None,

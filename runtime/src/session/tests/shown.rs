@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::world::{SessionWorld, append};
+use super::{checks::append, world::SessionWorld};
 use crate::{
     block::Block,
     ids::RunId,

@@ -6,6 +6,7 @@ use std::{
     time::Duration,
 };
 
+use super::checks::append;
 use crate::{
     digest::Digest,
     entropy::EntropyStream,
@@ -27,10 +28,7 @@ use crate::{
     time::Timestamp,
     tokens::{Tokens, Usage},
     transcript::entry::Line,
-    turn::{
-        effect::{Append, TurnReport},
-        tests::script::facts,
-    },
+    turn::{effect::TurnReport, tests::script::facts},
 };
 
 /// Something that the session waits for.
@@ -307,11 +305,19 @@ impl SessionWorld {
                 self.owed.push(Owed::Time(run, deadline));
             }
             SessionEffect::UnwatchTime => self.owed.retain(|it| !matches!(it, Owed::Time(..))),
-            SessionEffect::Spawn(SpawnEffect::StartAgent { spawn, agent, background, .. }) => {
-                assert!(self.requests.remove(&spawn), "a request is answered twice");
-                assert!(self.running.insert(agent.clone()));
+            SessionEffect::Spawn(SpawnEffect::StartAgent {
+                spawn,
+                agent,
+                background,
+                again,
+                ..
+            }) => {
+                assert!(again.is_some() || self.running.insert(agent.clone()));
                 self.owed.push(Owed::Agent(agent.clone()));
-                if let Some(background) = background {
+                if again.is_none() {
+                    assert!(self.requests.remove(&spawn), "a request is answered twice");
+                }
+                if let Some(background) = background.filter(|_| again.is_none()) {
                     self.background.insert(agent);
                     self.input(SessionInput::AgentKept(background));
                 }
@@ -338,6 +344,11 @@ impl SessionWorld {
             | SessionEffect::StopAfterTurn { .. }
             | SessionEffect::AdmitCall(_)
             | SessionEffect::AskTop(_)
+            | SessionEffect::Begun(_)
+            | SessionEffect::MessageTaken { .. }
+            | SessionEffect::DeliverMessage { .. }
+            | SessionEffect::MessageDelivered { .. }
+            | SessionEffect::RefuseMessage { .. }
             | SessionEffect::AnswerAgent { .. } => {}
         }
         // A turn whose report was taken is over.
@@ -377,16 +388,5 @@ impl SessionWorld {
         }
         batches.reverse();
         batches
-    }
-}
-
-pub(super) fn append(is_awaited: bool) -> Append {
-    Append {
-        lines: Vec::new(),
-        stored: Vec::new(),
-        ticket: 1,
-        sync: false,
-        is_awaited,
-        updates: Vec::new(),
     }
 }

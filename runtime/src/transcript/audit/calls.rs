@@ -167,8 +167,7 @@ impl Calls {
             _ => call.ended = Some(error.is_some()),
         }
         if let Some(named) = sidechain
-            && let Some(head) = (evidence.sidechain)(&named.agent)
-            && head.hash != named.head
+            && (evidence.sidechain)(named) == Some(false)
         {
             return Err(ViolationKind::WrongSidechain);
         }

@@ -1,11 +1,11 @@
 //! Checks one run: which records may end it, and what must come before.
 
-use std::{mem, sync::Arc};
+use std::{collections::BTreeSet, mem, sync::Arc};
 
 use super::{Evidence, ViolationKind, calls::text, turn::TurnCheck};
 use crate::{
     digest::Digest,
-    ids::RunId,
+    ids::{EntryId, RunId},
     message::Message,
     step::Step,
     step9_stop_check::{EndReason, RunBudget, StopDecision, StopState},
@@ -28,6 +28,8 @@ pub(super) struct RunCheck {
     pub(super) seen: SeenSources,
     /// The answer whose calls the next turn goes on with.
     pub(super) carried: Option<Arc<Message>>,
+    /// Messages for the agent that were received and not shown yet.
+    pub(super) messages: BTreeSet<EntryId>,
 }
 
 /// How the last turn of a run ended.
@@ -82,6 +84,14 @@ impl RunCheck {
         }
         (self.carried, self.last) = (answer, Last::GoOn);
         Ok(())
+    }
+
+    /// Notes that a line of the conversation follows. A message for the agent has its run go on after an answer.
+    pub(super) fn shown(&mut self, line: &EntryId) {
+        let is_answered = matches!(&self.last, Last::Done(code) if code == "no_pending_tools");
+        if self.messages.remove(line) && self.turn.is_none() && is_answered {
+            self.last = Last::GoOn;
+        }
     }
 
     /// Takes a record of the run between its start and its end.

@@ -111,6 +111,9 @@ impl SequenceChecker<'_> {
         if message.kind == MessageKind::Prompt && self.run.is_some() {
             return Err(ViolationKind::OutOfPlace);
         }
+        if let Some(run) = &mut self.run {
+            run.shown(&message.id);
+        }
         let turn = self.run.as_mut().and_then(|run| run.turn.as_mut());
         if let Some(boundary) = &line.boundary {
             return match turn {
@@ -140,6 +143,16 @@ impl SequenceChecker<'_> {
         }
         self.stop.note(message);
         self.has_said = true;
+        Ok(())
+    }
+
+    /// A message for the agent was received in the run under way.
+    fn received(&mut self, record: &Record, message: EntryId) -> Result<(), ViolationKind> {
+        let run = self.run.as_mut().ok_or(ViolationKind::OutsideRun)?;
+        if record.run != run.id || record.turn != 0 {
+            return Err(ViolationKind::WrongTurn);
+        }
+        run.messages.insert(message);
         Ok(())
     }
 
@@ -177,6 +190,7 @@ impl SequenceChecker<'_> {
             | RecordKind::Alert { .. }
             | RecordKind::Shell { .. }
             | RecordKind::BackgroundAgent(_) => return Ok(()),
+            RecordKind::AgentMessage(it) => return self.received(record, it.message.clone()),
             // Between runs, or between the turns of one.
             RecordKind::Mode(_) if record.turn == 0 => return Ok(()),
             // Hooks run before the run begins and after it has ended, too.
@@ -235,6 +249,7 @@ impl SequenceChecker<'_> {
             last: Last::NoTurn,
             seen: SeenSources::default(),
             carried: None,
+            messages: BTreeSet::new(),
         });
         Ok(())
     }

@@ -94,6 +94,8 @@ fn texts(what: &mut RecordKind) -> Vec<&mut String> {
         RecordKind::Alert { what } => vec![what],
         RecordKind::Shell { command, .. } => vec![command],
         RecordKind::BackgroundAgent(BackgroundRecord { description, .. }) => vec![description],
+        // A text that does not fit lies next to the transcript.
+        RecordKind::AgentMessage(_) => Vec::new(),
         // Names of parts are bounded where they are made.
         RecordKind::ContextAppended { .. } | RecordKind::View(_) => Vec::new(),
         // The words about passed stages are fixed and short.

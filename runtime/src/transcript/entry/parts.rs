@@ -72,6 +72,15 @@ pub struct BackgroundRecord {
     pub is_unreported: bool,
 }
 
+/// A message that a sub-agent was sent while it was at work.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MessageRecord {
+    /// The line of the conversation that shows it, once it is shown.
+    pub message: EntryId,
+    /// What it says.
+    pub text: Stored,
+}
+
 /// Bytes of a transcript that are not a line.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SkippedBytes {
@@ -190,6 +199,7 @@ impl RecordKind {
             Self::ToolEnd { .. } => "tool_end",
             Self::Shell { .. } => "shell",
             Self::BackgroundAgent(_) => "background_agent",
+            Self::AgentMessage(_) => "agent_message",
             Self::TurnEnd { .. } => "turn_end",
             Self::RunEnd { .. } => "run_end",
             Self::PromptWithdrawn { .. } => "prompt_withdrawn",

@@ -61,7 +61,11 @@ impl BackgroundTasks {
                     let of = BackgroundAgent::running(agent.clone(), call, description);
                     self.agents.insert(agent, BackgroundAgent { state, ..of });
                 }
-                _ => _ = self.agents.remove(agent),
+                // One that has gone on since works for another call.
+                _ if self.agents.get(agent).is_some_and(|it| it.call == *call) => {
+                    self.agents.remove(agent);
+                }
+                _ => {}
             },
             RecordKind::Hook { shows: Some(_), .. } if self.hooks.len() < MAX_HOOKS => {
                 self.hooks.push(record.what.clone());

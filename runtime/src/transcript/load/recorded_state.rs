@@ -12,7 +12,7 @@ use crate::{
     run::RunEnd,
     step4_context_shapers::recorded_view::RecordedView,
     tokens::{Anchor, Estimate, Tokens},
-    transcript::entry::{ConversationLine, Line, Record, RecordKind, StepDetail},
+    transcript::entry::{ConversationLine, Line, MessageRecord, Record, RecordKind, StepDetail},
 };
 
 /// The lines so far, but for the messages.
@@ -29,6 +29,8 @@ pub(crate) struct RecordedState {
     answered: Option<(Arc<str>, Tokens)>,
     /// How the last run ended.
     pub(super) last_end: Option<RunEnd>,
+    /// Messages for the agent that its conversation does not show yet, oldest first.
+    pub(crate) unread: Vec<MessageRecord>,
 }
 
 impl RecordedState {
@@ -46,6 +48,7 @@ impl RecordedState {
         match &record.what {
             RecordKind::RunEnd { reason, .. } => self.last_end = RunEnd::read(reason),
             RecordKind::View(change) => self.view.note(change),
+            RecordKind::AgentMessage(message) => self.unread.push(message.clone()),
             RecordKind::TurnStep { detail: StepDetail::Model { anchor: Some(it), .. }, .. } => {
                 let (by_class, by_chars) = *it;
                 let estimated = Estimate::recorded(by_class, by_chars);
@@ -61,6 +64,7 @@ impl RecordedState {
         self.used.add_message(line);
         self.tasks.note(line);
         self.skills.note(line);
+        self.unread.retain(|it| it.message != line.message.id);
         if line.boundary.is_some() {
             self.files.forget_touched();
             self.view.compacted();

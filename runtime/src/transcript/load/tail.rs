@@ -1,6 +1,8 @@
 //! Where the next line goes: the end of the chain, and whether the file ends in the middle of a
 //! line. Read from the end, so that a long file costs no more than a short one.
 
+use std::collections::BTreeSet;
+
 use super::lines::is_ended_by_returns;
 use crate::{
     digest::Digest,
@@ -87,6 +89,14 @@ pub fn tail(bytes: &[u8], from: u64) -> Tail {
         headless: head.hash == Digest::default() && (from != 0 || !whole.is_empty()),
         open,
     }
+}
+
+/// Returns the hashes with which the file of a sub-agent ends, and ended after each of its runs.
+pub fn ends_of_runs(bytes: &[u8]) -> BTreeSet<Digest> {
+    let is_end = |line: &[u8]| memchr::memmem::find(line, br#""kind":"run_end""#).is_some();
+    let ends = sealed_lines(bytes).filter(|(line, _)| is_end(line));
+    let ends = ends.filter_map(|(_, seal)| seal.hash());
+    ends.chain([tail(bytes, 0).head.hash]).collect()
 }
 
 /// The end of the chain, of lines with their seals, the last one first.

@@ -31,13 +31,13 @@ use crate::{
     message::Message,
     run::{Run, RunEnd, RunRequest, WOKEN_ORIGIN, conversation::Conversation, facts::SessionFacts},
     session::{
-        Machine, OpenedTranscript, PromptId, RunNumber, SessionInput, TreePlace, TurnKey,
-        WriteTicket,
+        Machine, MessageNumber, OpenedTranscript, PromptId, RunNumber, SessionInput, TreePlace,
+        TurnKey, WriteTicket,
     },
     step1_settings_resolution::AgentLimits,
     time::Timestamp,
     transcript::{
-        entry::{Line, Record, RecordKind, Stored},
+        entry::{Line, MessageRecord, Record, RecordKind, Stored},
         load::BackgroundTasks,
     },
     turn::{TurnSetup, effect::HistoryUpdate},
@@ -127,6 +127,15 @@ impl Session {
         self.feed(at, SessionInput::HooksKept(ended));
     }
 
+    /// Takes over what the session was sent before it was opened again and has not shown.
+    pub(super) fn with_unread(mut self, stored: StoredTexts<'_>) -> Result<Self, ReplayError> {
+        let unread = &self.machine.conversation().state.unread;
+        let text = |it: &MessageRecord| Ok((it.message.clone(), text_of(&it.text, 0, stored)?));
+        let unread = unread.iter().map(text).collect::<Result<_, ReplayError>>()?;
+        self.machine.resume_messages(unread);
+        Ok(self)
+    }
+
     fn facts(&self) -> &Arc<SessionFacts> {
         &self.machine.conversation().facts
     }
@@ -200,6 +209,13 @@ impl Session {
                 if let Some(ended) = EndedHook::recorded(what, &text)? {
                     self.feed(record.at, SessionInput::HookEnded(Box::new(ended)));
                 }
+                self.compare(line)
+            }
+            RecordKind::AgentMessage(message) if record.run.as_ref() == Some(&self.run.id) => {
+                let id = message.message.clone();
+                let text = text_of(&message.text, line.number, stored)?;
+                let number = MessageNumber::default();
+                self.feed(record.at, SessionInput::Message { number, id, text });
                 self.compare(line)
             }
             RecordKind::RunEnd { reason, .. } if decisions.made.is_empty() => {

@@ -88,6 +88,7 @@ pub(super) fn write(record: &Record, out: &mut TraceLines) -> fmt::Result {
             let description = short(description);
             out.end(format_args!("    agent {agent} in the background: {state}, {description}"))
         }
+        RecordKind::AgentMessage(_) => out.end(format_args!("    a message for it was received")),
         RecordKind::TurnEnd { reason, at_step, .. } => {
             let step = after(" at ", at_step.map(Step::name));
             out.end(format_args!("  ended{step}: {reason}"))

@@ -61,6 +61,7 @@ pub(crate) fn facts(handler: Handler) -> SessionFacts {
         home: "/h".into(),
         real: Default::default(),
         directory: "/t/s".into(),
+        note_tools: Vec::new(),
         memory: None,
         plans: None,
         transcript: "/t/s.jsonl".into(),

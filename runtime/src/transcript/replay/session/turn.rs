@@ -172,7 +172,7 @@ impl Session {
         }
     }
 
-    /// Commands and agents that went on in the background while a turn was under way.
+    /// Commands and agents that went on in the background while a turn was under way, and messages that came.
     fn note_kept(
         &mut self,
         window: &TurnLines<'_>,
