@@ -56,7 +56,7 @@ async fn goes_on(version: &str, id: &str) -> String {
 async fn transcript_of_version_one_is_walked_again_and_a_session_goes_on_with_it() {
     let added = goes_on("version1", ID).await;
     assert!(added.lines().all(|it| it.contains(r#","sum":""#)), "{added}");
-    assert!(1 < added.lines().filter(|it| it.contains(r#","v":2,"#)).count());
+    assert!(1 < added.lines().filter(|it| it.contains(r#","v":3,"#)).count());
 }
 
 // REQ: SES-4, SES-9

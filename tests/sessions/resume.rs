@@ -37,7 +37,7 @@ async fn session_goes_on_with_its_history_and_never_rewrites_a_line() {
     assert_eq!(asked.n_answers(), 1);
     assert!(asked.body.to_string().contains("my name is Nine"));
     assert!(fs::read(transcript(&place)).unwrap().starts_with(&before));
-    let lines = place.lines();
+    let lines = place.whole_lines();
     let link = |it: &serde_json::Value| {
         it["hash"].as_str().map_or(it["sum"].clone(), |hash| hash[..8].into())
     };
@@ -177,7 +177,7 @@ async fn checkpoint_is_left_and_made_again_when_missing_or_damaged() {
             Some(bytes) => fs::write(&checkpoint, bytes).unwrap(),
         }
     }
-    let lines = place.lines();
+    let lines = place.whole_lines();
     let seqs: Vec<u64> = lines.iter().map(|it| it["seq"].as_u64().unwrap()).collect();
     assert!(seqs.windows(2).all(|it| it[0] + 1 == it[1]), "{seqs:?}");
 }
@@ -198,7 +198,7 @@ async fn transcript_that_was_cut_behind_the_end_of_a_run_is_noticed_by_its_check
     let long = || model(|_| text(&"here ".repeat(1 << 16)));
     place.run(&long(), place.session()).await;
     let first = fs::read(transcript(&place)).unwrap();
-    let n_lines = place.lines().len() as u64;
+    let n_lines = place.whole_lines().len() as u64;
     place.run(&long(), place.session()).await;
     let both = fs::read(transcript(&place)).unwrap();
     transcript::verify(&transcript(&place)).unwrap();

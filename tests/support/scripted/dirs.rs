@@ -94,9 +94,16 @@ impl TestDirs {
         options
     }
 
-    /// The lines of the transcript as JSON.
+    /// The lines of the transcript as JSON, those of several records record by record.
     pub(crate) fn lines(&self) -> Vec<Value> {
         lines(&self.path(&format!("transcripts/{SESSION}.jsonl")))
+    }
+
+    /// The lines of the transcript as they are.
+    pub(crate) fn whole_lines(&self) -> Vec<Value> {
+        let file = self.path(&format!("transcripts/{SESSION}.jsonl"));
+        let text = fs::read_to_string(file).unwrap();
+        text.lines().map(|it| serde_json::from_str(it).unwrap()).collect()
     }
 
     /// The transcripts of sub-agents, by path.
