@@ -201,7 +201,7 @@ impl MessageReply {
     }
 
     /// Notes that the message was handed to the rules: from now on it may be on record.
-    pub(crate) fn is_seen(mut self) -> Self {
+    pub(crate) fn seen(mut self) -> Self {
         self.fate = MessageFate::Unclear;
         self
     }

@@ -90,7 +90,13 @@ impl Machine {
     /// It is written at once, so that it is on record should the process be killed.
     fn task_kept(&mut self, now: Now, what: RecordKind) {
         let run = self.active.as_ref().map(|it| it.run.id.clone());
-        let lines = vec![Line::Harness(Box::new(Record { at: now.at, run, turn: 0, what, shares_line: false }))];
+        let lines = vec![Line::Harness(Box::new(Record {
+            at: now.at,
+            run,
+            turn: 0,
+            what,
+            shares_line: false,
+        }))];
         let lines = PendingLines { lines, stored: Vec::new(), sync: false };
         self.recorder.append(WriteOrigin::Unawaited, lines, &mut self.effects);
     }

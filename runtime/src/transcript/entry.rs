@@ -1,4 +1,4 @@
-//! What is on one line: a [`ConversationLine`], or a [`Record`] of something else that the harness did. A record is `{"type":"ennead","kind":…,"v":3,"at":…,"run":…,"turn":…,…}` and at most 4 KiB, several on a line ([`joined`](super::codec::joined)) too. It holds foreign JSON only as digest or escaped text, and none of the keys that text-scanning readers look for (`timestamp`, `cwd`, `summary`, `customTitle`, …).
+//! What is on a line: a [`ConversationLine`], or [`Record`]s of what else the harness did, `{"type":"ennead","kind":…,"v":3,"at":…,"run":…,"turn":…,…}`, each at most 4 KiB and several on a line ([`joined`](super::codec::joined)). They hold foreign JSON only as digest or escaped text, and none of the keys that text-scanning readers look for (`timestamp`, `cwd`, `summary`, `customTitle`, …).
 
 mod conversation_line;
 mod line;
@@ -31,8 +31,7 @@ pub use parts::{
     ShownPart, SidechainHead, SkippedBytes, UnconfirmedUsage, ViewChange,
 };
 pub use step_detail::StepDetail;
-pub(crate) use stored::clip;
-pub use stored::{Repeated, Stored, StoredText, TextFolder};
+pub use stored::{Repeated, Stored, StoredText, TextFolder, clip};
 
 /// The kinds of harness records.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -174,7 +173,7 @@ pub enum RecordKind {
         first_token_ms: Option<u64>,
         /// Milliseconds from the request to the end of the answer.
         duration_ms: u64,
-        /// Milliseconds queued in the rate limiter, not included in `duration_ms`. `None` if it was not queued.
+        /// Milliseconds queued in the rate limiter, not part of `duration_ms`. `None` if it was not queued.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         parked_ms: Option<std::num::NonZeroU32>,
         /// The answer, where no line of the conversation holds it.
@@ -225,7 +224,7 @@ pub enum RecordKind {
         message: Option<Stored>,
         /// Its outputs as escaped text when short, else as digests of stored texts.
         stdout: Stored,
-        /// Its standard error, stored in the same way.
+        /// The same of its standard error.
         stderr: Stored,
         /// Of one that was not waited for, at its end: the message that shows the model what it adds.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -333,7 +332,7 @@ pub enum RecordKind {
         /// Exit code of the process; `None` if there was none.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         exit_code: Option<i32>,
-        /// Wall-clock time of the call, in milliseconds.
+        /// Wall-clock time, in milliseconds.
         duration_ms: u64,
         /// What the session remembers of it, JSON text.
         #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -144,7 +144,7 @@ impl SessionState {
         reply: MessageReply,
     ) -> SessionInput {
         let number = self.last_message.advance();
-        self.messages.insert(number, reply.is_seen());
+        self.messages.insert(number, reply.seen());
         SessionInput::Message { number, id, text }
     }
 

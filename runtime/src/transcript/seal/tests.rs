@@ -8,9 +8,13 @@ use super::*;
 use crate::{
     block::Block,
     message::Message,
+    message::MessageKind,
     time::Timestamp,
     tokens::Usage,
-    transcript::{entry::ConversationLine, load::tail},
+    transcript::{
+        entry::{ConversationLine, Line, LineFrame, Record, RecordKind},
+        load::tail,
+    },
 };
 
 fn frame() -> LineFrame {

@@ -1,3 +1,5 @@
+//! Tests of lines that hold several records.
+
 use proptest::prelude::*;
 
 use crate::{
