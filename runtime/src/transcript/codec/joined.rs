@@ -72,10 +72,10 @@ pub(in crate::transcript) fn read(first: &Record, then: &RawValue) -> Option<Vec
 /// it was sealed.
 pub(in crate::transcript) fn split(body: &[u8], records: &[Record]) -> Vec<Vec<u8>> {
     #[derive(Deserialize)]
-    struct Then<'a>(#[serde(borrow)] Vec<&'a RawValue>);
+    struct RawRecords<'a>(#[serde(borrow)] Vec<&'a RawValue>);
     let Some(at) = memchr::memmem::find(body, THEN) else { return vec![body.to_vec()] };
     let (first, list) = (&body[..at], &body[at + THEN.len() - 1..]);
-    let Then(then) = serde_json::from_slice(list).unwrap_or(Then(Vec::new()));
+    let RawRecords(then) = serde_json::from_slice(list).unwrap_or(RawRecords(Vec::new()));
     let mut bodies = vec![first.to_vec()];
     bodies.extend(records.iter().skip(1).zip(then).map(|(record, raw)| {
         let mut frame = Vec::new();
