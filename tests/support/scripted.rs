@@ -31,6 +31,11 @@ pub(crate) use self::{
 };
 use super::barrier::Barrier;
 
+/// What a sub-agent said, of a result that may end with the id by which it goes on.
+pub(crate) fn said(result: &str) -> &str {
+    result.split_once("\n\n[The id of the agent is ").map_or(result, |it| it.0)
+}
+
 /// A request that holds this word waits at [`Scripted::hold`] before it is answered.
 const HELD: &str = "held";
 

@@ -6,7 +6,7 @@ use ennead::{RunEnd, RunOutcome, SessionOptions, tool::CustomTool, transcript};
 use serde_json::{Value, json};
 
 use crate::support::scripted::{
-    Asked, Reply, SESSION, Scripted, TestDirs, call, calls, model, says, text,
+    Asked, Reply, SESSION, Scripted, TestDirs, call, calls, model, said, says, text,
 };
 use crate::support::settings::SettingsJson as _;
 
@@ -48,7 +48,7 @@ pub(super) fn parent_of(n: usize) -> Arc<Scripted> {
 #[track_caller]
 pub(super) fn check_agents(model: &Scripted, answered: usize, refusal: &str) {
     let results = model.last_of_top().results();
-    let (found, refused): (Vec<_>, Vec<_>) = results.iter().partition(|it| it.1 == "found");
+    let (found, refused): (Vec<_>, Vec<_>) = results.iter().partition(|it| said(&it.1) == "found");
     assert_eq!(found.len(), answered, "{results:?}");
     assert!(refused.iter().all(|it| it.2 && it.1.contains(refusal)), "{refused:?}");
 }
@@ -110,7 +110,7 @@ fn nesting() -> Arc<Scripted> {
         match (asked.n_answers(), offered) {
             (0, true) => call("a", "Agent", agent("deeper")),
             (0, false) => text("bottom"),
-            _ => text(&format!("{}+", asked.result("a"))),
+            _ => text(&format!("{}+", said(&asked.result("a")))),
         }
     })
 }
@@ -159,7 +159,7 @@ async fn third_agent_within_a_minute_is_refused_and_may_be_started_later() {
     let options = place.session().own_setting("agents", json!({"maxPerMinute": 2}));
     run(&place, &model, options.tool(minute(&place))).await;
     let results = model.last_of_top().results();
-    let texts: Vec<_> = results.iter().map(|it| it.1.as_str()).collect();
+    let texts: Vec<_> = results.iter().map(|it| said(&it.1)).collect();
     assert_eq!([texts[0], texts[1], texts[3], texts[4]], ["found", "found", "waited", "found"]);
     let why = "2 sub-agents were started within a minute";
     assert!(

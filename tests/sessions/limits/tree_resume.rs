@@ -7,7 +7,7 @@ use ennead_runtime::catalogue::Money;
 use serde_json::{Value, json};
 
 use super::tree::{agent, parent_of, run};
-use crate::support::scripted::{SESSION, Scripted, TestDirs, call, model, text};
+use crate::support::scripted::{SESSION, Scripted, TestDirs, call, model, said, text};
 use crate::support::settings::SettingsJson as _;
 
 /// At 300 millionths of a dollar for an answer of the scripted model.
@@ -120,7 +120,7 @@ async fn agents_that_an_earlier_process_started_within_a_minute_count_for_the_ra
     run(&place, &model, session(&place, json!({"maxPerMinute": 1}))).await;
     let shown = model.last_of_top().result("b");
     assert!(shown.contains("try again in 52 s"), "{shown}");
-    assert_eq!(model.last_of_top().result("c"), "found");
+    assert_eq!(said(&model.last_of_top().result("c")), "found");
 }
 
 // REQ: AGT-7, SES-4
