@@ -324,9 +324,7 @@ impl SessionState {
             SessionMsg::SpawnAgent(request) => {
                 SessionInput::SpawnAgent(self.children.requested(*request))
             }
-            SessionMsg::SendMessage(request) => {
-                SessionInput::SendMessage(Box::new(self.children.message_requested(*request)))
-            }
+            SessionMsg::SendMessage(request) => self.children.message_requested(*request),
             SessionMsg::MessageAnswered { spawn, fate } => {
                 SessionInput::MessageAnswered { spawn, fate }
             }

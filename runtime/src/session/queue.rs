@@ -20,7 +20,7 @@ use crate::{
     saturating::Saturating as _,
     step1_settings_resolution::{MergeOrder, Merged},
     time::Timestamp,
-    transcript::entry::{ConversationLine, Line, RecordKind, Stored, StoredText, clip},
+    transcript::entry::{ConversationLine, Line, RecordKind, Stored, StoredText, stored::clip},
 };
 
 /// Characters of a prompt that fits every window of at least 4,096 tokens: three quarters of one.

@@ -5,7 +5,7 @@ mod line;
 mod own_words;
 mod parts;
 mod step_detail;
-mod stored;
+pub(crate) mod stored;
 
 use serde::{Deserialize, Serialize};
 
@@ -31,7 +31,7 @@ pub use parts::{
     ShownPart, SidechainHead, SkippedBytes, UnconfirmedUsage, ViewChange,
 };
 pub use step_detail::StepDetail;
-pub use stored::{Repeated, Stored, StoredText, TextFolder, clip};
+pub use stored::{Repeated, Stored, StoredText, TextFolder};
 
 /// The kinds of harness records.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

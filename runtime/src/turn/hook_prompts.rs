@@ -20,7 +20,7 @@ use crate::{
         view::{ViewTarget, compile_for},
     },
     tokens::Tokens,
-    transcript::entry::{DiscardedAnswer, UnconfirmedUsage, clip},
+    transcript::entry::{DiscardedAnswer, UnconfirmedUsage, stored::clip},
     turn::{
         Effect,
         effect::{ModelCallOrder, Purpose},

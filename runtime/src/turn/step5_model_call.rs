@@ -26,7 +26,7 @@ use crate::{
         wire_format::WireFormat,
     },
     tokens::{Anchor, Estimate},
-    transcript::entry::{AnswerFields, StepDetail, clip},
+    transcript::entry::{AnswerFields, StepDetail, stored::clip},
     turn::{
         effect::{ModelCallOrder, Purpose},
         input::Answered,

@@ -22,7 +22,7 @@ use crate::{
     step7_permission_gate::{Decision, GateStage, Handler, no_handler_reason},
     time::Timestamp,
     tool::{ToolErrorKind, ToolOutcome},
-    transcript::entry::{RecordKind, Stored, clip},
+    transcript::entry::{RecordKind, Stored, stored::clip},
 };
 
 /// Bytes of the words of an answer, so that its record holds all of them.

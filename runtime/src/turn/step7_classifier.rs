@@ -25,7 +25,7 @@ use crate::{
         wire_format::WireFormat,
     },
     tokens::Tokens,
-    transcript::entry::{DiscardedAnswer, UnconfirmedUsage, clip},
+    transcript::entry::{DiscardedAnswer, UnconfirmedUsage, stored::clip},
     turn::{
         Effect,
         effect::{ModelCallOrder, Purpose},

@@ -63,7 +63,7 @@ impl AgentPort {
 
 impl Children {
     /// Keeps a call that sends a message, and returns what the machine is asked.
-    pub(in crate::session) fn message_requested(&mut self, request: SendRequest) -> MessageRequest {
+    pub(in crate::session) fn message_requested(&mut self, request: SendRequest) -> SessionInput {
         let SendRequest { key, limits, layers, message, known, reply } = request;
         let AgentMessage { tool_use: call, to, text, .. } = message;
         let spawn = self.last_spawn.advance();
@@ -73,7 +73,8 @@ impl Children {
         let agent = AgentId::from(to);
         let (reply, transcript) = (RequestReply::Sent(reply), String::new());
         self.requests.insert(spawn, Request { order, layers, reply, transcript });
-        MessageRequest { spawn, key, limits, call, agent, known }
+        let request = MessageRequest { spawn, key, limits, call, agent, known };
+        SessionInput::SendMessage(Box::new(request))
     }
 
     /// Hands a message to a sub-agent at work. One that is gone drops it, and that is the answer.

@@ -115,7 +115,7 @@ impl Stored {
 }
 
 /// Cuts a text so that it takes at most this many bytes as JSON string. A cut is visible.
-pub fn clip(text: &mut String, max_bytes: usize) {
+pub(crate) fn clip(text: &mut String, max_bytes: usize) {
     const MARK: char = '…';
     if escaped_len(text) <= max_bytes {
         return;
