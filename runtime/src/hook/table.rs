@@ -98,6 +98,10 @@ fn read_handler(
         (false, true) => HookWait::Detached,
         (false, false) => HookWait::Waited,
     };
+    if wait == HookWait::Rewaking && is_set(ONLY_RESTRICTS) {
+        // To have a session go on is more than to restrict it.
+        wait = HookWait::Detached;
+    }
     if wait != HookWait::Waited && !matches!(action, HookAction::Command { .. }) {
         notes.push("`async` is for commands, the handler is waited for".to_owned());
         wait = HookWait::Waited;

@@ -256,6 +256,9 @@ impl Machine {
         let text = if shown.is_empty() { HOOK_ASKS.to_owned() } else { notification(shown) };
         let request = RunRequest::new(text).origin(WOKEN_ORIGIN);
         let origin = RunOrigin::Woken;
+        if is_asked {
+            self.hooks.count_woken();
+        }
         self.begin(now, Queued { origin, request: Box::new(request), asked: now.at });
         if self.active.is_some() {
             // The prompt shows them. They are on record with it.

@@ -71,8 +71,11 @@ impl Machine {
         // It is written at once, so that it is on record should the process be killed.
         self.recorder.append(WriteOrigin::Unawaited, lines, &mut self.effects);
         // In a recorded session, the prompt that follows is on record, too.
-        if ended.asks() && shows.is_some() && ended.shows.is_none() {
-            self.hooks.note_asks();
+        let asks = ended.asks() && shows.is_some() && ended.shows.is_none();
+        if asks && !self.hooks.note_asks() {
+            let what = "a hook asks for attention once more, and nobody has said anything since: it is heard with \
+                the next prompt";
+            self.effects.push(SessionEffect::Publish(Event::Alert { what: what.into() }));
         }
         if has_room {
             self.hooks.add(ended.event, shows, verdict);

@@ -11,6 +11,9 @@ use crate::{
 /// Hooks whose words may wait for the next turn; those of later ones are dropped, with an alert.
 const MAX_HEARD: usize = 64;
 
+/// Runs in a row that hooks may have a session begin, as many as a `Stop` hook may hold one open.
+const MAX_WOKEN: u32 = 8;
+
 /// The prompt with which a session that is at rest goes on when a hook asks for it.
 pub(super) const HOOK_ASKS: &str = "<task-notification>\nA hook that was not waited for has ended and asks for attention. \
     What it adds follows.\n</task-notification>";
@@ -23,6 +26,8 @@ pub(super) struct HeardHooks {
     said: Vec<Event>,
     /// Whether one of them has a session at rest go on.
     asks: bool,
+    /// Runs that they had the session begin since it was last given a prompt.
+    n_woken: u32,
     /// Messages named so far; makes their names differ.
     n_named: u64,
 }
@@ -51,9 +56,21 @@ impl HeardHooks {
         self.heard.len() < MAX_HEARD
     }
 
-    /// Notes that one has a session at rest go on.
-    pub(super) fn note_asks(&mut self) {
-        self.asks = true;
+    /// Notes that one has a session at rest go on. Returns whether it may: hooks that fire in the run that
+    /// they began would else begin one after the other.
+    pub(super) fn note_asks(&mut self) -> bool {
+        self.asks |= self.n_woken < MAX_WOKEN;
+        self.n_woken < MAX_WOKEN
+    }
+
+    /// Counts a run that they have the session begin.
+    pub(super) fn count_woken(&mut self) {
+        self.n_woken = self.n_woken.saturating_add(1);
+    }
+
+    /// Begins to count anew: the session is given a prompt.
+    pub(super) fn note_prompt(&mut self) {
+        self.n_woken = 0;
     }
 
     /// Returns a number that no other message has.

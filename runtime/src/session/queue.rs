@@ -116,6 +116,9 @@ impl Machine {
         if let Err(wrong) = checked {
             return self.reply(origin, Err(wrong.into()));
         }
+        if !matches!(origin, RunOrigin::Woken) {
+            self.hooks.note_prompt();
+        }
         self.last_run.advance();
         let made = || self.conversation.stream.uuid(now.at, "run", self.last_run.0).into();
         let id = request.run.unwrap_or_else(made);

@@ -147,7 +147,10 @@ impl Turn {
         // What the user and the organisation set is no matter of a repository.
         let is_foreign = event == HookEvent::ConfigChange
             && matches!(subject, Some("user_settings" | "policy_settings"));
-        let may_run = |it: &&HookHandler| !(is_foreign && it.scope.is_of_repository());
+        // Nor may one that only restricts keep what is looser.
+        let keeps = |it: &HookHandler| event == HookEvent::ConfigChange && it.only_restricts;
+        let may_run =
+            |it: &&HookHandler| !(it.scope.is_of_repository() && (is_foreign || keeps(it)));
         let matching = matching(&settings.hooks, event, subject).into_iter();
         matching.filter(is_known).filter(may_run).cloned().collect()
     }

@@ -182,6 +182,31 @@ async fn hook_that_asks_has_a_session_at_rest_go_on() {
     record::replayed(&transcript, 4);
 }
 
+// REQ: HKS-1, HKS-6
+#[tokio::test]
+async fn hook_that_asks_at_the_end_of_each_run_that_it_began_is_heard_no_more() {
+    let place = TestDirs::new();
+    let mut handler = command("echo again >&2; exit 2");
+    handler["asyncRewake"] = true.into();
+    let model = says(vec![]);
+    let ennead = place.start(&model).await;
+    let options = place.session().setting("hooks", hooks("Stop", &[handler]));
+    let session = ennead.open(options).await.unwrap();
+    let mut events = session.events();
+    for n_runs in [9, 18] {
+        session.prompt("go").await.unwrap();
+        loop {
+            let event = within("the alert", events.next()).await.unwrap().event;
+            if matches!(event, Event::Alert { what } if what.contains("asks for attention once more"))
+            {
+                break;
+            }
+        }
+        assert_eq!(model.asked().len(), n_runs);
+    }
+    finish(ennead, session).await;
+}
+
 // REQ: HKS-1, TOL-6
 #[tokio::test]
 async fn no_process_of_a_hook_outlives_its_session() {

@@ -45,6 +45,11 @@ impl Machine {
                 }
                 match (running.awaits, &*result) {
                     (false, _) => self.background_agent_ended(background, &result),
+                    // It may have been written before it crashed.
+                    (true, Err(RunError::Failed(_))) => {
+                        let (spawn, why) = (running.spawn, Undelivered::Unclear);
+                        self.effects.push(SessionEffect::RefuseMessage { spawn, why });
+                    }
                     (true, Err(error)) => self.not_begun(running.spawn, error.to_string()),
                     (true, Ok(_)) => self.not_begun(running.spawn, "it was ended".into()),
                 }

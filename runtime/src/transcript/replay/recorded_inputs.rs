@@ -139,9 +139,9 @@ impl<'a> RecordedInputs<'a> {
 
     fn settings(&self, turn: &Turn, step: Step) -> Result<TurnInput, ReplayError> {
         let what = "the settings";
-        // Hooks may have been asked about changes first.
+        // Hooks may have been asked about changes first, and the mode set meanwhile.
         let mut records = self.rest_of_lines().iter().map_while(|it| record(it)).map(|it| &it.what);
-        let found = records.find(|it| !matches!(it, RecordKind::Hook { .. }));
+        let found = records.find(|it| !matches!(it, RecordKind::Hook { .. } | RecordKind::Mode(_)));
         let Some(RecordKind::TurnStep {
             detail: StepDetail::Settings { layers, refused, .. }, ..
         }) = found
