@@ -1,4 +1,4 @@
-//! What is on a line: a [`ConversationLine`], or [`Record`]s of what else the harness did, `{"type":"ennead","kind":…,"v":3,"at":…,"run":…,"turn":…,…}`, each at most 4 KiB and several on a line ([`joined`](super::codec::joined)). They hold foreign JSON only as digest or escaped text, and none of the keys that text-scanning readers look for (`timestamp`, `cwd`, `summary`, `customTitle`, …).
+//! What is on a line: a [`ConversationLine`], or [`Record`]s of what else the harness did, `{"type":"ennead","kind":…,"v":3,"at":…,"run":…,"turn":…,…}`, each at most 4 KiB and several on a line (`codec/joined.rs`). They hold foreign JSON only as digest or escaped text, and none of the keys that text-scanning readers look for (`timestamp`, `cwd`, `summary`, `customTitle`, …).
 
 mod conversation_line;
 mod line;

@@ -15,7 +15,7 @@
 //! 8 KiB have no hash yet. That many are hashed at once: the eight chunks of a hash side by side, as wide registers
 //! take them, cost less than one by one. Until then the check sums hold the lines.
 //!
-//! Records that a turn makes without waiting in between share a line ([`joined`](super::codec::joined)).
+//! Records that a turn makes without waiting in between share a line (`codec/joined.rs`).
 //!
 //! Before version 2 every line held a hash, of its own bytes, and the whole hash of the line before:
 //! `…,"seq":7,"prev":"…32 digits","hash":"…32 digits"}`. Both forms may follow one another in a file.
