@@ -49,7 +49,6 @@ pub use effect::Effect;
 pub(crate) use hooks::keep_overlong;
 pub use input::TurnInput;
 pub use setup::TurnSetup;
-pub(crate) use step1_config_hooks::with_refused;
 pub use step7_plan::MAX_PLAN_BYTES;
 pub(crate) use step7_plan::plan_in;
 

@@ -92,7 +92,7 @@ fn states(transcript: &Path) -> String {
     records.filter_map(|it| state(it.what)).collect::<Vec<_>>().join(", ")
 }
 
-/// The top session starts an agent, and sends what it is told to; the agent waits once, and then answers.
+/// The top session starts an agent and sends it the message that its prompt names. The agent waits once and then answers.
 fn waits() -> Arc<Scripted> {
     model(|asked| match (asked.is_agent(), asked.n_answers()) {
         (true, 0) => call("w", "wait", json!({})),
@@ -164,7 +164,7 @@ async fn message_that_comes_during_the_last_answer_has_the_agent_go_on_and_end_o
     record::replayed(&place.sidechains()[0], 2);
 }
 
-/// The top session has an agent work that it waits for, and then sends what it is told to.
+/// The top session waits for an agent, and then sends it the message that its prompt names.
 fn answers() -> Arc<Scripted> {
     model(|asked| match (asked.is_agent(), asked.n_answers()) {
         (true, n) => text(&format!("found {n}")),

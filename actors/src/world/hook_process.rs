@@ -94,8 +94,8 @@ fn name_of(command: HookCommand<'_>, event: HookEvent) -> String {
     digest.to_string()
 }
 
-/// Runs the command of a handler to its end. When it is late, or the future is dropped, all that it started is
-/// ended.
+/// Runs the command of a handler to its end. All that it started is ended when it is late, or when the future
+/// is dropped.
 pub(crate) async fn run_command(
     handler: &HookHandler,
     command: HookCommand<'_>,

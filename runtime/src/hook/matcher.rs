@@ -75,7 +75,7 @@ pub(crate) fn matching<'a>(
         };
         match found.iter_mut().find(|it| same(&it)) {
             Some(known) if known.scope.is_of_repository() => *known = handler,
-            // One that is not waited for is no guard.
+            // A handler that is not waited for cannot deny anything.
             Some(known) if known.wait != HookWait::Waited && is_guard(handler) => *known = handler,
             Some(_) => {}
             None => found.push(handler),

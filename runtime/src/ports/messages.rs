@@ -16,7 +16,7 @@ pub struct AgentMessage {
     pub tool_use: ToolUseId,
     /// The id of the sub-agent, as the model writes it.
     pub to: String,
-    /// What it says.
+    /// The text of the message, as the model wrote it.
     pub text: String,
 }
 
@@ -83,7 +83,7 @@ pub enum Undelivered {
     /// A limit of the tree of agents does not let it go on.
     #[error("the agent cannot go on: {why}")]
     Limit {
-        /// Which, in words.
+        /// Which limit it is, in words.
         why: String,
     },
     /// The agent could not begin, for a reason in words.

@@ -115,7 +115,7 @@ pub enum SessionEffect {
     DeliverMessage {
         /// The message, as in `SendMessage`.
         spawn: SpawnId,
-        /// The sub-agent.
+        /// The sub-agent that is handed the message.
         agent: AgentId,
         /// Names its line in the conversation of the sub-agent.
         id: EntryId,
@@ -131,7 +131,7 @@ pub enum SessionEffect {
     RefuseMessage {
         /// The message, as in `SendMessage`.
         spawn: SpawnId,
-        /// The reason.
+        /// The reason, which the model reads.
         why: Undelivered,
     },
     /// Ask the top session of the tree.

@@ -39,9 +39,9 @@ pub(super) struct HeardHook {
     pub(super) event: HookEvent,
     /// The message that shows the texts to the model; `None` where there are none.
     pub(super) shows: Option<EntryId>,
-    /// For the model.
+    /// Texts that the model reads.
     pub(super) texts: Vec<String>,
-    /// For the user.
+    /// Texts that the user reads.
     pub(super) messages: Vec<String>,
 }
 

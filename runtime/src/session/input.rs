@@ -53,7 +53,7 @@ pub enum SessionInput {
         number: MessageNumber,
         /// Names its line in the conversation.
         id: EntryId,
-        /// What it says.
+        /// The text of the message, without secrets.
         text: String,
     },
     /// The run under way is to end now.

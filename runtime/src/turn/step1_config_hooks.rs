@@ -77,6 +77,34 @@ impl Turn {
         known.get(self.facts.layers.len()..).unwrap_or_default().to_vec()
     }
 
+    /// Makes the layers that were read when these were refused: of a refused one it is known that it was neither what
+    /// holds nor what was refused before.
+    pub(crate) fn with_refused(
+        &self,
+        mut held: Vec<LayerText>,
+        refused: &[String],
+    ) -> Vec<LayerText> {
+        for (name, path) in refused.iter().filter_map(|it| it.split_once(' ')) {
+            let Some((scope, _)) = SOURCES.iter().find(|it| it.1 == name) else { continue };
+            let known = held.iter().position(|it| (it.scope, &*it.source) == (*scope, path));
+            let mut layer = match known {
+                Some(at) => held.remove(at),
+                None => LayerText::new(*scope, path, String::new()),
+            };
+            layer.text.push(' ');
+            while self.was_refused(&layer) {
+                layer.text.push(' ');
+            }
+            held.insert(known.unwrap_or(held.len()), layer);
+        }
+        held
+    }
+
+    fn was_refused(&self, layer: &LayerText) -> bool {
+        let digest = Some(Digest::of(layer.text.as_bytes()));
+        self.memory.refused.iter().any(|it| is_same_file(&it.0, layer) && it.1 == digest)
+    }
+
     /// Asks about the next file; goes on when there is none.
     fn fire_config_change(&mut self) {
         while let Some(config) = &mut self.state.config
@@ -150,17 +178,4 @@ fn put_back(read: &mut Vec<LayerText>, before: &[LayerText], layer: &LayerText) 
         (None, Some(new)) => _ = read.remove(new),
         (None, None) => {}
     }
-}
-
-/// Makes the layers that were read when these were refused: of a refused one it is known that it was another.
-pub(crate) fn with_refused(mut held: Vec<LayerText>, refused: &[String]) -> Vec<LayerText> {
-    for (name, path) in refused.iter().filter_map(|it| it.split_once(' ')) {
-        let Some((scope, _)) = SOURCES.iter().find(|it| it.1 == name) else { continue };
-        let found = held.iter_mut().find(|it| (it.scope, &*it.source) == (*scope, path));
-        match found {
-            Some(layer) => layer.text.push(' '),
-            None => held.push(LayerText::new(*scope, path, String::new())),
-        }
-    }
-    held
 }

@@ -162,7 +162,7 @@ impl HookLauncher {
         let (announce, announced) = oneshot::channel();
         let work = self.start(&handler, &hold, Some(announce));
         let work: BoxFuture<'static, _> = match select(work, announced).await {
-            // It may have said so and ended.
+            // It may have ended as soon as it had announced that.
             Either::Left((output, mut announced)) => match announced.try_recv() {
                 Ok(()) => Box::pin(ready(output)),
                 Err(_) => return output,

@@ -77,7 +77,7 @@ pub struct BackgroundRecord {
 pub struct MessageRecord {
     /// The line of the conversation that shows it, once it is shown.
     pub message: EntryId,
-    /// What it says.
+    /// The text of the message, or where it is kept.
     pub text: Stored,
 }
 

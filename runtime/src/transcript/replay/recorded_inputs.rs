@@ -22,7 +22,6 @@ use crate::{
         Effect, Turn, TurnInput,
         effect::{HookFiring, Purpose, ShapeOrder},
         input::{Crashed, SettingsRead},
-        with_refused,
     },
 };
 
@@ -152,11 +151,11 @@ impl<'a> RecordedInputs<'a> {
         let is_known = self.layers == Some(layers.digest());
         Ok(TurnInput::SettingsRead(match layers {
             _ if is_known && refused.is_empty() => SettingsRead::Unchanged,
-            _ if is_known => SettingsRead::Layers(with_refused(turn.known_layers(), refused)),
+            _ if is_known => SettingsRead::Layers(turn.with_refused(turn.known_layers(), refused)),
             layers => {
                 let mut all: Vec<LayerText> = self.json(layers, what, step)?;
                 let n_fixed = self.facts.layers.len().min(all.len());
-                SettingsRead::Layers(with_refused(all.split_off(n_fixed), refused))
+                SettingsRead::Layers(turn.with_refused(all.split_off(n_fixed), refused))
             }
         }))
     }

@@ -42,7 +42,7 @@ pub struct LineBatch<'a> {
 /// A line at the end of a batch that is not sealed yet.
 #[derive(Debug)]
 struct UnsealedLine {
-    /// Where it begins.
+    /// Where in the buffer the line begins.
     start: usize,
     always_bears_hash: bool,
     /// What the next record must have in common with its first; `None` where nothing can be joined to it.

@@ -144,9 +144,7 @@ fn settings(draws: &mut Draws) -> Value {
         json!([{ "matcher": draws.of(&["", "Note|Read", "Bash"]), "hooks": list }])
     };
     let mut hooks = json!({});
-    // Some sessions whose hooks hear of changed settings are not walked again yet: docs/limitations.md.
-    let events = HookEvent::ALL.into_iter().filter(|it| *it != HookEvent::ConfigChange);
-    for event in events.map(HookEvent::name) {
+    for event in HookEvent::ALL.map(HookEvent::name) {
         if draws.one_in(if event == "UserPromptSubmit" { 6 } else { 3 }) {
             hooks[event] = handlers(draws, event);
         }

@@ -339,6 +339,12 @@ fn output_that_was_cut_is_told_by_its_record_and_walked_again() {
     assert!(shown.contains(whole_text), "{shown}");
 }
 
+// REQ: SES-4, HKS-1
+#[test]
+fn settings_file_whose_changes_are_refused_one_after_the_other_is_walked_again() {
+    check(&random(17_225_341_602_228_364_557));
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(96))]
 
