@@ -41,6 +41,7 @@ mod closing;
 mod effective_settings;
 mod hook_prompts;
 mod hooks;
+mod verdict_calls;
 
 use std::sync::Arc;
 
