@@ -10,6 +10,7 @@ use crate::{
 
 mod joined;
 mod long;
+mod random;
 mod sessions;
 
 /// Replays what was played, given the texts next to it.

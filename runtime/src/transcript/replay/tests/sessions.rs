@@ -1,8 +1,7 @@
-//! Sessions in order, random ones, and those that were changed afterwards.
+//! Sessions in order, and those that were changed afterwards.
 //!
 //! Built under `#[cfg(test)]` only.
 
-use proptest::prelude::*;
 use serde_json::json;
 
 use super::*;
@@ -15,7 +14,6 @@ use crate::{
     transcript::{entry::StepDetail, trace},
     turn::tests::{
         play::{Play, play},
-        random::random,
         script::{answer, calls, failure, hook, text},
         world::World,
     },
@@ -337,39 +335,6 @@ fn output_that_was_cut_is_told_by_its_record_and_walked_again() {
     let shown = trace::render(&play.bytes()).unwrap();
     let whole_text = "shown are 2000 of 30000 characters, all are in /t/s/tool-results/a.txt";
     assert!(shown.contains(whole_text), "{shown}");
-}
-
-// REQ: SES-4, HKS-1
-#[test]
-fn settings_file_whose_changes_are_refused_one_after_the_other_is_walked_again() {
-    check(&random(17_225_341_602_228_364_557));
-}
-
-proptest! {
-    #![proptest_config(ProptestConfig::with_cases(96))]
-
-    // REQ: SES-4, TRN-13
-    #[test]
-    fn random_sessions_are_walked_again(seed in any::<u64>()) {
-        let play = random(seed);
-        let n_lines = play.lines.iter().filter(|it| matches!(it, Line::Harness(it) if it.turn != 0)).count();
-        let replayed = check(&play);
-        prop_assert!(n_lines as u64 <= replayed.lines);
-    }
-}
-
-// A run is ended from outside while somebody is asked about a call.
-// REQ: SES-4
-#[test]
-fn call_that_somebody_was_asked_about_is_closed_as_denied() {
-    check(&random(10_218_582_659_841_667_776));
-}
-
-// What the view leaves out is recorded when a summary is safe, a moment after the summary itself.
-// REQ: SES-4
-#[test]
-fn what_follows_from_a_line_that_is_recorded_bears_its_own_time() {
-    check(&random(14_280_717_122_942_991_480));
 }
 
 // REQ: CTX-4, SES-4
