@@ -6,6 +6,7 @@
 //! figures of two machines mean the same. Figures of debug builds say little.
 
 mod error;
+mod history;
 mod interrupts;
 mod isolation;
 mod memory;
@@ -19,6 +20,7 @@ mod turns;
 use serde::Serialize;
 
 pub use error::BenchError;
+pub use history::HistoryCost;
 pub use interrupts::{Interrupt, Latency, SERVED_WITHIN, Waiting};
 pub use isolation::{Isolated, Isolation, Misbehaved, Misbehaviour, RunTimes};
 pub use memory::Memory;

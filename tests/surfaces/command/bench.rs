@@ -151,3 +151,22 @@ fn session_with_a_long_transcript_is_opened_without_an_index_and_then_with_one()
         assert!(1_000_000 <= it["n_bytes"].as_u64().unwrap(), "{it}");
     }
 }
+
+// REQ: CTX-8, SUR-7
+#[test]
+fn turns_after_short_and_long_conversations_are_measured() {
+    let measure = ["bench", "--turns", "2", "--history", "1,40"];
+    let costs: Value =
+        serde_json::from_str(&measured(&[&measure[..], &["--json"]].concat())).unwrap();
+    let [short, long] = &costs.as_array().unwrap()[..] else { panic!("{costs}") };
+    for (it, bytes) in [(short, 1_000..8_000), (long, 40_000..48_000)] {
+        assert!(bytes.contains(&it["n_bytes"].as_u64().unwrap()), "{it}");
+        // Five sessions with a run of two turns each; their first runs are not counted.
+        assert_eq!(it["n_turns"], 10, "{it}");
+        assert!(0.0 < it["cpu_us"].as_f64().unwrap() && 0.0 < it["first_us"].as_f64().unwrap());
+    }
+    assert!(short["n_messages"].as_u64() < long["n_messages"].as_u64());
+    let table = measured(&measure);
+    let rows = table.lines().skip(1).take_while(|it| !it.is_empty());
+    assert_eq!(rows.filter(|it| it.split_whitespace().count() == 6).count(), 2, "{table}");
+}

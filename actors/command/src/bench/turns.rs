@@ -48,7 +48,7 @@ pub struct TurnCost {
 
 /// What the meters say at one moment, or what they gained between two.
 #[derive(Clone, Copy, Default)]
-struct Reading {
+pub(super) struct Reading {
     wall: Duration,
     cpu: Duration,
     model_wall: Duration,
@@ -56,7 +56,7 @@ struct Reading {
 }
 
 impl Reading {
-    fn of(stage: &Stage) -> Self {
+    pub(super) fn of(stage: &Stage) -> Self {
         Self {
             wall: stage.clock.elapsed(),
             cpu: process_cpu(),
@@ -66,13 +66,23 @@ impl Reading {
     }
 
     /// What was gained since.
-    fn since(self, before: Reading) -> Reading {
+    pub(super) fn since(self, before: Reading) -> Reading {
         Reading {
             wall: self.wall.saturating_sub(before.wall),
             cpu: self.cpu.saturating_sub(before.cpu),
             model_wall: self.model_wall.saturating_sub(before.model_wall),
             model_cpu: self.model_cpu.saturating_sub(before.model_cpu),
         }
+    }
+
+    /// Returns the time without the model's own.
+    pub(super) fn own_wall(self) -> Duration {
+        self.wall.saturating_sub(self.model_wall)
+    }
+
+    /// Returns the processor time without the model's own.
+    pub(super) fn own_cpu(self) -> Duration {
+        self.cpu.saturating_sub(self.model_cpu)
     }
 
     fn add(&mut self, more: Reading) {
@@ -100,8 +110,8 @@ pub(super) async fn measure(load: BenchLoad) -> Result<TurnCost, BenchError> {
         what: load.what,
         n_sessions: load.n_sessions,
         n_turns,
-        wall: spent.wall.saturating_sub(spent.model_wall) / n_turns,
-        cpu: spent.cpu.saturating_sub(spent.model_cpu) / n_turns,
+        wall: spent.own_wall() / n_turns,
+        cpu: spent.own_cpu() / n_turns,
         model_cpu: spent.model_cpu / n_turns,
     })
 }

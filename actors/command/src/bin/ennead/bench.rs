@@ -6,8 +6,8 @@ use std::{fmt::Write, time::Duration};
 
 use ennead_command::{
     bench::{
-        BenchError, BenchPlan, Figures, Isolated, Isolation, Latency, RunTimes, SERVED_WITHIN,
-        Waiting,
+        BenchError, BenchPlan, Figures, HistoryCost, Isolated, Isolation, Latency, RunTimes,
+        SERVED_WITHIN, Waiting,
     },
     exit::{Exit, Failure},
     signals::Signals,
@@ -38,6 +38,13 @@ pub(crate) async fn run(args: args::BenchArgs) -> Result<Exit, Failure> {
             printed = passive::run(&args) => printed,
             exit = signals.next() => Ok(exit),
         };
+    }
+    if !args.history.is_empty() {
+        let costs = tokio::select! {
+            costs = HistoryCost::measure(&args.history, args.turns) => costs.map_err(|error| failure(&error))?,
+            exit = signals.next() => return Ok(exit),
+        };
+        return print(args.json, &costs, history_table);
     }
     let bench =
         BenchPlan { n_turns: args.turns, n_sessions: args.sessions, n_interrupts: args.interrupts };
@@ -85,6 +92,31 @@ fn table(figures: &Figures) -> String {
          next turn begins, and after an answer when a listener receives that the turn is finished.\n\
          The 10 ms are for serving; a run has ended when all that it started is gone and its\n\
          end is on the disk.\n",
+    );
+    text
+}
+
+fn history_table(costs: &Vec<HistoryCost>) -> String {
+    let mut text = format!(
+        "{:>10}{:>10}{:>8}{:>16}{:>10}{:>18}\n",
+        "KB before", "messages", "turns", "CPU us a turn", "to first", "first answer, ms"
+    );
+    let least = costs.first().map_or(0, |it| it.cpu.as_nanos()).max(1);
+    for it in costs {
+        let hundredths = it.cpu.as_nanos() * 100 / least;
+        let ratio = format!("{}.{:02}", hundredths / 100, hundredths % 100);
+        let (kilobytes, cpu, first) = (it.n_bytes / 1000, us(it.cpu), ms(it.first));
+        line(
+            &mut text,
+            format_args!(
+                "{kilobytes:>10}{:>10}{:>8}{cpu:>16}{ratio:>10}{first:>18}",
+                it.n_messages, it.n_turns
+            ),
+        );
+    }
+    text.push_str(
+        "\nThe time of the simulated model, which reads all of each request, is taken off. No shaper\n\
+         runs. The first answer needs all that was said before to be read, checked and encoded.\n",
     );
     text
 }
