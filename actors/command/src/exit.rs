@@ -52,6 +52,18 @@ impl Exit {
     }
 }
 
+impl Exit {
+    /// Returns the end with this code; `None` where there is none.
+    pub(crate) fn of_code(code: u8) -> Option<Self> {
+        use Exit::{
+            BadInput, Interrupted, Locked, NoModel, NotVerified, RunFailed, Success, Terminated,
+        };
+        let all =
+            [Success, RunFailed, BadInput, NoModel, NotVerified, Locked, Interrupted, Terminated];
+        all.into_iter().find(|it| it.code() == code)
+    }
+}
+
 impl From<Exit> for ExitCode {
     fn from(exit: Exit) -> Self {
         exit.code().into()

@@ -17,6 +17,7 @@ pub mod history;
 pub mod print;
 pub mod print_view;
 pub mod recorded_page;
+pub mod shared_host;
 pub mod signals;
 pub mod simulate;
 pub mod stream_json;

@@ -45,6 +45,12 @@ impl Signals {
         Ok(Self { received })
     }
 
+    /// Returns signals that come from elsewhere, and where they are put in.
+    pub(crate) fn channel() -> (mpsc::UnboundedSender<Exit>, Self) {
+        let (sender, received) = mpsc::unbounded_channel();
+        (sender, Self { received })
+    }
+
     /// Waits for the next one; says how the command ends because of it.
     pub async fn next(&mut self) -> Exit {
         match self.received.recv().await {

@@ -54,8 +54,8 @@ pub struct FaceOptions {
 /// What the loop works with.
 #[derive(Debug)]
 pub struct Setup {
-    /// The host in which the session is opened.
-    pub ennead: Ennead,
+    /// The runtime in which the session is opened. It is shut down at the end where nobody else holds it.
+    pub ennead: Arc<Ennead>,
     /// The session that is opened once the program has introduced itself.
     pub session: SessionOptions,
     /// What is known of the session.
@@ -213,7 +213,7 @@ impl Face {
         let host = Host::new(setup.output.clone());
         let options = setup.options;
         let mut face = Self {
-            ennead: Some(Arc::new(setup.ennead)),
+            ennead: Some(setup.ennead),
             options: Some(setup.session),
             opened_with: None,
             clearing: None,

@@ -4,7 +4,7 @@
 //! and answered all the same. There is one writer, so no line is ever torn by another.
 
 use std::{
-    io::{self, BufRead, BufReader, Read, Write},
+    io::{self, Read, Write},
     thread,
 };
 
@@ -14,10 +14,13 @@ use tokio::sync::{mpsc, oneshot};
 use super::fit::line_of;
 
 /// Bytes of a line of the program at most; images and inputs of tools are in such lines.
-const MAX_INPUT_LINE: u64 = 64 * 1024 * 1024;
+const MAX_INPUT_LINE: usize = 64 * 1024 * 1024;
+
+/// Bytes that are read at once.
+const PIECE: usize = 64 * 1024;
 
 /// Lines of the program that wait to be looked at, at most. Its writes wait then.
-const N_WAITING: usize = 64;
+pub(crate) const N_WAITING: usize = 64;
 
 /// Something that came on standard input.
 #[derive(Debug)]
@@ -29,12 +32,22 @@ pub enum Input {
 }
 
 /// Reads lines until standard input ends.
-pub fn read_lines(source: impl Read + Send + 'static) -> mpsc::Receiver<Input> {
+pub fn read_lines(mut source: impl Read + Send + 'static) -> mpsc::Receiver<Input> {
     let (sender, receiver) = mpsc::channel(N_WAITING);
     thread::spawn(move || {
-        let mut source = BufReader::new(source);
-        while let Some(input) = next_line(&mut source) {
-            if sender.blocking_send(input).is_err() {
+        let (mut splitter, mut buffer) = (LineSplitter::default(), vec![0; PIECE]);
+        loop {
+            let inputs = match source.read(&mut buffer) {
+                Ok(n_read @ 1..) => splitter.take(&buffer[..n_read]),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Ok(0) | Err(_) => splitter.end().into_iter().collect(),
+            };
+            for input in inputs {
+                if sender.blocking_send(input).is_err() {
+                    return;
+                }
+            }
+            if splitter.has_ended() {
                 return;
             }
         }
@@ -42,35 +55,58 @@ pub fn read_lines(source: impl Read + Send + 'static) -> mpsc::Receiver<Input> {
     receiver
 }
 
-fn next_line(source: &mut impl BufRead) -> Option<Input> {
-    loop {
-        let mut line = Vec::new();
-        let read = source.by_ref().take(MAX_INPUT_LINE).read_until(b'\n', &mut line);
-        match read {
-            Ok(0) | Err(_) => return None,
-            Ok(_) if line.last() != Some(&b'\n') && MAX_INPUT_LINE <= line.len() as u64 => {
-                skip_line(source).ok()?;
-                return Some(Input::Bad(format!("it is longer than {MAX_INPUT_LINE} bytes")));
-            }
-            Ok(_) if line.trim_ascii().is_empty() => {}
-            Ok(_) => {
-                let line = String::from_utf8(line).map_err(|it| it.to_string());
-                return Some(line.map_or_else(Input::Bad, Input::Line));
-            }
-        }
-    }
+/// Makes lines of pieces. Cost: linear in their bytes.
+#[derive(Debug, Default)]
+pub(crate) struct LineSplitter {
+    /// The beginning of the next line.
+    line: Vec<u8>,
+    /// It is too long, and the rest of it is passed over.
+    is_too_long: bool,
+    has_ended: bool,
 }
 
-fn skip_line(source: &mut impl BufRead) -> io::Result<()> {
-    loop {
-        let buffer = source.fill_buf()?;
-        let end = buffer.iter().position(|it| *it == b'\n');
-        let n_used = end.map_or(buffer.len(), |it| it + 1);
-        let is_over = end.is_some() || buffer.is_empty();
-        source.consume(n_used);
-        if is_over {
-            return Ok(());
+impl LineSplitter {
+    /// Takes the next bytes; the lines that end in them, without blank ones.
+    pub(crate) fn take(&mut self, mut bytes: &[u8]) -> Vec<Input> {
+        let mut inputs = Vec::new();
+        while let Some(at) = memchr::memchr(b'\n', bytes) {
+            self.append(&bytes[..=at]);
+            inputs.extend(self.line());
+            bytes = &bytes[at + 1..];
         }
+        self.append(bytes);
+        inputs
+    }
+
+    /// Ends the input; its last line, where that has no end.
+    pub(crate) fn end(&mut self) -> Option<Input> {
+        self.has_ended = true;
+        self.line()
+    }
+
+    /// Returns whether the input has ended.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.has_ended
+    }
+
+    fn append(&mut self, bytes: &[u8]) {
+        self.is_too_long |= MAX_INPUT_LINE < self.line.len() + bytes.len();
+        match self.is_too_long {
+            true => self.line = Vec::new(),
+            false => self.line.extend_from_slice(bytes),
+        }
+    }
+
+    fn line(&mut self) -> Option<Input> {
+        let line = std::mem::take(&mut self.line);
+        if std::mem::take(&mut self.is_too_long) {
+            return Some(Input::Bad(format!("it is longer than {MAX_INPUT_LINE} bytes")));
+        }
+        if line.trim_ascii().is_empty() {
+            return None;
+        }
+        let line = String::from_utf8(line).map_err(|it| it.to_string());
+        Some(line.map_or_else(Input::Bad, Input::Line))
     }
 }
 
@@ -82,13 +118,19 @@ impl Output {
     /// Writes lines to this place. The receiver is answered when everything is written after [`Output::end`]
     /// or the loss of all clones, or as soon as the reader is gone.
     pub fn start(place: impl Write + Send + 'static) -> (Self, oneshot::Receiver<io::Result<()>>) {
-        let (sender, receiver) = mpsc::unbounded_channel();
+        let (output, lines) = Self::channel();
         let (ended, end) = oneshot::channel();
         thread::spawn(move || {
             // Its end may not be waited for.
-            let _gone = ended.send(write_all(place, receiver));
+            let _gone = ended.send(write_all(place, lines.0));
         });
-        (Self(sender), end)
+        (output, end)
+    }
+
+    /// Returns an output whose lines are taken elsewhere.
+    pub(crate) fn channel() -> (Self, Lines) {
+        let (sender, receiver) = mpsc::unbounded_channel();
+        (Self(sender), Lines(receiver))
     }
 
     /// Writes a line, after all that were handed over before it. Without a reader a line is dropped.
@@ -100,6 +142,38 @@ impl Output {
     pub fn end(&self) {
         let _unread = self.0.send(None);
     }
+}
+
+/// The lines of an output, in order.
+#[derive(Debug)]
+pub(crate) struct Lines(mpsc::UnboundedReceiver<Option<Value>>);
+
+impl Lines {
+    /// Receives the next lines, at most as many; none after the last. It can be dropped and called again.
+    pub(crate) async fn receive(&mut self, max: usize) -> Vec<Value> {
+        let mut lines = Vec::new();
+        self.0.recv_many(&mut lines, max).await;
+        if let Some(end) = lines.iter().position(Option::is_none) {
+            lines.truncate(end);
+            self.0.close();
+            // What was handed over after the end is dropped.
+            while self.0.try_recv().is_ok() {}
+        }
+        lines.into_iter().flatten().collect()
+    }
+}
+
+/// Returns lines as they are written. They are made on the blocking pool, as one of them may be long.
+pub(crate) async fn encoded(lines: Vec<Value>) -> Vec<u8> {
+    let encode = || {
+        lines.into_iter().fold(Vec::new(), |mut bytes, line| {
+            bytes.extend_from_slice(line_of(line).as_bytes());
+            bytes.push(b'\n');
+            bytes
+        })
+    };
+    // Only a runtime that ends does not run it.
+    tokio::task::spawn_blocking(encode).await.unwrap_or_default()
 }
 
 fn write_all(

@@ -1,10 +1,11 @@
 //! The flags and sub-commands of the command line.
 
 mod formats;
+mod in_directory;
 mod protocol;
 mod serve;
 
-use std::{num::NonZeroU32, path::PathBuf};
+use std::{ffi::OsString, num::NonZeroU32, path::PathBuf};
 
 use clap::{CommandFactory, Parser, Subcommand, ValueEnum, error::ErrorKind};
 use ennead_command::{
@@ -14,7 +15,7 @@ use ennead_command::{
 
 use crate::show;
 pub(crate) use formats::{Durability, OutputFormat, TableFormat};
-pub(crate) use protocol::{InputFormat, Protocol};
+pub(crate) use protocol::{HostChoice, InputFormat, Protocol};
 pub(crate) use serve::{Serve, ServeCommand, TokenCommand};
 
 /// Hosts many agents in one process.
@@ -139,6 +140,11 @@ pub(crate) enum Command {
     Simulate(Simulate),
     /// Host sessions of many tenants over HTTP, with a page to watch them.
     Serve(Box<Serve>),
+    /// Host the sessions of programs that start `ennead` with `--host auto`, all in this process.
+    ///
+    /// Listens on a socket that only processes of this user can reach, below $XDG_RUNTIME_DIR or ~/.claude, prints its path,
+    /// and ends with Ctrl-C. A program is hosted where its version and environment are those of this process.
+    Host,
     /// Measure what the harness itself costs: time of a turn and its steps, memory of a session,
     /// how long an interrupt takes.
     ///
@@ -295,7 +301,14 @@ pub(crate) struct Simulate {
 ///
 /// One line on what is wrong with it.
 pub(crate) fn read() -> Result<Option<Args>, Failure> {
-    let args = match Args::try_parse() {
+    read_from(std::env::args_os())
+}
+
+/// Reads a command line, the name of the program in front, as [`read`] does.
+pub(crate) fn read_from(
+    arguments: impl IntoIterator<Item = OsString>,
+) -> Result<Option<Args>, Failure> {
+    let args = match Args::try_parse_from(arguments) {
         Ok(args) => args,
         Err(error) if error.kind() == ErrorKind::DisplayHelp => {
             show::result(&error.render().to_string())?;

@@ -12,6 +12,7 @@ mod doctor;
 mod endpoint;
 mod evaluate;
 mod history;
+mod host;
 mod mcp;
 mod print;
 mod prompter;
@@ -65,6 +66,9 @@ fn main() -> ExitCode {
 }
 
 fn run(args: Args) -> Result<Exit, Failure> {
+    if let Some(exit) = host::attached(&args)? {
+        return Ok(exit);
+    }
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
@@ -79,6 +83,7 @@ fn run(args: Args) -> Result<Exit, Failure> {
             Some(Command::Verify { files }) => transcripts::verify(&files),
             Some(Command::Simulate(simulate)) => simulate::run(simulate).await,
             Some(Command::Serve(serve)) => serve::run(*serve).await,
+            Some(Command::Host) => host::run().await,
             Some(Command::Bench(bench)) => bench::run(bench).await,
             Some(Command::Doctor(doctor)) => doctor::run(&doctor),
             Some(Command::Evaluate(args)) => evaluate::run(&args),

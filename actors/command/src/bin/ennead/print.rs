@@ -22,7 +22,7 @@ use ennead_command::{
 use ennead_runtime::skill::SkillContext;
 use tokio::sync::Notify;
 
-pub(crate) use self::options::session_options;
+pub(crate) use self::options::{options_in, session_options};
 use self::recorder::PromptRecorder;
 use crate::{
     args::{OutputFormat, Print},

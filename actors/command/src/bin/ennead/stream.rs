@@ -8,6 +8,7 @@ use std::{
     hash::{BuildHasher, RandomState},
     io,
     path::PathBuf,
+    sync::Arc,
     time::Duration,
 };
 
@@ -17,6 +18,7 @@ use ennead::{
 };
 use ennead_command::{
     exit::{Exit, Failure},
+    shared_host::guest::Guest,
     signals::Signals,
     stream_json::{
         checkpoints::{Checkpoints, directory_of},
@@ -45,7 +47,7 @@ use self::{
 use crate::{
     args::{InputFormat, OutputFormat, Print, Protocol},
     endpoint,
-    print::session_options,
+    print::{options_in, session_options},
     rules, show, trusted,
 };
 
@@ -58,7 +60,30 @@ pub(crate) fn is_asked_for(args: &Print) -> bool {
         || args.output_format == OutputFormat::StreamJson
 }
 
-pub(crate) async fn run(mut args: Print) -> Result<Exit, Failure> {
+/// What joins a session to the program that drives it.
+pub(crate) enum ProgramLink {
+    /// The standard streams of this process.
+    Process,
+    /// A client of this process, which hosts it.
+    Client(Box<HostedClient>),
+}
+
+/// A client that is hosted here.
+pub(crate) struct HostedClient {
+    pub(crate) guest: Guest,
+    /// Its working directory.
+    pub(crate) directory: PathBuf,
+    /// Runs the sessions of all clients.
+    pub(crate) ennead: Arc<Ennead>,
+}
+
+/// Serves the program that drives this process.
+pub(crate) async fn run(args: Print) -> Result<Exit, Failure> {
+    serve(args, ProgramLink::Process).await
+}
+
+/// Serves a program until it has closed its end and all that it asked for is done.
+pub(crate) async fn serve(mut args: Print, link: ProgramLink) -> Result<Exit, Failure> {
     if args.output_format != OutputFormat::StreamJson {
         let what = "--input-format stream-json needs --output-format stream-json";
         return Err(Failure::new(Exit::BadInput, what));
@@ -68,7 +93,11 @@ pub(crate) async fn run(mut args: Print) -> Result<Exit, Failure> {
         args.model = std::env::var("ANTHROPIC_MODEL").ok().filter(|it| !it.is_empty());
     }
     let protocol = &args.protocol;
-    let options = session_options(&args, Endpoint::messages("http://unknown.invalid", None))?;
+    let unknown = Endpoint::messages("http://unknown.invalid", None);
+    let options = match &link {
+        ProgramLink::Process => session_options(&args, unknown)?,
+        ProgramLink::Client(client) => options_in(&client.directory, &args, unknown)?,
+    };
     let mut options = with_protocol(options, protocol)?;
     let permission_tool = permission_tool(protocol, &host_servers, &options.mcp_servers)?;
     if let Some(name) = &permission_tool {
@@ -99,7 +128,18 @@ pub(crate) async fn run(mut args: Print) -> Result<Exit, Failure> {
     }
     let mut options = options.endpoint(with_headers(server.endpoint, protocol));
     let ids = EntropyStream::from_seed(RandomState::new().hash_one(std::process::id()));
-    let (output, unread) = Output::start(io::stdout());
+    let (output, unread, client) = match link {
+        ProgramLink::Process => {
+            let (output, unread) = Output::start(io::stdout());
+            (output, unread, None)
+        }
+        ProgramLink::Client(client) => {
+            let HostedClient {
+                guest: Guest { input, output, unread, signals, .. }, ennead, ..
+            } = *client;
+            (output, unread, Some((input, signals, ennead)))
+        }
+    };
     let chosen = chosen::choose_session(&mut options, &args, &ids);
     let id = match chosen {
         Ok(id) => id,
@@ -124,10 +164,16 @@ pub(crate) async fn run(mut args: Print) -> Result<Exit, Failure> {
     let without_effect = protocol.ignored.flags();
     let warnings = without_effect.iter().map(|flag| format!("{flag} has no effect here"));
     let warnings = warnings.chain(trusted::waiting(&options)).chain(problems).collect();
-    let signals = &mut Signals::take().await?;
-    let ennead = Ennead::start(server.options)
-        .await
-        .map_err(|error| Failure::of(Exit::RunFailed, &error))?;
+    let (input, mut signals, ennead) = match client {
+        Some((input, signals, ennead)) => (Some(input), signals, ennead),
+        None => {
+            let signals = Signals::take().await?;
+            let ennead = Ennead::start(server.options)
+                .await
+                .map_err(|error| Failure::of(Exit::RunFailed, &error))?;
+            (None, signals, Arc::new(ennead))
+        }
+    };
     let mut facts = facts_of(&options, &args.disallowed_tools);
     (facts.plugins, facts.plugin_errors) = (plugins.described(), plugins.errors());
     facts.denied.extend(permission_tool.clone());
@@ -145,7 +191,7 @@ pub(crate) async fn run(mut args: Print) -> Result<Exit, Failure> {
         skills,
         structured,
         input: match protocol.input_format {
-            InputFormat::StreamJson => read_lines(io::stdin()),
+            InputFormat::StreamJson => input.unwrap_or_else(|| read_lines(io::stdin())),
             InputFormat::Text => mpsc::channel(1).1,
         },
         prompt,
@@ -154,7 +200,7 @@ pub(crate) async fn run(mut args: Print) -> Result<Exit, Failure> {
         checkpoints,
         unread,
     };
-    Ok(face::run(setup, signals).await)
+    Ok(face::run(setup, &mut signals).await)
 }
 
 /// Takes the servers that run in the program out of configurations that are JSON; their names. What cannot be

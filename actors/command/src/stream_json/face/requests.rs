@@ -110,7 +110,7 @@ impl Face {
     }
 
     /// Puts files into the state that they had when a prompt began.
-    async fn rewind(&self, prompt: Option<&str>) -> Result<Value, String> {
+    async fn rewind(&mut self, prompt: Option<&str>) -> Result<Value, String> {
         let prompt = prompt.ok_or("rewind_files names no user_message_id")?.to_owned();
         let kept = self.checkpoints.clone().ok_or("file checkpoints are not switched on")?;
         if self.running.is_some() {

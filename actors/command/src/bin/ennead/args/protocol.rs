@@ -81,8 +81,22 @@ pub(crate) struct Protocol {
     /// Directories of plug-ins, whose skills, commands, agents, hooks and MCP servers the session has as `plugin:name`.
     #[arg(long, value_name = "DIR")]
     pub(crate) plugin_dir: Vec<PathBuf>,
+    /// Whether the process of `ennead host` serves the session, where one is running for the same environment: `auto`, or
+    /// `off`.
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) host: HostChoice,
     #[command(flatten)]
     pub(crate) ignored: Ignored,
+}
+
+/// Which process serves the session.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum HostChoice {
+    /// That of a host, if there is one that fits.
+    Auto,
+    /// This one.
+    #[default]
+    Off,
 }
 
 impl Protocol {
@@ -97,6 +111,7 @@ impl Protocol {
             ("--resume-drops-turn", self.resume_drops_turn.is_some()),
             ("--json-schema", self.json_schema.is_some()),
             ("--permission-prompt-tool", self.permission_prompt_tool.is_some()),
+            ("--host auto", self.host == HostChoice::Auto),
         ])
     }
 

@@ -18,11 +18,22 @@ use crate::{
     mcp, rules, trusted,
 };
 
+/// Returns the options for a session in the working directory of this process.
 pub(crate) fn session_options(args: &Print, endpoint: Endpoint) -> Result<SessionOptions, Failure> {
+    let directory = std::env::current_dir().map_err(|error| {
+        Failure::new(Exit::BadInput, format!("cannot use the working directory: {error}"))
+    })?;
+    options_in(&directory, args, endpoint)
+}
+
+/// Returns the options for a session in this directory.
+pub(crate) fn options_in(
+    directory: &Path,
+    args: &Print,
+    endpoint: Endpoint,
+) -> Result<SessionOptions, Failure> {
     let bad = |what: String| Failure::new(Exit::BadInput, what);
-    let mut options = SessionOptions::new(".", endpoint);
-    options.workspace = std::env::current_dir()
-        .map_err(|error| bad(format!("cannot use the working directory: {error}")))?;
+    let mut options = SessionOptions::new(directory, endpoint);
     trusted::apply(&mut options, args)?;
     if let Some(text) = &args.settings {
         options.settings =

@@ -1,0 +1,183 @@
+//! `host`: serves the sessions of many programs in one process; and the command as a client of such a process.
+
+use std::{
+    env,
+    ffi::OsString,
+    io,
+    path::PathBuf,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use ennead::Ennead;
+use ennead_command::{
+    exit::{Exit, Failure},
+    shared_host::{
+        client::{Attached, Streams, attach},
+        environment,
+        frames::{Frame, Hello, send},
+        guest::{self, Guest},
+        place::{self, HostSocket, PlaceError},
+    },
+    signals::Signals,
+};
+use tokio::{net::UnixStream, task::JoinSet, time::sleep};
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    args::{self, Args, HostChoice},
+    demo, endpoint, show,
+    stream::{self, HostedClient, ProgramLink},
+};
+
+/// Clients at once at most. Each takes a socket, and two files of its session.
+const MAX_CLIENTS: usize = 1024;
+
+/// How long the host waits where no further connection can be taken in, as with too many open files.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// Hosts programs until a signal.
+pub(crate) async fn run() -> Result<Exit, Failure> {
+    let mut signals = Signals::take().await?;
+    demo::raise_open_files();
+    let server = endpoint::from_environment()?;
+    let path = place::socket(&stream::configuration());
+    let socket = HostSocket::listen(&path).map_err(|error| {
+        let exit = match error {
+            PlaceError::InUse(_) => Exit::Locked,
+            _ => Exit::BadInput,
+        };
+        Failure::of(exit, &error)
+    })?;
+    let ennead = Ennead::start(server.options).await;
+    let ennead = ennead.map_err(|error| Failure::of(Exit::RunFailed, &error))?;
+    if let Some(why) = &server.why_simulated {
+        show::problem(why);
+    }
+    let host = Arc::new(Host {
+        ennead: Arc::new(ennead),
+        environment: environment::of_process(),
+        n_clients: AtomicUsize::new(0),
+        ending: CancellationToken::new(),
+    });
+    show::result(&path.display().to_string())?;
+    let mut clients = JoinSet::new();
+    loop {
+        tokio::select! {
+            biased;
+            _exit = signals.next() => break,
+            Some(_) = clients.join_next() => {}
+            accepted = socket.accept() => match accepted {
+                Ok(stream) => _ = clients.spawn(Arc::clone(&host).take_in(stream)),
+                Err(_) => sleep(PAUSE).await,
+            }
+        }
+    }
+    drop(socket);
+    show::note("Ending: runs under way are interrupted, and their programs are told.");
+    host.ending.cancel();
+    clients.join_all().await;
+    if let Some(ennead) = Arc::into_inner(host).and_then(|it| Arc::into_inner(it.ennead)) {
+        ennead.shutdown().await;
+    }
+    Ok(Exit::Success)
+}
+
+struct Host {
+    ennead: Arc<Ennead>,
+    environment: std::collections::BTreeMap<String, ennead_runtime::digest::Digest>,
+    n_clients: AtomicUsize,
+    ending: CancellationToken,
+}
+
+impl Host {
+    async fn take_in(self: Arc<Self>, mut stream: UnixStream) {
+        // A client that says nothing, or no longer reads, is only that one's affair.
+        let Ok(hello) = guest::hello(&mut stream).await else { return };
+        if let Some(why) = self.objection(&hello) {
+            let _gone = send(&mut stream, &Frame::Refused(why)).await;
+            return;
+        }
+        self.n_clients.fetch_add(1, Ordering::Relaxed);
+        let ennead = Arc::clone(&self.ennead);
+        let session = |guest: Guest| async {
+            let notes = guest.notes.clone();
+            show::on_behalf_of(notes, serve(hello, guest, ennead)).await
+        };
+        let _gone = guest::serve(stream, &self.ending, session).await;
+        self.n_clients.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// Why a client is to serve itself.
+    fn objection(&self, hello: &Hello) -> Option<String> {
+        if hello.version != env!("CARGO_PKG_VERSION") {
+            return Some(format!("it is version {}", env!("CARGO_PKG_VERSION")));
+        }
+        if let Some(names) = environment::difference(&self.environment, &hello.environment) {
+            return Some(format!("its environment has another {names}"));
+        }
+        if MAX_CLIENTS <= self.n_clients.load(Ordering::Relaxed) {
+            return Some(format!("it serves {MAX_CLIENTS} programs already"));
+        }
+        None
+    }
+}
+
+/// Does what the client was started to do.
+async fn serve(hello: Hello, guest: Guest, ennead: Arc<Ennead>) -> Exit {
+    let Hello { directory, arguments, .. } = hello;
+    let served = match args::read_from(arguments.into_iter().map(OsString::from)) {
+        Ok(Some(Args { mut print, command: None, .. })) => {
+            print.in_directory(&directory);
+            let client = Box::new(HostedClient { guest, directory, ennead });
+            stream::serve(print, ProgramLink::Client(client)).await
+        }
+        Ok(_) => Err(Failure::new(Exit::BadInput, "only programs with JSON lines are hosted")),
+        Err(failure) => Err(failure),
+    };
+    served.unwrap_or_else(|failure| {
+        show::problem(&failure.to_string());
+        failure.exit
+    })
+}
+
+/// Has a host serve the program that drives this process, where it is asked for and there is one.
+///
+/// # Errors
+///
+/// The host served the session and is gone.
+pub(crate) fn attached(args: &Args) -> Result<Option<Exit>, Failure> {
+    let print = &args.print;
+    let is_driven = args.command.is_none() && stream::is_asked_for(print);
+    if print.protocol.host != HostChoice::Auto || !is_driven {
+        return Ok(None);
+    }
+    let Some(hello) = hello() else { return Ok(None) };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| Failure::of(Exit::RunFailed, &error))?;
+    let socket: PathBuf = place::socket(&stream::configuration());
+    let streams = Streams { input: io::stdin(), output: io::stdout(), notes: io::stderr() };
+    let attached = runtime.block_on(attach(&socket, hello, streams));
+    // Reading standard input cannot be broken off.
+    runtime.shutdown_background();
+    Ok(match attached? {
+        Attached::Ended(exit) => Some(exit),
+        Attached::Alone(None) => None,
+        Attached::Alone(Some(why)) => {
+            show::problem(&format!("the host at {} does not serve this: {why}", socket.display()));
+            None
+        }
+    })
+}
+
+/// What this process would say to a host; `None` where a text of it is not UTF-8.
+fn hello() -> Option<Hello> {
+    let arguments = env::args_os().map(OsString::into_string).collect::<Result<_, _>>().ok()?;
+    let directory = env::current_dir().ok()?;
+    directory.to_str()?;
+    let version = env!("CARGO_PKG_VERSION").to_owned();
+    Some(Hello { version, environment: environment::of_process(), directory, arguments })
+}

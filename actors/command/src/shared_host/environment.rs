@@ -1,0 +1,80 @@
+//! Whether a host does for a client what the client would do itself: its commands, settings and keys follow from the
+//! environment.
+
+use std::{collections::BTreeMap, ffi::OsString};
+
+use ennead_runtime::digest::Digest;
+use ennead_tools::withdrawn_keys;
+
+/// Variables that differ from process to process and change nothing of what is done.
+const OF_NO_CONCERN: [&str; 7] = [
+    "_",
+    "PWD",
+    "OLDPWD",
+    "SHLVL",
+    // Set by SDKs for themselves.
+    "CLAUDE_CODE_ENTRYPOINT",
+    "CLAUDE_AGENT_SDK_VERSION",
+    "PYTHONUNBUFFERED",
+];
+
+/// Names that are shown of those that differ.
+const N_SHOWN: usize = 8;
+
+/// Returns the variables that this process was started with, and a digest of each value.
+pub fn of_process() -> BTreeMap<String, Digest> {
+    digests(withdrawn_keys::variables())
+}
+
+fn digests(variables: impl Iterator<Item = (OsString, OsString)>) -> BTreeMap<String, Digest> {
+    let of = |(name, value): (OsString, OsString)| {
+        (name.to_string_lossy().into_owned(), Digest::of(value.as_encoded_bytes()))
+    };
+    variables.map(of).filter(|(name, _)| !OF_NO_CONCERN.contains(&name.as_str())).collect()
+}
+
+/// Says which variables are not the same in both; `None` when all are.
+pub fn difference(
+    ours: &BTreeMap<String, Digest>,
+    theirs: &BTreeMap<String, Digest>,
+) -> Option<String> {
+    let names = ours.keys().chain(theirs.keys().filter(|it| !ours.contains_key(*it)));
+    let differing: Vec<&str> =
+        names.filter(|it| ours.get(*it) != theirs.get(*it)).map(String::as_str).collect();
+    let more = differing.len().saturating_sub(N_SHOWN);
+    let shown = differing.get(..N_SHOWN).unwrap_or(&differing).join(", ");
+    match (shown.is_empty(), more) {
+        (true, _) => None,
+        (false, 0) => Some(shown),
+        (false, more) => Some(format!("{shown} and {more} more")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(variables: &[(&str, &str)]) -> BTreeMap<String, Digest> {
+        digests(variables.iter().map(|(name, value)| (name.into(), value.into())))
+    }
+
+    // REQ: SUR-3
+    #[test]
+    fn variables_that_concern_what_is_done_are_compared_by_name_and_value() {
+        let ours = of(&[("PATH", "/bin"), ("HOME", "/h"), ("PWD", "/a"), ("_", "x")]);
+        let same = of(&[("HOME", "/h"), ("PATH", "/bin"), ("CLAUDE_CODE_ENTRYPOINT", "sdk-py")]);
+        assert_eq!(difference(&ours, &same), None);
+        let other = of(&[("HOME", "/h"), ("PATH", "/usr/bin"), ("TERM", "dumb")]);
+        assert_eq!(difference(&ours, &other).as_deref(), Some("PATH, TERM"));
+        assert_eq!(difference(&other, &ours).as_deref(), Some("PATH, TERM"));
+    }
+
+    // REQ: SUR-3
+    #[test]
+    fn of_many_differences_the_first_are_named() {
+        let names: Vec<String> = (0..20).map(|it| format!("V{it:02}")).collect();
+        let many: Vec<(&str, &str)> = names.iter().map(|it| (it.as_str(), "")).collect();
+        let said = difference(&of(&many), &of(&[])).unwrap();
+        assert_eq!(said, "V00, V01, V02, V03, V04, V05, V06, V07 and 12 more");
+    }
+}
