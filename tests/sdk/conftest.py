@@ -38,15 +38,31 @@ class Place:
         self.config.mkdir()
         self.server = server
         self.stderr = []
+        self.run = root / "run"
+        self.hosting = None
 
-    def options(self, **changes):
-        env = {
+    def host(self):
+        """Starts the process that serves the sessions of this place, where the tests are run with ENNEAD_HOSTED=1."""
+        self.run.mkdir(mode=0o700)
+        command = [ENNEAD, "host"]
+        env = {**os.environ, **self.env()}
+        self.hosting = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=env, cwd=self.run)
+        assert self.hosting.stdout.readline().strip().endswith("host.sock")
+
+    def env(self):
+        return {
+            "XDG_RUNTIME_DIR": str(self.run),
+            "PYTEST_CURRENT_TEST": "",
             "CLAUDE_CONFIG_DIR": str(self.config),
             "ANTHROPIC_BASE_URL": self.server,
             "ANTHROPIC_API_KEY": "test",
             "HOME": str(self.config),
         }
-        env.update(changes.pop("env", {}))
+
+    def options(self, **changes):
+        env = {**self.env(), **changes.pop("env", {})}
+        if self.hosting:
+            changes["extra_args"] = {"host": "auto", **changes.get("extra_args", {})}
         fixed = {"cli_path": ENNEAD, "cwd": str(self.work), "stderr": self.stderr.append}
         return ClaudeAgentOptions(env=env, **{**fixed, **changes})
 
@@ -60,7 +76,12 @@ class Place:
 @pytest.fixture
 def place(tmp_path, server):
     place = Place(tmp_path, server)
+    if os.environ.get("ENNEAD_HOSTED") == "1":
+        place.host()
     yield place
+    if place.hosting:
+        place.hosting.terminate()
+        assert place.hosting.wait(20) == 0
 
 
 async def collect(messages):

@@ -23,7 +23,7 @@ static WITHDRAWN: OnceLock<Variables> = OnceLock::new();
 
 /// Names the socket, by its inode, to the program that starts anew. Nothing below it gets the variable;
 /// one that did would have another standard input.
-pub(crate) const SOCKET: &str = "ENNEAD_WITHDRAWN_KEYS";
+pub const SOCKET: &str = "ENNEAD_WITHDRAWN_KEYS";
 
 type Variables = BTreeMap<OsString, OsString>;
 

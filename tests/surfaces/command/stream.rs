@@ -1,6 +1,7 @@
 //! `--output-format stream-json`: JSON lines in both directions, whatever the program at the other end does.
 
 mod ends;
+mod hosted;
 mod odd_input;
 
 use std::{

@@ -1,7 +1,7 @@
 //! The command as a client of a host: standard input goes there, standard output and the exit code come from there.
 
 use std::{
-    io::{self, Read, Write},
+    io::{Read, Write},
     path::Path,
     sync::Arc,
     thread,

@@ -7,15 +7,29 @@ use ennead_runtime::digest::Digest;
 use ennead_tools::withdrawn_keys;
 
 /// Variables that differ from process to process and change nothing of what is done.
-const OF_NO_CONCERN: [&str; 7] = [
+const OF_NO_CONCERN: [&str; 8] = [
     "_",
     "PWD",
     "OLDPWD",
     "SHLVL",
+    "PYTHONUNBUFFERED",
     // Set by SDKs for themselves.
     "CLAUDE_CODE_ENTRYPOINT",
     "CLAUDE_AGENT_SDK_VERSION",
-    "PYTHONUNBUFFERED",
+    // How this process was started with keys that it has taken out.
+    withdrawn_keys::SOCKET,
+];
+
+/// Variables by which a program chooses how it is served: each client has its own.
+pub const OF_PROGRAM: [&str; 8] = [
+    "ANTHROPIC_MODEL",
+    "CLAUDE_AGENT_SDK_CLIENT_APP",
+    "CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS",
+    "CLAUDE_CODE_ENABLE_SDK_FILE_CHECKPOINTING",
+    "CLAUDE_CODE_MAX_OUTPUT_TOKENS",
+    "CLAUDE_CODE_MAX_RETRIES",
+    "CLAUDE_CODE_PRINT_BG_WAIT_CEILING_MS",
+    "CLAUDE_CODE_SDK_READS_SESSION_STATE",
 ];
 
 /// Names that are shown of those that differ.
@@ -26,11 +40,18 @@ pub fn of_process() -> BTreeMap<String, Digest> {
     digests(withdrawn_keys::variables())
 }
 
+/// Returns those variables of this process by which a program chooses how it is served.
+pub fn of_program() -> BTreeMap<String, String> {
+    let value = |name: &str| Some((name.to_owned(), std::env::var(name).ok()?));
+    OF_PROGRAM.into_iter().filter_map(value).collect()
+}
+
 fn digests(variables: impl Iterator<Item = (OsString, OsString)>) -> BTreeMap<String, Digest> {
     let of = |(name, value): (OsString, OsString)| {
         (name.to_string_lossy().into_owned(), Digest::of(value.as_encoded_bytes()))
     };
-    variables.map(of).filter(|(name, _)| !OF_NO_CONCERN.contains(&name.as_str())).collect()
+    let counts = |name: &str| !OF_NO_CONCERN.contains(&name) && !OF_PROGRAM.contains(&name);
+    variables.map(of).filter(|(name, _)| counts(name)).collect()
 }
 
 /// Says which variables are not the same in both; `None` when all are.
@@ -62,7 +83,8 @@ mod tests {
     #[test]
     fn variables_that_concern_what_is_done_are_compared_by_name_and_value() {
         let ours = of(&[("PATH", "/bin"), ("HOME", "/h"), ("PWD", "/a"), ("_", "x")]);
-        let same = of(&[("HOME", "/h"), ("PATH", "/bin"), ("CLAUDE_CODE_ENTRYPOINT", "sdk-py")]);
+        let same =
+            of(&[("HOME", "/h"), ("PATH", "/bin"), ("ANTHROPIC_MODEL", "m"), ("SHLVL", "2")]);
         assert_eq!(difference(&ours, &same), None);
         let other = of(&[("HOME", "/h"), ("PATH", "/usr/bin"), ("TERM", "dumb")]);
         assert_eq!(difference(&ours, &other).as_deref(), Some("PATH, TERM"));

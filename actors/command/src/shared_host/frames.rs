@@ -19,6 +19,8 @@ pub struct Hello {
     pub version: String,
     /// Its environment: variables with a digest of each value.
     pub environment: BTreeMap<String, Digest>,
+    /// The variables by which it chooses how it is served, with their values.
+    pub variables: BTreeMap<String, String>,
     /// Its working directory.
     pub directory: PathBuf,
     /// Its arguments, the name of the program included.
@@ -130,6 +132,7 @@ mod tests {
         let hello = Hello {
             version: "1".into(),
             environment: BTreeMap::from([("A".into(), Digest::of(b"a"))]),
+            variables: BTreeMap::from([("B".into(), "b".into())]),
             directory: "/w".into(),
             arguments: vec!["ennead".into(), "-p".into()],
         };

@@ -29,7 +29,9 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     args::{self, Args, HostChoice},
-    demo, endpoint, show,
+    demo, endpoint,
+    program::{self, HostedProgram},
+    show,
     stream::{self, HostedClient, ProgramLink},
 };
 
@@ -104,8 +106,9 @@ impl Host {
         self.n_clients.fetch_add(1, Ordering::Relaxed);
         let ennead = Arc::clone(&self.ennead);
         let session = |guest: Guest| async {
-            let notes = guest.notes.clone();
-            show::on_behalf_of(notes, serve(hello, guest, ennead)).await
+            let variables = hello.variables.clone();
+            let client = HostedProgram { notes: guest.notes.clone(), variables };
+            program::on_behalf_of(client, serve(hello, guest, ennead)).await
         };
         let _gone = guest::serve(stream, &self.ending, session).await;
         self.n_clients.fetch_sub(1, Ordering::Relaxed);
@@ -179,5 +182,7 @@ fn hello() -> Option<Hello> {
     let directory = env::current_dir().ok()?;
     directory.to_str()?;
     let version = env!("CARGO_PKG_VERSION").to_owned();
-    Some(Hello { version, environment: environment::of_process(), directory, arguments })
+    let variables = environment::of_program();
+    let environment = environment::of_process();
+    Some(Hello { version, environment, variables, directory, arguments })
 }

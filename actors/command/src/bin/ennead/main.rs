@@ -15,6 +15,7 @@ mod history;
 mod host;
 mod mcp;
 mod print;
+mod program;
 mod prompter;
 mod rules;
 mod screen;

@@ -5,38 +5,25 @@
 
 use std::io::{self, IsTerminal, Write};
 
-use ennead_command::{
-    exit::{Exit, Failure},
-    shared_host::guest::Notes,
-};
+use ennead_command::exit::{Exit, Failure};
 use ennead_runtime::output::terminal::{OutputTarget, clean, clean_for, clean_line, escape_json};
 use rustix::fs::fstat;
 use serde_json::{Value, json};
 
-use crate::args::OutputFormat;
+use crate::{args::OutputFormat, program};
 
 /// Prints a line on standard error about what went wrong, or what is worth knowing.
 pub(crate) fn problem(text: &str) {
     note(&format!("ennead: {}", clean_line(text)));
 }
 
-tokio::task_local! {
-    /// Standard error of the client that the current task works for.
-    static CLIENT: Notes;
-}
-
-/// Does work for a client: what it notes goes there.
-pub(crate) async fn on_behalf_of<T>(client: Notes, work: impl Future<Output = T>) -> T {
-    CLIENT.scope(client, work).await
-}
-
 /// Prints text on standard error, ended with a newline.
 pub(crate) fn note(text: &str) {
-    if CLIENT.try_with(|it| it.write(format!("{}\n", clean(text)))).is_ok() {
-        return;
+    let text = format!("{}\n", clean(text));
+    if !program::is_noted(&text) {
+        // Without a reader of standard error there is nothing to report to.
+        let _unread = io::stderr().lock().write_all(text.as_bytes());
     }
-    // Without a reader of standard error there is nothing to report to.
-    let _unread = writeln!(io::stderr().lock(), "{}", clean(text));
 }
 
 /// Prints text on standard error as it is, at once. It holds control sequences of ours and clean text.

@@ -48,7 +48,7 @@ use crate::{
     args::{InputFormat, OutputFormat, Print, Protocol},
     endpoint,
     print::{options_in, session_options},
-    rules, show, trusted,
+    program, rules, show, trusted,
 };
 
 /// Switches file checkpoints on.
@@ -90,7 +90,7 @@ pub(crate) async fn serve(mut args: Print, link: ProgramLink) -> Result<Exit, Fa
     }
     let host_servers = take_host_servers(&mut args.mcp_config);
     if args.model.is_none() {
-        args.model = std::env::var("ANTHROPIC_MODEL").ok().filter(|it| !it.is_empty());
+        args.model = program::variable("ANTHROPIC_MODEL");
     }
     let protocol = &args.protocol;
     let unknown = Endpoint::messages("http://unknown.invalid", None);
@@ -275,7 +275,7 @@ const WAIT_CEILING_MS: u64 = 600_000;
 
 /// Whether a variable switches something on.
 fn is_set(name: &str) -> bool {
-    std::env::var(name).is_ok_and(|it| !matches!(&*it, "" | "0" | "false"))
+    program::variable(name).is_some_and(|it| !matches!(&*it, "0" | "false"))
 }
 
 fn face_options(protocol: &Protocol) -> FaceOptions {
@@ -299,7 +299,7 @@ fn face_options(protocol: &Protocol) -> FaceOptions {
 
 /// How long agents in the background are waited for at the end; `None`: as long as they take.
 pub(crate) fn wait_ceiling() -> Option<Duration> {
-    let ms = std::env::var("CLAUDE_CODE_PRINT_BG_WAIT_CEILING_MS").ok();
+    let ms = program::variable("CLAUDE_CODE_PRINT_BG_WAIT_CEILING_MS");
     match ms.and_then(|it| it.trim().parse().ok()).unwrap_or(WAIT_CEILING_MS) {
         0 => None,
         ms => Some(Duration::from_millis(ms)),

@@ -15,7 +15,7 @@ use serde_json::Value;
 
 use crate::{
     args::{Durability, Print},
-    mcp, rules, trusted,
+    mcp, program, rules, trusted,
 };
 
 /// Returns the options for a session in the working directory of this process.
@@ -98,7 +98,7 @@ pub(crate) fn options_in(
 /// `CLAUDE_CODE_MAX_OUTPUT_TOKENS` counts where no flag says otherwise.
 fn with_max_output(options: SessionOptions) -> Result<SessionOptions, Failure> {
     const NAME: &str = "CLAUDE_CODE_MAX_OUTPUT_TOKENS";
-    let Some(text) = std::env::var(NAME).ok().filter(|it| !it.is_empty()) else {
+    let Some(text) = program::variable(NAME) else {
         return Ok(options);
     };
     let bad = |what: String| Failure::new(Exit::BadInput, what);
@@ -118,7 +118,7 @@ fn with_max_output(options: SessionOptions) -> Result<SessionOptions, Failure> {
 /// `CLAUDE_CODE_MAX_RETRIES` counts where no flag says otherwise.
 fn with_max_retries(options: SessionOptions) -> Result<SessionOptions, Failure> {
     const NAME: &str = "CLAUDE_CODE_MAX_RETRIES";
-    let Some(text) = std::env::var(NAME).ok().filter(|it| !it.is_empty()) else {
+    let Some(text) = program::variable(NAME) else {
         return Ok(options);
     };
     let Ok(n) = text.trim().parse::<u32>() else {

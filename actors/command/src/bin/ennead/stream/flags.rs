@@ -11,7 +11,7 @@ use serde_json::json;
 use super::files::{Plugins, skills_of, with_agents, with_plugins};
 use crate::{
     args::{Print, Protocol},
-    show,
+    program, show,
 };
 
 /// Adds the headers that flags and the program's name give.
@@ -20,8 +20,8 @@ pub(crate) fn with_headers(mut endpoint: Endpoint, protocol: &Protocol) -> Endpo
         endpoint = endpoint.header("anthropic-beta", betas);
     }
     let own = concat!("ennead/", env!("CARGO_PKG_VERSION"));
-    match std::env::var("CLAUDE_AGENT_SDK_CLIENT_APP") {
-        Ok(app) if !app.is_empty() && app.bytes().all(|it| it.is_ascii_graphic() || it == b' ') => {
+    match program::variable("CLAUDE_AGENT_SDK_CLIENT_APP") {
+        Some(app) if app.bytes().all(|it| it.is_ascii_graphic() || it == b' ') => {
             endpoint.header("user-agent", &format!("{own} (client-app/{app})"))
         }
         _ => endpoint,

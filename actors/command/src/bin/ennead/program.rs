@@ -1,0 +1,36 @@
+//! The program that drives a session: that of this process, or that of a client which is hosted here.
+
+use std::collections::BTreeMap;
+
+use ennead_command::shared_host::guest::Notes;
+
+tokio::task_local! {
+    /// The client that the current task works for.
+    static CLIENT: HostedProgram;
+}
+
+/// What of its process a client has for itself.
+#[derive(Debug)]
+pub(crate) struct HostedProgram {
+    /// Its standard error.
+    pub(crate) notes: Notes,
+    /// The variables by which it chooses how it is served.
+    pub(crate) variables: BTreeMap<String, String>,
+}
+
+/// Does work for a client, whose variables count and who reads what is noted.
+pub(crate) async fn on_behalf_of<T>(client: HostedProgram, work: impl Future<Output = T>) -> T {
+    CLIENT.scope(client, work).await
+}
+
+/// Returns a variable by which a program chooses how it is served, one of
+/// [`environment::OF_PROGRAM`](ennead_command::shared_host::environment::OF_PROGRAM), if it is set and not empty.
+pub(crate) fn variable(name: &str) -> Option<String> {
+    let of_client = CLIENT.try_with(|it| it.variables.get(name).cloned());
+    of_client.unwrap_or_else(|_| std::env::var(name).ok()).filter(|it| !it.is_empty())
+}
+
+/// Writes text to the client that the current task works for. Returns whether there is one.
+pub(crate) fn is_noted(text: &str) -> bool {
+    CLIENT.try_with(|it| it.notes.write(text.to_owned())).is_ok()
+}
