@@ -80,6 +80,18 @@ impl Account {
     }
 }
 
+impl Account {
+    /// Returns the difference, which is nothing where it would be less than that.
+    fn less(self, other: Self) -> Self {
+        Self {
+            calls: self.calls.saturating_sub(other.calls),
+            usage: self.usage - other.usage,
+            cost: Money(self.cost.0.saturating_sub(other.cost.0)),
+            unpriced: self.unpriced.saturating_sub(other.unpriced),
+        }
+    }
+}
+
 impl Add for Account {
     type Output = Self;
 
@@ -97,6 +109,15 @@ impl Accounts {
     /// Returns the sum over all kinds of calls.
     pub fn total(&self) -> Account {
         self.answers + self.retries + self.compactions + self.classifications
+    }
+
+    fn less(self, other: Self) -> Self {
+        Self {
+            answers: self.answers.less(other.answers),
+            retries: self.retries.less(other.retries),
+            compactions: self.compactions.less(other.compactions),
+            classifications: self.classifications.less(other.classifications),
+        }
     }
 
     fn of(&mut self, kind: CallKind) -> &mut Account {
@@ -173,6 +194,31 @@ impl CostLedger {
         self.agents.entry(agent).or_default().add(used);
     }
 
+    /// Adds what was counted of a sub-agent itself to `counted`, wherever in the tree that is.
+    pub(crate) fn add_counted(&self, agent: &AgentId, counted: &mut Self) {
+        for (name, ledger) in &self.agents {
+            if name == agent {
+                counted.add(&Self { models: ledger.models.clone(), agents: BTreeMap::new() });
+            }
+            ledger.add_counted(agent, counted);
+        }
+    }
+
+    /// Takes out what was counted before of the agent itself.
+    #[must_use]
+    pub(crate) fn without(mut self, counted: &Self) -> Self {
+        let mut left = Accounts::default();
+        for (model, before) in &counted.models {
+            let here = self.models.get_mut(model);
+            left = left + here.map_or(**before, |here| take_out(here, **before));
+        }
+        // It may have been counted under another name of its model.
+        for here in self.models.values_mut() {
+            left = take_out(here, left);
+        }
+        self
+    }
+
     /// Adds the ledger of something else: of a run to that of its session.
     pub fn add(&mut self, other: &Self) {
         for (model, accounts) in &other.models {
@@ -242,6 +288,13 @@ impl CostLedger {
     pub fn agents(&self) -> &BTreeMap<AgentId, CostLedger> {
         &self.agents
     }
+}
+
+/// Takes accounts out of others. Returns what is not in those.
+fn take_out(from: &mut Accounts, accounts: Accounts) -> Accounts {
+    let left = accounts.less(*from);
+    *from = from.less(accounts);
+    left
 }
 
 #[cfg(test)]

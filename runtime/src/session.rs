@@ -59,6 +59,7 @@ pub use self::{
     },
     effect::{Batch, SessionEffect, SpawnEffect},
     end_hooks::EndHooks,
+    heard_hooks::KeptHook,
     input::{
         AgentRequest, EarlierConversation, MessageRequest, Now, OpenedTranscript, SessionInput,
         TurnRemains,

@@ -5,6 +5,7 @@ use std::{fs, path::Path, sync::Arc, time::Duration};
 
 use ennead::{
     Ennead, Event, SessionHandle,
+    data::ActorKind,
     tool::{Access, AgentType, CustomTool, Tool, ToolOutcome},
 };
 use ennead_runtime::transcript::entry::RecordKind;
@@ -14,10 +15,11 @@ use super::background_agents::copy;
 use crate::support::{
     barrier::Barrier,
     events::EventLog,
+    hunter::hunt,
     record,
     scripted::{Asked, Reply, Scripted, TestDirs, call, finish, model, text},
     settings::SettingsJson as _,
-    until::until,
+    until::{until, within},
 };
 
 /// A call that starts an agent in the background.
@@ -356,4 +358,30 @@ async fn sub_agent_sends_no_messages() {
     place.run(&model, place.session()).await;
     let offered = |asked: &Asked| asked.tools().iter().any(|it| it == "SendMessage");
     assert!(offered(&model.last_of_top()) && !offered(&last_of_agents(&model)));
+}
+
+// REQ: AGT-6, RUN-2
+#[tokio::test]
+async fn crashed_agent_goes_on_also_where_the_reader_of_what_it_used_crashed_after_it() {
+    let place = TestDirs::new();
+    let (model, barrier) = (waits(), Barrier::closed());
+    let ennead = place.start(&model).await;
+    let session = open(&ennead, &place, &barrier).await;
+    let mut log = EventLog::new(session.events());
+    session.prompt("go").await.unwrap();
+    barrier.arrived().await;
+    end_of_run(&mut log).await;
+    let agents =
+        || ennead.directory().all().into_iter().filter(|it| it.kind == ActorKind::SubAgent);
+    let killed = hunt(ennead.directory().clone(), |it, _| it.kind == ActorKind::SourceReader);
+    agents().for_each(|it| it.cell.kill());
+    // It is the first reader since: the model learns of the crash after that.
+    end_of_run(&mut log).await;
+    assert!(killed.is_finished() && agents().next().is_none());
+    barrier.open();
+    let prompt = session.prompt(format!("to:{} look there", agent_id(&place, 0)));
+    within("the message is sent", prompt).await.unwrap();
+    told(&model, "found 1").await;
+    assert!(last_of_agents(&model).user().contains("look there"));
+    finish(ennead, session).await;
 }

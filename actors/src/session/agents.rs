@@ -102,6 +102,8 @@ struct RunningAgent {
     can_go_on: bool,
     /// Reads what it used, once it has crashed.
     reader: Option<ActorId>,
+    /// Whether that reader crashed, too: then no end of an actor follows its report.
+    is_unread: bool,
 }
 
 impl Children {
@@ -165,6 +167,9 @@ impl Children {
             let mut report = report::report(agent, result, output);
             report.can_go_on = running.can_go_on;
             let _gone = reply.send(report);
+        }
+        if running.is_unread {
+            self.running.remove(agent);
         }
     }
 
@@ -232,15 +237,18 @@ impl Children {
     /// Returns what follows from the end of a child that may be a sub-agent or a reader.
     pub(super) fn on_child_end(&mut self, child: ActorId) -> ChildEnd {
         let is_meant = |it: &RunningAgent| it.actor.get_id() == child || it.reader == Some(child);
-        let found = self.running.iter().find(|(_, it)| is_meant(it));
-        let Some((agent, RunningAgent { is_over, reader, .. })) = found else {
+        let found = self.running.iter_mut().find(|(_, it)| is_meant(it));
+        let Some((agent, running)) = found else {
             return ChildEnd::Noted;
         };
         let agent = agent.clone();
-        match (is_over, reader) {
+        match (running.is_over, running.reader) {
             (false, None) => ChildEnd::Agent(agent),
             // Its reader crashed: what it used stays unknown.
-            (false, Some(reader)) if *reader == child => ChildEnd::Input(crashed::unread(agent)),
+            (false, Some(reader)) if reader == child => {
+                running.is_unread = true;
+                ChildEnd::Input(crashed::unread(agent))
+            }
             (false, Some(_)) => ChildEnd::Noted,
             (true, _) => {
                 self.running.remove(&agent);
@@ -312,7 +320,8 @@ impl SessionState {
                 None => reply = Some(waits),
             }
         }
-        let child = RunningAgent { actor, reply, is_over: false, can_go_on, reader: None };
+        let (is_over, reader, is_unread) = (false, None, false);
+        let child = RunningAgent { actor, reply, is_over, can_go_on, reader, is_unread };
         self.children.running.insert(agent.clone(), child);
         Ok(Ok(()))
     }

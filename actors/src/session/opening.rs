@@ -4,9 +4,8 @@ use std::{collections::BTreeMap, path::Path, sync::Arc};
 
 use ennead_runtime::{
     digest::Digest,
-    hook::EndedHook,
     ids::{AgentId, EntryId},
-    session::{EarlierConversation, OpenedTranscript, SessionInput},
+    session::{EarlierConversation, KeptHook, OpenedTranscript, SessionInput},
     step1_settings_resolution::Merged,
     transcript::{
         entry::{MessageRecord, Stored},
@@ -134,11 +133,15 @@ impl SessionState {
         let (file, back) = (self.open.paths.file.clone(), myself.clone());
         let sidechain = self.open.frame.agent.is_some();
         let directory = self.open.paths.directory.clone();
-        let (closer, caller) = (self.closer(), self.session_context.facts.agent.clone());
+        let (closer, facts) = (self.closer(), Arc::clone(&self.session_context.facts));
         let store = Arc::clone(&self.session_context.world.transcripts);
         let from = self.session_context.goes_on_from.clone();
         let work = Box::pin(async move {
-            let read = move || read(&*store, &file, &directory, sidechain, from.as_ref());
+            let caller = facts.agent.clone();
+            let read = move || {
+                let shown = &facts.directory;
+                read(&*store, &file, &directory, shown, sidechain, from.as_ref())
+            };
             let read = tokio::task::spawn_blocking(read).await;
             let earlier = match read.unwrap_or_else(|error| Err(error.to_string())) {
                 Ok(ReadTranscripts {
@@ -196,17 +199,18 @@ struct ReadTranscripts {
     loaded: Loaded,
     cut: Option<Box<Loaded>>,
     system: Option<String>,
-    hooks: Vec<EndedHook>,
+    hooks: Vec<KeptHook>,
     unread: Vec<(EntryId, String)>,
     agents: Vec<orphans::FoundAgent>,
     problems: Vec<String>,
 }
 
-/// Reads a transcript and those of its sub-agents. Blocks.
+/// Reads a transcript and those of its sub-agents; `shown` is what the model reads of their directory. Blocks.
 fn read(
     store: &dyn TranscriptStore,
     file: &Path,
     directory: &Path,
+    shown: &str,
     sidechain: bool,
     from: Option<&EntryId>,
 ) -> Result<ReadTranscripts, String> {
@@ -226,7 +230,7 @@ fn read(
     let (agents, problems) = orphans::find(store, all);
     let texts = directory.join("stored");
     let system = system_of(store, &loaded, &texts);
-    let hooks = loaded.background.ended_hooks(|it| text_of(store, it, &texts));
+    let hooks = KeptHook::read_all(&loaded.background, shown, |it| text_of(store, it, &texts));
     // One whose text is gone cannot be shown.
     let text = |it: &MessageRecord| Some((it.message.clone(), text_of(store, &it.text, &texts)?));
     let unread = loaded.unread().iter().filter_map(text).collect();

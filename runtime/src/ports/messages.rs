@@ -74,6 +74,12 @@ pub enum Undelivered {
         /// The name of the type.
         agent_type: Arc<str>,
     },
+    /// Nothing says what its type was when it began, and the name may denote another type by now.
+    #[error("what the type {agent_type} was when the agent began is not known, so it cannot go on")]
+    UnrecordedType {
+        /// The name of the type.
+        agent_type: Arc<str>,
+    },
     /// A call waits for the agent.
     #[error("a call waits for the agent, which is at work")]
     IsAwaited,
@@ -110,6 +116,7 @@ impl Undelivered {
             Self::OfAnother => "of_another",
             Self::InWorktree => "in_worktree",
             Self::OtherType { .. } => "other_type",
+            Self::UnrecordedType { .. } => "unrecorded_type",
             Self::IsAwaited => "is_awaited",
             Self::TooMany => "too_many",
             Self::Limit { .. } => "limit",

@@ -90,13 +90,7 @@ impl Machine {
     /// It is written at once, so that it is on record should the process be killed.
     fn task_kept(&mut self, now: Now, what: RecordKind) {
         let run = self.active.as_ref().map(|it| it.run.id.clone());
-        let lines = vec![Line::Harness(Box::new(Record {
-            at: now.at,
-            run,
-            turn: 0,
-            what,
-            shares_line: false,
-        }))];
+        let lines = vec![Line::Harness(Box::new(Record::new(now.at, run, 0, what)))];
         let lines = PendingLines { lines, stored: Vec::new(), sync: false };
         self.recorder.append(WriteOrigin::Unawaited, lines, &mut self.effects);
     }
@@ -175,13 +169,7 @@ impl Machine {
                 {
                     *is_unreported = !is_known;
                 }
-                Line::Harness(Box::new(Record {
-                    at: now.at,
-                    run: None,
-                    turn: 0,
-                    what,
-                    shares_line: false,
-                }))
+                Line::Harness(Box::new(Record::new(now.at, None, 0, what)))
             })
             .collect();
         if !lines.is_empty() {

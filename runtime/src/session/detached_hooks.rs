@@ -6,7 +6,7 @@
 
 use super::{
     ClosePhase, Machine, Now, SessionEffect,
-    heard_hooks::HeardHook,
+    heard_hooks::{HeardHook, KeptHook},
     recorder::{PendingLines, WriteOrigin},
 };
 use crate::{
@@ -37,7 +37,7 @@ impl Machine {
         }
         let has_room = self.hooks.has_room();
         let adds = !verdict.additional_context.is_empty();
-        if adds && !has_room {
+        if (adds || !verdict.messages.is_empty()) && !has_room {
             let what =
                 "what a hook adds is dropped: too many have ended since the last turn".into();
             self.effects.push(SessionEffect::Publish(Event::Alert { what }));
@@ -60,13 +60,7 @@ impl Machine {
             stderr: Stored::new(&output.stderr, &mut stored),
             shows: shows.clone(),
         };
-        let line = Line::Harness(Box::new(Record {
-            at: now.at,
-            run: None,
-            turn: 0,
-            what,
-            shares_line: false,
-        }));
+        let line = Line::Harness(Box::new(Record::new(now.at, None, 0, what)));
         let lines = PendingLines { lines: vec![line], stored, sync: false };
         // It is written at once, so that it is on record should the process be killed.
         self.recorder.append(WriteOrigin::Unawaited, lines, &mut self.effects);
@@ -91,13 +85,10 @@ impl Machine {
     }
 
     /// Takes over what is on record and was not shown to the model.
-    pub(super) fn resume_hooks(&mut self, ended: Vec<EndedHook>) {
-        for ended in ended {
-            let mut verdict = ended.verdict();
-            // The texts themselves were kept when this was recorded.
-            let _kept = keep_overlong(&mut verdict, &self.conversation.facts.directory);
-            verdict.messages.clear();
-            self.hooks.add(ended.event, ended.shows, verdict);
+    pub(super) fn resume_hooks(&mut self, kept: Vec<KeptHook>) {
+        for KeptHook { event, shows, texts } in kept {
+            let verdict = HookVerdict { additional_context: texts, ..HookVerdict::default() };
+            self.hooks.add(event, shows, verdict);
         }
     }
 

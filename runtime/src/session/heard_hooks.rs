@@ -4,8 +4,10 @@ use std::mem;
 
 use crate::{
     event::Event,
-    hook::{HookEvent, HookVerdict},
+    hook::{EndedHook, HookEvent, HookVerdict},
     ids::EntryId,
+    transcript::{entry::Stored, load::BackgroundTasks},
+    turn::keep_overlong,
 };
 
 /// Hooks whose words may wait for the next turn; those of later ones are dropped, with an alert.
@@ -101,5 +103,33 @@ impl HeardHooks {
         if shows.is_some() || !messages.is_empty() {
             self.heard.push(HeardHook { event, shows, texts, messages });
         }
+    }
+}
+
+/// What a hook adds to a session that goes on from its transcript: texts that are short enough to be shown.
+#[derive(Clone, Debug)]
+pub struct KeptHook {
+    pub(super) event: HookEvent,
+    pub(super) shows: Option<EntryId>,
+    pub(super) texts: Vec<String>,
+}
+
+impl KeptHook {
+    /// Reads what hooks add whose words the model has not read, with the texts of their records; `directory` is that of
+    /// the session. Hooks whose texts are not at hand are left out. Takes time with the length of the texts, so it is
+    /// not done where other sessions wait.
+    pub fn read_all(
+        tasks: &BackgroundTasks,
+        directory: &str,
+        text: impl Fn(&Stored) -> Option<String>,
+    ) -> Vec<Self> {
+        let read = |ended: EndedHook| {
+            let mut verdict = ended.verdict();
+            // The texts themselves were kept when this was recorded.
+            let _kept = keep_overlong(&mut verdict, directory);
+            let (event, shows, texts) = (ended.event, ended.shows, verdict.additional_context);
+            Self { event, shows, texts }
+        };
+        tasks.ended_hooks(text).map(read).collect()
     }
 }

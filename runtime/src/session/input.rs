@@ -4,6 +4,7 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use super::{
     agents::tree::{TreeAnswer, TreeQuestion},
+    heard_hooks::KeptHook,
     names::{CallName, MessageNumber, PromptId, RunNumber, SpawnId, TurnKey, WriteTicket},
 };
 use crate::{
@@ -127,7 +128,7 @@ pub enum SessionInput {
     /// A hook that was not waited for has ended.
     HookEnded(Box<EndedHook>),
     /// What such hooks added is on record, and the model has not read it: a walk of a recorded session goes on so.
-    HooksKept(Vec<EndedHook>),
+    HooksKept(Vec<KeptHook>),
     /// An MCP server that was starting when the session was opened has answered, or cannot be had.
     ServerAnswered {
         /// Its tools, which join with the next turn.
@@ -224,7 +225,7 @@ pub struct EarlierConversation {
     /// Agents that worked in the background and of whose end the model has not learned.
     pub ended: Vec<EndedAgent>,
     /// Hooks whose words the model has not read.
-    pub hooks: Vec<EndedHook>,
+    pub hooks: Vec<KeptHook>,
     /// Messages for the session that its conversation does not show yet, by the names of their lines.
     pub unread: Vec<(EntryId, String)>,
     /// Files that could not be read or closed, in words for people.

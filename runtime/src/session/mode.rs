@@ -76,12 +76,6 @@ impl Machine {
 
 /// Makes the record of a mode that was set outside of turns.
 pub(super) fn mode_line(at: Timestamp, mode: PermissionMode) -> PendingLines {
-    let record = Record {
-        at,
-        run: None,
-        turn: 0,
-        what: RecordKind::Mode(ModeChange { mode, call: None }),
-        shares_line: false,
-    };
+    let record = Record::new(at, None, 0, RecordKind::Mode(ModeChange { mode, call: None }));
     PendingLines { lines: vec![Line::Harness(Box::new(record))], stored: Vec::new(), sync: false }
 }

@@ -203,11 +203,5 @@ impl ActiveRun {
 
 /// Makes a record of a run that belongs to none of its turns.
 pub(super) fn record(at: Timestamp, run: &RunId, what: RecordKind) -> Line {
-    Line::Harness(Box::new(Record {
-        at,
-        run: Some(run.clone()),
-        turn: 0,
-        what,
-        shares_line: false,
-    }))
+    Line::Harness(Box::new(Record::new(at, Some(run.clone()), 0, what)))
 }

@@ -3,6 +3,7 @@
 //! Built under `#[cfg(test)]` only.
 
 mod checks;
+mod ended_hooks;
 mod messages;
 mod orders;
 mod shown;

@@ -119,7 +119,8 @@ impl Turn {
         self.memory.tools.cwd.as_deref().unwrap_or(&self.facts.workspace)
     }
 
-    pub(super) fn mode(&self) -> PermissionMode {
+    /// Returns the mode that decides about calls.
+    pub(crate) fn mode(&self) -> PermissionMode {
         self.state.gate_setup.as_ref().map(|it| it.mode()).unwrap_or_default()
     }
 }

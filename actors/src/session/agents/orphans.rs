@@ -257,13 +257,7 @@ impl Closer {
             // The first line is torn: a whole one after it has the writer name those bytes.
             let what =
                 RecordKind::Alert { what: "the sub-agent was cut off before it began".into() };
-            let line = Line::Harness(Box::new(Record {
-                at,
-                run: None,
-                turn: 0,
-                what,
-                shares_line: false,
-            }));
+            let line = Line::Harness(Box::new(Record::new(at, None, 0, what)));
             return it.loaded.tail.torn.map(|_| (vec![line], Vec::new()));
         };
         let OpenRun { run, turn, step, ended, asked, .. } = open_run;
@@ -292,7 +286,7 @@ impl Closer {
             head: None,
         };
         let mut lines = closing.append.lines;
-        let record = Record { at, run: Some(run.clone()), turn: 0, what, shares_line: false };
+        let record = Record::new(at, Some(run.clone()), 0, what);
         lines.push(Line::Harness(Box::new(record)));
         Some((lines, closing.append.stored))
     }

@@ -10,7 +10,7 @@ use crate::{
 };
 
 /// Of types that are built in: they stay what they are.
-const BUILT_IN: &str = "built-in";
+pub(crate) const BUILT_IN: &str = "built-in";
 
 /// Returns what a type is, to compare it later.
 #[doc(hidden)]
@@ -47,7 +47,9 @@ impl KnownAgent {
             Some(definition) if *definition != definition_of(kind, own) => {
                 Err(Undelivered::OtherType { agent_type: agent_type() })
             }
-            _ => Ok(()),
+            Some(_) => Ok(()),
+            // The name alone does not say what it was allowed to use.
+            None => Err(Undelivered::UnrecordedType { agent_type: agent_type() }),
         }
     }
 }

@@ -79,7 +79,10 @@ impl Machine {
     ) {
         if self.agents.is_in_background(agent) {
             for (who, used) in used {
-                self.count_in_session(who, used.usage, &used.ledger());
+                // Its transcript begins with what was counted before it went on.
+                let counted = self.counted_of(&who);
+                let usage = used.usage - counted.own_accounts().total().usage;
+                self.count_in_session(who, usage, &used.ledger().without(&counted));
             }
         } else if let Some(active) = &mut self.active
             && self.agents.running.contains_key(agent)
@@ -99,6 +102,16 @@ impl Machine {
         // It may have gone on, and then it was counted before.
         self.cost.add_agent(agent.clone(), cost);
         self.cost_here.add_agent(agent, cost);
+    }
+
+    /// Returns what was counted of an agent itself so far.
+    fn counted_of(&self, agent: &AgentId) -> CostLedger {
+        let mut counted = CostLedger::default();
+        self.cost.add_counted(agent, &mut counted);
+        if let Some(active) = &self.active {
+            active.cost.add_counted(agent, &mut counted);
+        }
+        counted
     }
 
     pub(super) fn agent_over(&mut self, now: Now, agent: &AgentId) {

@@ -5,15 +5,31 @@ use super::{
     world::SessionWorld,
 };
 use crate::{
+    catalogue::Money,
+    cost::{Account, CallKind, CostLedger},
     ids::AgentId,
-    ports::messages::{KnownAgent, MessageFate},
-    run::RunEnd,
+    ports::messages::{KnownAgent, MessageFate, Undelivered},
+    run::{RunEnd, agent_types::going_on::BUILT_IN, outcome::RunOutcome},
     session::{MessageNumber, MessageRequest, OpenedTranscript, SessionInput, SpawnId, TurnKey},
     step1_settings_resolution::AgentLimits,
+    tokens::Usage,
+    transcript::load::UsageTotals,
 };
 
 fn send(world: &mut SessionWorld, key: TurnKey, agent: &AgentId, spawn: u64) {
-    let known = KnownAgent { agent_type: "general-purpose".into(), ..KnownAgent::default() };
+    send_as(world, key, agent, spawn, Some(BUILT_IN.into()));
+}
+
+/// Sends a message to an agent of whose type this was written down.
+fn send_as(
+    world: &mut SessionWorld,
+    key: TurnKey,
+    agent: &AgentId,
+    spawn: u64,
+    definition: Option<String>,
+) {
+    let agent_type = "general-purpose".into();
+    let known = KnownAgent { agent_type, definition, ..KnownAgent::default() };
     world.input(SessionInput::SendMessage(Box::new(MessageRequest {
         spawn: SpawnId(spawn),
         key,
@@ -73,6 +89,84 @@ fn agent_that_cannot_go_on_is_an_error_of_the_call_and_no_end() {
     assert_eq!((last_of(&world, "RefuseMessage"), last_of(&world, "MessageDelivered")), (1, 0));
     assert_eq!(last_of(&world, "KeepEnd"), 1, "it has ended once");
     world.finish();
+}
+
+// REQ: AGT-6
+#[test]
+fn agent_whose_type_was_not_written_down_does_not_go_on_as_what_the_name_denotes_now() {
+    let (mut world, key) = turning();
+    let agent = in_background(&mut world, key);
+    world.input(ended(&agent));
+    send_as(&mut world, key, &agent, 50, None);
+    assert_eq!((last_of(&world, "StartAgent"), last_of(&world, "RefuseMessage")), (1, 1));
+    let why = Undelivered::UnrecordedType { agent_type: "general-purpose".into() };
+    assert_eq!(why.code(), "unrecorded_type");
+    assert!(world.log.iter().any(|it| it.contains(&format!("{why:?}"))), "{:#?}", world.log);
+    send_as(&mut world, key, &agent, 51, Some("another".into()));
+    assert_eq!((last_of(&world, "StartAgent"), last_of(&world, "RefuseMessage")), (1, 2));
+    world.finish();
+}
+
+fn tokens(input_tokens: u64) -> Usage {
+    Usage { input_tokens, ..Usage::default() }
+}
+
+fn ledger(model: &str, tokens_used: u64) -> CostLedger {
+    let mut ledger = CostLedger::default();
+    let account = Account::of_call(tokens(tokens_used), Some(Money(tokens_used)));
+    ledger.count(model, CallKind::Answer, account);
+    ledger
+}
+
+/// What a transcript says was used.
+fn totals(tokens_used: u64) -> UsageTotals {
+    let mut totals = UsageTotals::default();
+    (totals.usage, totals.cost) = (tokens(tokens_used), ledger("", tokens_used));
+    totals.model = Some("m".into());
+    totals
+}
+
+/// The outcome of an agent that used 100 tokens, and the one below it 10.
+fn outcome_of_tree(of: &RunOutcome, model: &str, below: &AgentId) -> RunOutcome {
+    let mut cost = ledger(model, 100);
+    cost.enter(below.clone(), ledger(model, 10));
+    RunOutcome { usage: tokens(110), cost, ..of.clone() }
+}
+
+// REQ: AGT-6, AGT-7
+#[test]
+fn what_agents_used_before_one_went_on_is_counted_once_when_it_crashes() {
+    let below = AgentId::from("0000000000000001");
+    // Reported under the name that its model answered to or another one, or crashed before.
+    for reported in [Some("m"), Some("alias"), None] {
+        let (mut world, key) = turning();
+        let agent = in_background(&mut world, key);
+        world.done(key, Some(RunEnd::NoPendingTools));
+        write_all(&mut world);
+        let crashed = |n: u64, n_below: u64| SessionInput::AgentCrashed {
+            agent: agent.clone(),
+            used: vec![(agent.clone(), totals(n)), (below.clone(), totals(n_below))],
+        };
+        let of_run = world.machine.outcomes.values().next().cloned().expect("a run has ended");
+        world.input(match reported {
+            Some(model) => {
+                let outcome = outcome_of_tree(&of_run, model, &below);
+                SessionInput::AgentEnded { agent: agent.clone(), result: Box::new(Ok(outcome)) }
+            }
+            None => crashed(100, 10),
+        });
+        assert_eq!(world.machine.spent, tokens(110));
+        let key = world.turn.expect("the model learns of its end");
+        send(&mut world, key, &agent, 50);
+        world.input(answered(50, MessageFate::Taken));
+        world.input(crashed(150, 30));
+        assert_eq!(world.machine.spent, tokens(180), "{reported:?}");
+        for ledger in [&world.machine.cost, &world.machine.cost_here] {
+            let counted = ledger.tree().total();
+            assert_eq!((counted.usage, counted.cost), (tokens(180), Money(180)), "{reported:?}");
+        }
+        world.finish();
+    }
 }
 
 fn receive(world: &mut SessionWorld, number: u64) {

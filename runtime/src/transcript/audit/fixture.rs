@@ -23,19 +23,9 @@ use crate::{
 
 pub(super) const INPUT: &str = r#"{"command":"ls"}"#;
 
-pub(super) fn frame() -> LineFrame {
-    LineFrame {
-        session: "s".into(),
-        agent: None,
-        cwd: "/app".into(),
-        git_branch: None,
-        version: "0.1.0",
-    }
-}
-
 /// Writes the lines as a file.
 pub(super) fn seal(lines: &[Line]) -> Vec<u8> {
-    let frame = frame();
+    let frame = LineFrame::of_test();
     let mut bytes = Vec::new();
     let mut batch = LineBatch::new(Head::default(), None, &mut bytes);
     for line in lines {

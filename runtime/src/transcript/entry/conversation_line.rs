@@ -24,6 +24,20 @@ pub struct LineFrame {
     pub version: &'static str,
 }
 
+#[cfg(test)]
+impl LineFrame {
+    /// Returns the frame of a session of a test.
+    pub(crate) fn of_test() -> Self {
+        Self {
+            session: "s".into(),
+            agent: None,
+            cwd: "/app".into(),
+            git_branch: None,
+            version: "0.1.0",
+        }
+    }
+}
+
 /// A message of the conversation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConversationLine {

@@ -121,6 +121,14 @@ pub struct Record {
     pub shares_line: bool,
 }
 
+impl Record {
+    /// Makes a record that has a line of its own.
+    #[doc(hidden)]
+    pub fn new(at: Timestamp, run: Option<RunId>, turn: u32, what: RecordKind) -> Self {
+        Self { at, run, turn, what, shares_line: false }
+    }
+}
+
 /// A part that the model was shown in a message of the conversation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ShownPart {

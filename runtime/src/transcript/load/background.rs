@@ -82,9 +82,13 @@ impl BackgroundTasks {
     }
 
     /// Returns the hooks whose words the model has not read. Those whose texts are not at hand are left out.
-    pub fn ended_hooks(&self, text: impl Fn(&Stored) -> Option<String>) -> Vec<EndedHook> {
-        let ended = |it| EndedHook::recorded(it, &|stored| text(stored).ok_or(())).ok().flatten();
-        self.hooks.iter().filter_map(ended).collect()
+    pub(crate) fn ended_hooks(
+        &self,
+        text: impl Fn(&Stored) -> Option<String>,
+    ) -> impl Iterator<Item = EndedHook> {
+        let ended =
+            move |it| EndedHook::recorded(it, &|stored| text(stored).ok_or(())).ok().flatten();
+        self.hooks.iter().filter_map(ended)
     }
 }
 

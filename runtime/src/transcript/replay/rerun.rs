@@ -130,7 +130,29 @@ impl<'a> Rerun<'a> {
     }
 
     /// Holds lines against the file; they count as recorded.
-    fn compare(&mut self, mut append: Append) -> Result<Vec<Effect>, ReplayError> {
+    fn compare(&mut self, append: Append) -> Result<Vec<Effect>, ReplayError> {
+        let mut ticket = self.hold_against_file(append)?;
+        let mut left = Vec::new();
+        // The mode may have changed before it was known that a question is recorded; what is recorded later
+        // covers that, too.
+        if self.turn.consults_next() {
+            for _ in 0..self.inputs.n_modes_before_consulting(self.turn.mode()) {
+                for effect in self.mode_set().unwrap_or_default() {
+                    match effect {
+                        Effect::Append(append) => ticket = self.hold_against_file(*append)?,
+                        other => left.push(other),
+                    }
+                }
+            }
+        }
+        // What comes of this bears the time of the next line, and not of those that are recorded.
+        let at = self.inputs.timestamp();
+        left.extend(self.turn.handle(at, TurnInput::Recorded { ticket }));
+        Ok(left)
+    }
+
+    /// Holds lines against the file and keeps those that it has. Returns their ticket.
+    fn hold_against_file(&mut self, mut append: Append) -> Result<u64, ReplayError> {
         let (recorded_at, mut written, mut n_written) = (self.inputs.timestamp(), Vec::new(), 0);
         let mut has_withdrawn = false;
         for line in &append.lines {
@@ -154,24 +176,7 @@ impl<'a> Rerun<'a> {
         });
         let ticket = append.ticket;
         self.appends.push((recorded_at, append));
-        // The mode may have changed before it was known that a question is recorded; what is recorded later
-        // covers that, too.
-        if self.turn.consults_next()
-            && !self.inputs.has_consulted()
-            && let Some(effects) = self.mode_set()
-        {
-            let mut left = Vec::new();
-            for effect in effects {
-                match effect {
-                    Effect::Append(append) => left.extend(self.compare(*append)?),
-                    other => left.push(other),
-                }
-            }
-            return Ok(left);
-        }
-        // What comes of this bears the time of the next line, and not of those that are recorded.
-        let at = self.inputs.timestamp();
-        Ok(self.turn.handle(at, TurnInput::Recorded { ticket }))
+        Ok(ticket)
     }
 
     /// Puts the session into the mode that it was put into at this point, if it was.

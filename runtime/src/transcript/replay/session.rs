@@ -31,8 +31,8 @@ use crate::{
     message::Message,
     run::{Run, RunEnd, RunRequest, WOKEN_ORIGIN, conversation::Conversation, facts::SessionFacts},
     session::{
-        Machine, MessageNumber, OpenedTranscript, PromptId, RunNumber, SessionInput, TreePlace,
-        TurnKey, WriteTicket,
+        KeptHook, Machine, MessageNumber, OpenedTranscript, PromptId, RunNumber, SessionInput,
+        TreePlace, TurnKey, WriteTicket,
     },
     step1_settings_resolution::AgentLimits,
     time::Timestamp,
@@ -123,8 +123,10 @@ impl Session {
         background: &BackgroundTasks,
         stored: StoredTexts<'_>,
     ) {
-        let ended = background.ended_hooks(|it| text_of(it, 0, stored).ok());
-        self.feed(at, SessionInput::HooksKept(ended));
+        let directory = &self.machine.conversation().facts.directory;
+        let text = |it: &Stored| text_of(it, 0, stored).ok();
+        let kept = KeptHook::read_all(background, directory, text);
+        self.feed(at, SessionInput::HooksKept(kept));
     }
 
     /// Takes over what the session was sent before it was opened again and has not shown.

@@ -17,16 +17,6 @@ use crate::{
     },
 };
 
-fn frame() -> LineFrame {
-    LineFrame {
-        session: "s".into(),
-        agent: None,
-        cwd: "/app".into(),
-        git_branch: None,
-        version: "0.1.0",
-    }
-}
-
 fn conversation(text: &str) -> Line {
     Line::Conversation(Box::new(ConversationLine {
         at: Timestamp(7),
@@ -60,7 +50,7 @@ fn write(
     let mut out = Vec::new();
     let mut batch = LineBatch::new(head, open, &mut out);
     for line in lines {
-        batch.push(line, &frame(), |_, _, _| {});
+        batch.push(line, &LineFrame::of_test(), |_, _, _| {});
     }
     let end = batch.finish();
     (out, end)

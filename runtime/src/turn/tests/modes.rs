@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use proptest::{prelude::*, test_runner::RngSeed};
+use proptest::prelude::*;
 use serde_json::json;
 
 use super::{
@@ -79,6 +79,15 @@ fn busy_world(mode: Option<&str>) -> World {
     world
 }
 
+/// The same with hooks before its calls for which a model is asked.
+fn asking_world(mode: Option<&str>) -> World {
+    let mut world = busy_world(mode);
+    let asks = json!([{ "hooks": [{ "type": "prompt", "prompt": "May it? $ARGUMENTS" }] }]);
+    let more = json!({ "hooks": { "PreToolUse": asks } });
+    world.layers[0].push(layer(Scope::Local, more));
+    world
+}
+
 const MODES: [PermissionMode; 4] = [
     PermissionMode::Plan,
     PermissionMode::Default,
@@ -91,8 +100,7 @@ fn mode() -> impl Strategy<Value = PermissionMode> {
 }
 
 proptest! {
-    // Some orders are not walked again yet: those of the ignored test below. One run in five of random cases finds one.
-    #![proptest_config(ProptestConfig { rng_seed: RngSeed::Fixed(9), ..ProptestConfig::with_cases(192) })]
+    #![proptest_config(ProptestConfig::with_cases(96))]
 
     // REQ: PRM-4, SES-4
     #[test]
@@ -102,9 +110,9 @@ proptest! {
         during in proptest::collection::vec((1_u64..120, mode()), 0..5),
         order in proptest::option::of(any::<u64>()),
         reopens in any::<bool>(),
-        is_busy in any::<bool>(),
+        world in proptest::sample::select(&[world, busy_world, asking_world][..]),
     ) {
-        let mut world = if is_busy { busy_world(first) } else { world(first) };
+        let mut world = world(first);
         world.modes_at = during;
         world.shuffle = order.map(|it| EntropyStream::from_seed(it).child("order"));
         let mut play = Play::new(world);
@@ -121,7 +129,6 @@ proptest! {
 
 // REQ: PRM-4, SES-4
 #[test]
-#[ignore = "fails: a mode that is set again while a question is being recorded is not walked again"]
 fn modes_that_are_set_while_a_question_is_recorded_are_walked_again() {
     let (plan, default) = (PermissionMode::Plan, PermissionMode::Default);
     for (world, modes_at, order) in [

@@ -9,7 +9,7 @@ use super::{provider_cache::ProviderCache, script};
 use crate::{
     approval::{AnsweredBy, GivenAnswer, PermissionAnswer, PolicyVerdict, Question},
     entropy::EntropyStream,
-    hook::{HandlerEnd, HandlerOutput, HookEvent, HookHandler},
+    hook::{HandlerEnd, HandlerOutput, HookAction, HookEvent, HookHandler},
     ids::ToolUseId,
     permission::PermissionMode,
     run::{
@@ -348,9 +348,12 @@ impl ContextWindow {
 }
 
 /// The command of a handler is what it does: `CODE TEXT`, the text on standard output for 0 and on
-/// standard error for other codes; or `timeout`, `crash`, `refused`.
+/// standard error for other codes; or `timeout`, `crash`, `refused`. One that asks a model has it asked.
 pub(super) fn run_handler(handler: &HookHandler) -> HandlerOutput {
     let label = handler.label();
+    if matches!(handler.action, HookAction::Prompt(_)) {
+        return HandlerOutput::new(HandlerEnd::ForModel, label, String::new(), 2);
+    }
     let (word, text) = label.split_once(' ').unwrap_or((&label, ""));
     let ended = match word {
         "timeout" => HandlerEnd::TimedOut,

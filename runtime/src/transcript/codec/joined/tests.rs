@@ -14,16 +14,6 @@ use crate::{
     turn::tests::random::random,
 };
 
-fn frame() -> LineFrame {
-    LineFrame {
-        session: "s".into(),
-        agent: None,
-        cwd: "/app".into(),
-        git_branch: None,
-        version: "0.1.0",
-    }
-}
-
 fn record(at: u64, run: Option<&str>, turn: u32, what: RecordKind) -> Record {
     let (at, run) = (Timestamp(at), run.map(Into::into));
     Record { at, run, turn, what, shares_line: true }
@@ -38,7 +28,7 @@ fn written(records: &[Record]) -> Vec<String> {
     let mut out = Vec::new();
     let mut batch = LineBatch::new(Head::default(), None, &mut out);
     for record in records {
-        batch.push(&Line::Harness(Box::new(record.clone())), &frame(), |_, _, _| {});
+        batch.push(&Line::Harness(Box::new(record.clone())), &LineFrame::of_test(), |_, _, _| {});
     }
     batch.finish();
     String::from_utf8(out).unwrap().lines().map(ToOwned::to_owned).collect()
@@ -51,7 +41,7 @@ fn read(line: &str) -> Vec<Record> {
 
 fn body(record: &Record) -> Vec<u8> {
     let mut out = Vec::new();
-    encode(&Line::Harness(Box::new(record.clone())), &frame(), &mut out);
+    encode(&Line::Harness(Box::new(record.clone())), &LineFrame::of_test(), &mut out);
     out
 }
 

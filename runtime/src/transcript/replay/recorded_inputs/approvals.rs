@@ -95,19 +95,50 @@ impl RecordedInputs<'_> {
         Ok(TurnInput::PlanRead { call, plan })
     }
 
-    /// Whether hooks or a model were at work on a question when the session was put into the modes that come
-    /// next: then what they did is recorded after those.
-    pub(in crate::transcript::replay) fn has_consulted(&self) -> bool {
-        let is_mode = |it: &RecordKind| matches!(it, RecordKind::Mode(_));
-        let mut kinds = self.rest_of_lines().iter().map_while(|it| record(it)).map(|it| &it.what);
-        match kinds.find(|it| !is_mode(it)) {
-            Some(RecordKind::Hook { event, .. }) => {
-                matches!(event, HookEvent::PermissionRequest | HookEvent::Notification)
-            }
-            Some(RecordKind::ModelAttempt { purpose, .. }) => {
-                purpose == Purpose::Classification.name()
-            }
+    /// Returns how many of the modes that come next were set before it was known that the last question is
+    /// recorded, which was raised under the mode `raised_under`.
+    ///
+    /// What follows the modes tells. Hooks or a model that were at work on the question record what they did after
+    /// the modes that were set meanwhile. A question that comes back to its own mode was asked, unless its call was
+    /// judged anew: then that began under one of the modes in between. Which one makes no difference, since a
+    /// call that is judged anew without having to wait leaves its record before the next mode.
+    pub(in crate::transcript::replay) fn n_modes_before_consulting(
+        &self,
+        raised_under: PermissionMode,
+    ) -> usize {
+        let records = || self.rest_of_lines().iter().map_while(|it| record(it)).map(|it| &it.what);
+        let set = |it: &RecordKind| match it {
+            RecordKind::Mode(ModeChange { mode, call: None }) => Some(*mode),
+            _ => None,
+        };
+        let modes: Vec<PermissionMode> = records().map_while(set).collect();
+        let is_before = |it: &&RecordKind| match it {
+            RecordKind::Mode(_) => true,
+            RecordKind::ModelAttempt { purpose, .. } => purpose == Purpose::Hook.name(),
             _ => false,
+        };
+        let is_judged_anew = match records().find(|it| !is_before(it)) {
+            Some(RecordKind::Hook { event, .. }) => match event {
+                HookEvent::PermissionRequest | HookEvent::Notification => return 0,
+                event => *event == HookEvent::PreToolUse,
+            },
+            Some(RecordKind::ModelAttempt { purpose, .. })
+                if purpose == Purpose::Classification.name() =>
+            {
+                return 0;
+            }
+            Some(
+                RecordKind::Path { .. }
+                | RecordKind::Links { .. }
+                | RecordKind::Question { .. }
+                | RecordKind::Permission { .. },
+            ) => true,
+            _ => false,
+        };
+        match modes.iter().position(|it| *it != raised_under) {
+            Some(other) if is_judged_anew && modes.last() == Some(&raised_under) => other + 1,
+            None if is_judged_anew => 0,
+            _ => modes.len(),
         }
     }
 }
