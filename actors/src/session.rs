@@ -14,6 +14,7 @@ pub(crate) mod background;
 mod child_end;
 pub(crate) mod context;
 mod end_hooks;
+mod file_watch;
 mod hooks;
 mod message;
 mod opening;
@@ -54,7 +55,9 @@ use crate::{
         transcript_store::layout::{Layout, TranscriptPaths},
     },
     services::mcp_server::StartingServers,
-    session::{agents::Children, timer::RunTimer, turn_handles::TurnHandles},
+    session::{
+        agents::Children, file_watch::FileWatcher, timer::RunTimer, turn_handles::TurnHandles,
+    },
     storage::{
         archive::{ArchiveMsg, OpenTranscript, WriterHandle},
         transcript_writer::{Recorded, ReplyTo},
@@ -124,6 +127,8 @@ pub(crate) struct SessionState {
     last_message: MessageNumber,
     turn: Option<TurnHandles>,
     timer: Option<RunTimer>,
+    /// Boxed, because most sessions have none.
+    watcher: Option<Box<FileWatcher>>,
     fingerprints: Option<Fingerprints>,
     chosen: turn_handles::ChosenSettings,
     hooks: Option<Mailbox<Box<HookRequest>, HookMsg>>,
@@ -202,6 +207,7 @@ impl Actor for Session {
             last_message: MessageNumber::default(),
             turn: None,
             timer: None,
+            watcher: None,
             fingerprints: None,
             chosen: Default::default(),
             hooks: None,
@@ -302,6 +308,7 @@ impl SessionState {
                 return Ok(Some(Box::pin(self.host_process(myself, key, work, detached))));
             }
             SessionMsg::ServerAnswered(answered, _taken_over) => self.server_answered(*answered),
+            SessionMsg::Watch(input) => input,
             SessionMsg::HookEnded(ended) => SessionInput::HookEnded(ended),
             SessionMsg::ShellKept(status) => SessionInput::ShellKept(status),
             SessionMsg::ShellsEnded => return self.close_transcript(myself).map(|()| None),

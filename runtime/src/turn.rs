@@ -39,6 +39,7 @@ mod step9_stop_check;
 
 mod closing;
 mod effective_settings;
+mod file_hooks;
 mod hook_prompts;
 mod hooks;
 mod verdict_calls;

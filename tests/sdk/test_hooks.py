@@ -2,6 +2,7 @@
 
 import json
 
+import anyio
 import pytest
 from claude_agent_sdk import ClaudeSDKClient, HookMatcher, PermissionResultAllow, PermissionResultDeny, query
 from conftest import call, collect, of_kind, results, texts
@@ -254,3 +255,32 @@ async def test_callback_that_is_late_blocks_where_its_failure_does(place, on_fai
     hooks = {"PreToolUse": [HookMatcher(hooks=[late], timeout=0.2, on_failure=on_failure)]}
     await converse(place, call("Bash", command="touch x"), hooks=hooks, allowed_tools=["Bash"])
     assert (place.work / "x").exists() == (on_failure == "continue")
+
+
+# REQ: HKS-1
+async def test_hook_hears_of_a_file_that_has_changed_while_the_session_is_at_rest(place):
+    seen, has_seen = [], anyio.Event()
+    watched = place.write(".envrc", "one")
+
+    async def changed(given, call_id, context):
+        seen.append(given)
+        has_seen.set()
+        return {}
+
+    hooks = {"FileChanged": [HookMatcher(matcher=".envrc", hooks=[changed])]}
+    async with ClaudeSDKClient(place.options(hooks=hooks)) as client:
+        await client.query("say one")
+        await collect(client.receive_response())
+        with anyio.fail_after(30):
+            n_written = 0
+            # The first look may be still to come.
+            while not has_seen.is_set():
+                n_written += 1
+                watched.write_text("x" * n_written)
+                with anyio.move_on_after(3):
+                    await has_seen.wait()
+    assert {key: seen[0][key] for key in ("hook_event_name", "file_path", "event")} == {
+        "hook_event_name": "FileChanged",
+        "file_path": str(watched),
+        "event": "change",
+    }

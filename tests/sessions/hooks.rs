@@ -16,6 +16,7 @@ use crate::support::settings::SettingsJson as _;
 
 mod config;
 mod detached;
+mod files;
 mod limits;
 mod prompts;
 mod servers;

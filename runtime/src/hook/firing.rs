@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::HookEvent;
+use super::{FileChangeKind, HookEvent};
 use crate::ids::{ToolName, ToolUseId};
 
 /// The event that fires a hook, with its particulars.
@@ -138,6 +138,13 @@ pub enum Firing<'a> {
         /// Absolute path of the file.
         file: Cow<'a, str>,
     },
+    /// A watched file has changed.
+    FileChanged {
+        /// Absolute path of the file.
+        path: Cow<'a, str>,
+        /// What has become of it.
+        kind: FileChangeKind,
+    },
     /// A run is about to end by itself.
     Stop {
         /// A Stop hook has already held this run.
@@ -182,6 +189,7 @@ impl Firing<'_> {
             Firing::InstructionsLoaded(_) => HookEvent::InstructionsLoaded,
             Firing::CwdChanged { .. } => HookEvent::CwdChanged,
             Firing::ConfigChange { .. } => HookEvent::ConfigChange,
+            Firing::FileChanged { .. } => HookEvent::FileChanged,
         }
     }
 
@@ -246,6 +254,7 @@ impl Firing<'_> {
             Firing::ConfigChange { source, file } => {
                 Firing::ConfigChange { source: own(source), file: own(file) }
             }
+            Firing::FileChanged { path, kind } => Firing::FileChanged { path: own(path), kind },
             Firing::Stop { active, last_assistant_message } => {
                 Firing::Stop { active, last_assistant_message: own(last_assistant_message) }
             }
@@ -272,6 +281,7 @@ impl Firing<'_> {
             Firing::SubagentStart | Firing::SubagentStop { .. } => Some(agent_type),
             Firing::StopFailure { error, .. } => Some(error),
             Firing::InstructionsLoaded(loaded) => Some(loaded.reason),
+            Firing::FileChanged { path, .. } => path.rsplit('/').next(),
             Firing::UserPromptSubmit { .. } | Firing::Stop { .. } | Firing::CwdChanged { .. } => {
                 None
             }

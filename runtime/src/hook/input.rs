@@ -67,6 +67,7 @@ impl HookInput {
             | Firing::SessionEnd { .. }
             | Firing::InstructionsLoaded(_)
             | Firing::ConfigChange { .. }
+            | Firing::FileChanged { .. }
             | Firing::CwdChanged { .. } => 0,
         }
     }
@@ -112,6 +113,10 @@ fn input_json(context: &HookContext, firing: &Firing<'_>) -> String {
         Firing::ConfigChange { source, file } => {
             line.source = Some(source);
             line.file_path = Some(file);
+        }
+        Firing::FileChanged { path, kind } => {
+            line.file_path = Some(path);
+            line.event = Some(kind.name());
         }
         Firing::UserPromptSubmit { prompt } => line.prompt = Some(prompt),
         Firing::Notification { message, kind } => {
@@ -228,6 +233,8 @@ struct HookLine<'a> {
     error_details: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     file_path: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    event: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     memory_type: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]

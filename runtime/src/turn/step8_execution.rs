@@ -136,6 +136,7 @@ impl Turn {
         }
         let new: Arc<str> = self.cwd().into();
         let old = std::mem::replace(&mut self.state.cwd, Arc::clone(&new));
+        self.watch_files(None);
         let firing = Firing::CwdChanged { old: (&*old).into(), new: (&*new).into() };
         self.fire(firing, None, FiringReason::CwdChanged)
     }
