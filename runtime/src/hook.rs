@@ -25,7 +25,7 @@ pub use answer::{HandlerEnd, HandlerOutput, HookAnswer, read_answer};
 pub use condition::HookCondition;
 pub(crate) use detached::MAX_DETACHED_MS;
 pub use detached::{EndedHook, HookWait, says_detached};
-pub use firing::{Firing, LoadedInstructions};
+pub use firing::{AnsweredCall, Firing, LoadedInstructions};
 pub use input::{HookContext, HookInput, update_of};
 pub use matcher::BadMatcher;
 pub(crate) use matcher::{matching, matching_commands};
@@ -85,11 +85,13 @@ pub enum HookEvent {
     ConfigChange,
     /// After a watched file has changed.
     FileChanged,
+    /// After all calls of an answer, before the model is asked again.
+    PostToolBatch,
 }
 
 impl HookEvent {
     /// All events, in the order of a turn.
-    pub const ALL: [HookEvent; 19] = [
+    pub const ALL: [HookEvent; 20] = [
         HookEvent::ConfigChange,
         HookEvent::SessionStart,
         HookEvent::UserPromptSubmit,
@@ -105,6 +107,7 @@ impl HookEvent {
         HookEvent::PostToolUseFailure,
         HookEvent::CwdChanged,
         HookEvent::FileChanged,
+        HookEvent::PostToolBatch,
         HookEvent::Stop,
         HookEvent::StopFailure,
         HookEvent::SubagentStop,
@@ -133,6 +136,7 @@ impl HookEvent {
             HookEvent::CwdChanged => "CwdChanged",
             HookEvent::ConfigChange => "ConfigChange",
             HookEvent::FileChanged => "FileChanged",
+            HookEvent::PostToolBatch => "PostToolBatch",
         }
     }
 

@@ -34,6 +34,7 @@ mod step7_gate;
 mod step7_mode;
 mod step7_plan;
 mod step7_question;
+mod step8_batch_hooks;
 mod step8_execution;
 mod step9_stop_check;
 

@@ -284,3 +284,21 @@ async def test_hook_hears_of_a_file_that_has_changed_while_the_session_is_at_res
         "file_path": str(watched),
         "event": "change",
     }
+
+
+# REQ: HKS-1
+@pytest.mark.parametrize("blocks", [False, True])
+async def test_hook_hears_of_all_calls_of_an_answer_at_once(place, blocks):
+    seen = []
+    output = specific("PostToolBatch", additionalContext="the sky is green")
+    answer = {"decision": "block", "reason": "look first"} if blocks else {"hookSpecificOutput": output}
+    hooks = {"PostToolBatch": answering(seen, **answer)}
+    place.write("one", "first")
+    place.write("two", "second")
+    calls = [{"tool": "Read", "input": {"file_path": str(place.work / name)}} for name in ("one", "two")]
+    messages = await converse(place, f"calls {json.dumps(calls)}", hooks=hooks)
+    assert [[it["tool_name"] for it in given["tool_calls"]] for given in seen] == [["Read", "Read"]]
+    assert ["first" in it["tool_response"] for it in seen[0]["tool_calls"]] == [True, False]
+    result = of_kind(messages, "ResultMessage")[0]
+    assert (result.terminal_reason == "hook_stopped") == blocks
+    assert len(texts(messages)) == (0 if blocks else 1)

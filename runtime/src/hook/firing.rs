@@ -1,6 +1,6 @@
 //! The events that fire hooks, with what their handlers read about them.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, sync::Arc};
 
 use super::{FileChangeKind, HookEvent};
 use crate::ids::{ToolName, ToolUseId};
@@ -138,6 +138,11 @@ pub enum Firing<'a> {
         /// Absolute path of the file.
         file: Cow<'a, str>,
     },
+    /// All calls of an answer have their results.
+    PostToolBatch {
+        /// The calls, in the order of the answer.
+        calls: Vec<AnsweredCall>,
+    },
     /// A watched file has changed.
     FileChanged {
         /// Absolute path of the file.
@@ -152,6 +157,19 @@ pub enum Firing<'a> {
         /// The text of the last answer.
         last_assistant_message: Cow<'a, str>,
     },
+}
+
+/// A call with its result.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AnsweredCall {
+    /// Id of the tool use, as the model issued it.
+    pub id: ToolUseId,
+    /// Name of the tool that the call uses.
+    pub tool: ToolName,
+    /// JSON text, as the gate decided about it.
+    pub input: Arc<str>,
+    /// The text of the result, as the model reads it.
+    pub result: String,
 }
 
 /// An instruction file that has entered the context.
@@ -190,6 +208,7 @@ impl Firing<'_> {
             Firing::CwdChanged { .. } => HookEvent::CwdChanged,
             Firing::ConfigChange { .. } => HookEvent::ConfigChange,
             Firing::FileChanged { .. } => HookEvent::FileChanged,
+            Firing::PostToolBatch { .. } => HookEvent::PostToolBatch,
         }
     }
 
@@ -255,6 +274,7 @@ impl Firing<'_> {
                 Firing::ConfigChange { source: own(source), file: own(file) }
             }
             Firing::FileChanged { path, kind } => Firing::FileChanged { path: own(path), kind },
+            Firing::PostToolBatch { calls } => Firing::PostToolBatch { calls },
             Firing::Stop { active, last_assistant_message } => {
                 Firing::Stop { active, last_assistant_message: own(last_assistant_message) }
             }
@@ -282,9 +302,10 @@ impl Firing<'_> {
             Firing::StopFailure { error, .. } => Some(error),
             Firing::InstructionsLoaded(loaded) => Some(loaded.reason),
             Firing::FileChanged { path, .. } => path.rsplit('/').next(),
-            Firing::UserPromptSubmit { .. } | Firing::Stop { .. } | Firing::CwdChanged { .. } => {
-                None
-            }
+            Firing::UserPromptSubmit { .. }
+            | Firing::PostToolBatch { .. }
+            | Firing::Stop { .. }
+            | Firing::CwdChanged { .. } => None,
         }
     }
 }

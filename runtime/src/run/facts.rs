@@ -99,6 +99,9 @@ pub(crate) const FIRES_AT_SETTINGS: u32 = 20;
 /// The first revision in which hooks fire when watched files have changed.
 pub(crate) const FIRES_AT_FILES: u32 = 21;
 
+/// The first revision in which hooks fire after all calls of an answer.
+pub(crate) const FIRES_AT_BATCHES: u32 = 21;
+
 /// What is fixed when a session is opened.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SessionFacts {
@@ -132,7 +135,8 @@ pub struct SessionFacts {
     /// of what ended in the background follows it, and not about a report that is itself the prompt. From 18 on, a
     /// hook that allows a call and gives its input may answer in place of a person. From 19 on, hooks call tools of
     /// MCP servers. From 20 on, hooks ask models, and fire before a changed settings
-    /// file holds. From 21 on, hooks fire when watched files have changed.
+    /// file holds. From 21 on, hooks fire when watched files have changed, and after all
+    /// calls of an answer.
     #[serde(default, skip_serializing_if = "is_first")]
     pub revision: u32,
     /// The session; in a sub-agent the top session of its tree.

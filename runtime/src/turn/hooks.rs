@@ -3,7 +3,7 @@
 //! A step calls [`Turn::fire`] and goes on when its own `*_answered` is called with the verdict:
 //! step 1 before changed settings hold, step 2 before a prompt is answered, step 3 after instructions were loaded, step 4 before and after a
 //! compaction, step 7 before a call, before somebody is asked about it and after a model has denied it,
-//! step 8 after it and after a move of the working directory, step 9 before the end and after a failure.
+//! step 8 after it, after a move of the working directory and after all calls, step 9 before the end and after a failure.
 
 use std::sync::Arc;
 
@@ -15,8 +15,8 @@ use crate::{
         HookInput, HookVerdict, WatchReach,
     },
     run::facts::{
-        ASKS_SERVERS, FIRES_AT_FILES, FIRES_AT_SETTINGS, FIRES_MORE, HOOKS_ASK_MODELS,
-        HOOKS_CALL_TOOLS,
+        ASKS_SERVERS, FIRES_AT_BATCHES, FIRES_AT_FILES, FIRES_AT_SETTINGS, FIRES_MORE,
+        HOOKS_ASK_MODELS, HOOKS_CALL_TOOLS,
     },
     step2_state_initialization::{AwaitedFiring, FiringReason},
     step7_permission_gate::hook_condition::CallOfHook,
@@ -48,6 +48,7 @@ fn first_revision(event: HookEvent) -> u32 {
         | HookEvent::CwdChanged => FIRES_MORE,
         HookEvent::ConfigChange => FIRES_AT_SETTINGS,
         HookEvent::FileChanged => FIRES_AT_FILES,
+        HookEvent::PostToolBatch => FIRES_AT_BATCHES,
         _ => MORE_EVENTS,
     }
 }
@@ -245,6 +246,7 @@ impl Turn {
             FiringReason::PermissionDenied => self.denial_answered(verdict),
             FiringReason::ConfigChange => self.config_answered(verdict),
             FiringReason::CwdChanged => self.cwd_answered(verdict),
+            FiringReason::PostToolBatch => self.batch_answered(verdict),
             FiringReason::Stop => self.stop_answered(verdict),
             FiringReason::StopFailure => self.failure_answered(),
         }

@@ -297,8 +297,8 @@ impl Turn {
     }
 
     /// Goes on to step 9: all calls are answered.
-    fn executed(&mut self) {
-        if self.step != Step::ToolExecution {
+    pub(super) fn executed(&mut self) {
+        if self.step != Step::ToolExecution || self.fire_batch() {
             return;
         }
         let reminders = std::mem::take(&mut self.state.reminders);

@@ -33,7 +33,8 @@ fn watching(names: &str, handler: &Value, others: &[(&str, Value)]) -> Value {
 
 /// A command that keeps its input, and answers with this.
 fn logs(log: &str, answer: &Value) -> Value {
-    command(&format!("cat >> {log}; echo >> {log}; echo '{answer}'"))
+    // One line is one write, also where two are at work.
+    command(&format!("printf '%s\\n' \"$(cat)\" >> {log}; echo '{answer}'"))
 }
 
 fn watches(event: &str, paths: &[&str]) -> Value {
