@@ -26,6 +26,7 @@ mod status;
 mod timer;
 pub(crate) mod tools;
 mod turn_handles;
+mod watcher;
 mod woken;
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
@@ -55,9 +56,7 @@ use crate::{
         transcript_store::layout::{Layout, TranscriptPaths},
     },
     services::mcp_server::StartingServers,
-    session::{
-        agents::Children, file_watch::FileWatcher, timer::RunTimer, turn_handles::TurnHandles,
-    },
+    session::{agents::Children, timer::RunTimer, turn_handles::TurnHandles, watcher::FileWatcher},
     storage::{
         archive::{ArchiveMsg, OpenTranscript, WriterHandle},
         transcript_writer::{Recorded, ReplyTo},

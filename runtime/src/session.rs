@@ -38,6 +38,7 @@ mod run;
 mod servers;
 mod signals;
 mod turns;
+mod watched;
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -48,12 +49,12 @@ use std::{
 use self::{
     agents::Agents,
     background::EndedTasks,
-    file_watch::FileWatch,
     heard_hooks::HeardHooks,
     queue::Queued,
     recorder::Recorder,
     run::{ActiveRun, ReceivedMessage},
     signals::CompactionShare,
+    watched::FileWatch,
 };
 pub use self::{
     agents::{

@@ -3,43 +3,27 @@
 //! It looks again and again: one look costs a few microseconds for each file, and there is no thread and no handle of
 //! the operating system for it.
 
-use std::{
-    path::Path,
-    sync::{Arc, Mutex},
-    time::Duration,
-};
+use std::{path::Path, sync::Arc, time::Duration};
 
 use ennead_runtime::{
     hook::{FileChange, WatchedFile},
     session::{SessionFiring, SessionInput},
 };
 use ennead_tools::locked::Locked as _;
-use ractor::{ActorCell, ActorRef};
+use ractor::ActorRef;
 
-use super::{SessionMsg, SessionState};
+use super::{SessionMsg, SessionState, watcher::FileWatcher};
 use crate::{
     groundwork::{
         directory::ActorKind,
         supervision::{HandlerResult, spawn_leaf},
     },
     turn::hook_runner::{FiringRequest, HookMsg},
-    world::watched_files::{KnownFiles, changes, look},
+    world::watched_files::{changes, look},
 };
 
 /// The time from one look to the next.
 const INTERVAL: Duration = Duration::from_secs(1);
-
-/// The leaf that looks, with what it knows; one that is killed has a successor that knows as much.
-pub(super) struct FileWatcher {
-    pub(super) leaf: ActorCell,
-    known: Arc<Mutex<KnownFiles>>,
-}
-
-impl Drop for FileWatcher {
-    fn drop(&mut self) {
-        self.leaf.kill();
-    }
-}
 
 fn of_files(changes: Vec<FileChange>) -> SessionMsg {
     SessionMsg::Watch(SessionInput::FilesChanged(changes))

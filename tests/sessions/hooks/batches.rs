@@ -13,7 +13,7 @@ use crate::support::{
 };
 
 /// Has three calls made by one answer, one of which fails, under these handlers.
-struct Came {
+struct BatchRun {
     ran: RanInputs,
     end: RunEnd,
     error: String,
@@ -21,7 +21,7 @@ struct Came {
     seen: Vec<Event>,
 }
 
-async fn three_calls(place: &TestDirs, handlers: &[Value]) -> Came {
+async fn three_calls(place: &TestDirs, handlers: &[Value]) -> BatchRun {
     let (options, ran) = probed(place);
     let model = model(|asked| match asked.n_answers() {
         0 => crate::support::scripted::calls(&[
@@ -43,7 +43,7 @@ async fn three_calls(place: &TestDirs, handlers: &[Value]) -> Came {
     let n_turns = if outcome.end == RunEnd::HookStopped { 1 } else { 3 };
     record::replayed(&transcript, n_turns);
     let (end, error) = (outcome.end, outcome.error.unwrap_or_default());
-    Came { ran, end, error, asked: model.asked(), seen }
+    BatchRun { ran, end, error, asked: model.asked(), seen }
 }
 
 // REQ: HKS-1, HKS-4, HKS-5
