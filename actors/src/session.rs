@@ -14,6 +14,7 @@ pub(crate) mod background;
 mod child_end;
 pub(crate) mod context;
 mod end_hooks;
+mod file_watch;
 mod hooks;
 mod message;
 mod opening;
@@ -25,6 +26,7 @@ mod status;
 mod timer;
 pub(crate) mod tools;
 mod turn_handles;
+mod watcher;
 mod woken;
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
@@ -54,7 +56,7 @@ use crate::{
         transcript_store::layout::{Layout, TranscriptPaths},
     },
     services::mcp_server::StartingServers,
-    session::{agents::Children, timer::RunTimer, turn_handles::TurnHandles},
+    session::{agents::Children, timer::RunTimer, turn_handles::TurnHandles, watcher::FileWatcher},
     storage::{
         archive::{ArchiveMsg, OpenTranscript, WriterHandle},
         transcript_writer::{Recorded, ReplyTo},
@@ -124,6 +126,8 @@ pub(crate) struct SessionState {
     last_message: MessageNumber,
     turn: Option<TurnHandles>,
     timer: Option<RunTimer>,
+    /// Boxed, because most sessions have none.
+    watcher: Option<Box<FileWatcher>>,
     fingerprints: Option<Fingerprints>,
     chosen: turn_handles::ChosenSettings,
     hooks: Option<Mailbox<Box<HookRequest>, HookMsg>>,
@@ -202,6 +206,7 @@ impl Actor for Session {
             last_message: MessageNumber::default(),
             turn: None,
             timer: None,
+            watcher: None,
             fingerprints: None,
             chosen: Default::default(),
             hooks: None,
@@ -302,6 +307,7 @@ impl SessionState {
                 return Ok(Some(Box::pin(self.host_process(myself, key, work, detached))));
             }
             SessionMsg::ServerAnswered(answered, _taken_over) => self.server_answered(*answered),
+            SessionMsg::Watch(input) => input,
             SessionMsg::HookEnded(ended) => SessionInput::HookEnded(ended),
             SessionMsg::ShellKept(status) => SessionInput::ShellKept(status),
             SessionMsg::ShellsEnded => return self.close_transcript(myself).map(|()| None),

@@ -14,6 +14,7 @@ mod prompt_hook;
 mod stop_hold;
 mod table;
 mod verdict;
+mod watch;
 
 use std::collections::BTreeMap;
 
@@ -22,8 +23,9 @@ use serde::{Deserialize, Serialize};
 pub use action::{HookAction, HttpHook};
 pub use answer::{HandlerEnd, HandlerOutput, HookAnswer, read_answer};
 pub use condition::HookCondition;
+pub(crate) use detached::MAX_DETACHED_MS;
 pub use detached::{EndedHook, HookWait, says_detached};
-pub use firing::{Firing, LoadedInstructions};
+pub use firing::{AnsweredCall, Firing, LoadedInstructions};
 pub use input::{HookContext, HookInput, update_of};
 pub use matcher::BadMatcher;
 pub(crate) use matcher::{matching, matching_commands};
@@ -36,6 +38,8 @@ pub(crate) use table::{merge_tables, read_table};
 #[cfg(test)]
 pub(crate) use verdict::MAX_SHOWN_CHARS;
 pub use verdict::{HookDecision, HookPermission, HookVerdict, Overlong, merge};
+pub use watch::{FileChange, FileChangeKind, WatchReach, WatchedFile};
+pub(crate) use watch::{MAX_WATCHED, MAX_WATCHED_PATH, NotWatched};
 
 use crate::permission::Scope;
 
@@ -79,11 +83,15 @@ pub enum HookEvent {
     CwdChanged,
     /// Before a changed settings file holds.
     ConfigChange,
+    /// After a watched file has changed.
+    FileChanged,
+    /// After all calls of an answer, before the model is asked again.
+    PostToolBatch,
 }
 
 impl HookEvent {
     /// All events, in the order of a turn.
-    pub const ALL: [HookEvent; 18] = [
+    pub const ALL: [HookEvent; 20] = [
         HookEvent::ConfigChange,
         HookEvent::SessionStart,
         HookEvent::UserPromptSubmit,
@@ -98,6 +106,8 @@ impl HookEvent {
         HookEvent::PostToolUse,
         HookEvent::PostToolUseFailure,
         HookEvent::CwdChanged,
+        HookEvent::FileChanged,
+        HookEvent::PostToolBatch,
         HookEvent::Stop,
         HookEvent::StopFailure,
         HookEvent::SubagentStop,
@@ -125,6 +135,8 @@ impl HookEvent {
             HookEvent::InstructionsLoaded => "InstructionsLoaded",
             HookEvent::CwdChanged => "CwdChanged",
             HookEvent::ConfigChange => "ConfigChange",
+            HookEvent::FileChanged => "FileChanged",
+            HookEvent::PostToolBatch => "PostToolBatch",
         }
     }
 
@@ -154,6 +166,7 @@ impl HookEvent {
                 | HookEvent::StopFailure
                 | HookEvent::InstructionsLoaded
                 | HookEvent::CwdChanged
+                | HookEvent::FileChanged
         )
     }
 

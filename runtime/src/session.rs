@@ -14,7 +14,7 @@
 //! process left, in `resuming`), prompts in `queue`, turns in `turns`, lines and their acknowledgement in
 //! `recorder`, interrupts, stops and the close in `ending`, the last line of a run and its time limit in
 //! `outcome`, sub-agents and the limits of their tree in `agents`, what has ended in the background in `background` and
-//! `detached_hooks`, and by name `messages`, `mode`, `servers`, `signals` and `end_hooks`.
+//! `detached_hooks`, and by name `messages`, `mode`, `servers`, `signals`, `file_watch` and `end_hooks`.
 
 mod agents;
 mod background;
@@ -22,6 +22,8 @@ mod detached_hooks;
 mod effect;
 mod end_hooks;
 mod ending;
+mod file_watch;
+mod firing;
 mod heard_hooks;
 mod input;
 mod messages;
@@ -36,6 +38,7 @@ mod run;
 mod servers;
 mod signals;
 mod turns;
+mod watched;
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -51,6 +54,7 @@ use self::{
     recorder::Recorder,
     run::{ActiveRun, ReceivedMessage},
     signals::CompactionShare,
+    watched::FileWatch,
 };
 pub use self::{
     agents::{
@@ -58,7 +62,7 @@ pub use self::{
         tree::{Debit, TreeAnswer, TreeQuestion},
     },
     effect::{Batch, SessionEffect, SpawnEffect},
-    end_hooks::EndHooks,
+    firing::SessionFiring,
     heard_hooks::KeptHook,
     input::{
         AgentRequest, EarlierConversation, MessageRequest, Now, OpenedTranscript, SessionInput,
@@ -107,6 +111,8 @@ pub struct Machine {
     ended: EndedTasks,
     /// What hooks add that were not waited for; the model reads it with the next turn.
     hooks: HeardHooks,
+    /// What files are watched by, where hooks wait for changes.
+    watch: Option<Box<FileWatch>>,
     /// Messages that were received and are neither on record nor refused.
     received: Vec<ReceivedMessage>,
     /// Messages on record that the model is shown before the next turn, by the names of their lines.
@@ -191,6 +197,7 @@ impl Machine {
             joining: Vec::new(),
             ended: EndedTasks::default(),
             hooks: HeardHooks::default(),
+            watch: None,
             received: Vec::new(),
             unread: Vec::new(),
             spent: Usage::default(),
@@ -239,6 +246,9 @@ impl Machine {
             SessionInput::AgentsEnded(ended) => self.ended.add_agents(ended),
             SessionInput::HookEnded(ended) => self.hook_ended(now, &ended),
             SessionInput::HooksKept(ended) => self.resume_hooks(ended),
+            SessionInput::Watch(order) => self.watch(*order),
+            SessionInput::FilesChanged(changes) => self.files_changed(changes),
+            SessionInput::WatcherGone => self.look_again(),
             SessionInput::ServerAnswered { tools, notes } => {
                 self.server_answered(now, tools, notes)
             }

@@ -83,6 +83,8 @@ pub(crate) struct TurnState {
     pub group: Option<(Vec<usize>, Schedule)>,
     /// Step 8: results that are in the transcript.
     pub n_answered: usize,
+    /// Step 8: hooks were fired for all calls together.
+    pub has_fired_batch: bool,
     /// The working directory as hooks know it.
     pub cwd: Arc<str>,
     /// Instruction files that have entered the context, that hooks have not been fired for yet.
@@ -304,6 +306,8 @@ pub(crate) enum FiringReason {
     PermissionDenied,
     /// The working directory has moved.
     CwdChanged,
+    /// All calls of the answer have their results.
+    PostToolBatch,
     /// A settings file has changed.
     ConfigChange,
     /// The run would end.

@@ -34,11 +34,13 @@ mod step7_gate;
 mod step7_mode;
 mod step7_plan;
 mod step7_question;
+mod step8_batch_hooks;
 mod step8_execution;
 mod step9_stop_check;
 
 mod closing;
 mod effective_settings;
+mod file_hooks;
 mod hook_prompts;
 mod hooks;
 mod verdict_calls;

@@ -64,4 +64,5 @@ kinds! {
     kill_approval Approval
     kill_turn_ending TurnEnding
     kill_run_timer RunTimer
+    kill_file_watcher FileWatcher
 }

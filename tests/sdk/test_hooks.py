@@ -2,6 +2,7 @@
 
 import json
 
+import anyio
 import pytest
 from claude_agent_sdk import ClaudeSDKClient, HookMatcher, PermissionResultAllow, PermissionResultDeny, query
 from conftest import call, collect, of_kind, results, texts
@@ -254,3 +255,50 @@ async def test_callback_that_is_late_blocks_where_its_failure_does(place, on_fai
     hooks = {"PreToolUse": [HookMatcher(hooks=[late], timeout=0.2, on_failure=on_failure)]}
     await converse(place, call("Bash", command="touch x"), hooks=hooks, allowed_tools=["Bash"])
     assert (place.work / "x").exists() == (on_failure == "continue")
+
+
+# REQ: HKS-1
+async def test_hook_hears_of_a_file_that_has_changed_while_the_session_is_at_rest(place):
+    seen, has_seen = [], anyio.Event()
+    watched = place.write(".envrc", "one")
+
+    async def changed(given, call_id, context):
+        seen.append(given)
+        has_seen.set()
+        return {}
+
+    hooks = {"FileChanged": [HookMatcher(matcher=".envrc", hooks=[changed])]}
+    async with ClaudeSDKClient(place.options(hooks=hooks)) as client:
+        await client.query("say one")
+        await collect(client.receive_response())
+        with anyio.fail_after(30):
+            n_written = 0
+            # The first look may be still to come.
+            while not has_seen.is_set():
+                n_written += 1
+                watched.write_text("x" * n_written)
+                with anyio.move_on_after(3):
+                    await has_seen.wait()
+    assert {key: seen[0][key] for key in ("hook_event_name", "file_path", "event")} == {
+        "hook_event_name": "FileChanged",
+        "file_path": str(watched),
+        "event": "change",
+    }
+
+
+# REQ: HKS-1
+@pytest.mark.parametrize("blocks", [False, True])
+async def test_hook_hears_of_all_calls_of_an_answer_at_once(place, blocks):
+    seen = []
+    output = specific("PostToolBatch", additionalContext="the sky is green")
+    answer = {"decision": "block", "reason": "look first"} if blocks else {"hookSpecificOutput": output}
+    hooks = {"PostToolBatch": answering(seen, **answer)}
+    place.write("one", "first")
+    place.write("two", "second")
+    calls = [{"tool": "Read", "input": {"file_path": str(place.work / name)}} for name in ("one", "two")]
+    messages = await converse(place, f"calls {json.dumps(calls)}", hooks=hooks)
+    assert [[it["tool_name"] for it in given["tool_calls"]] for given in seen] == [["Read", "Read"]]
+    assert ["first" in it["tool_response"] for it in seen[0]["tool_calls"]] == [True, False]
+    result = of_kind(messages, "ResultMessage")[0]
+    assert (result.terminal_reason == "hook_stopped") == blocks
+    assert len(texts(messages)) == (0 if blocks else 1)

@@ -14,8 +14,10 @@ use serde_json::{Value, json};
 use crate::support::scripted::{TestDirs, alerts, call, model, says, text};
 use crate::support::settings::SettingsJson as _;
 
+mod batches;
 mod config;
 mod detached;
+mod files;
 mod limits;
 mod prompts;
 mod servers;

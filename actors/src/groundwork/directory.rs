@@ -70,11 +70,13 @@ pub enum ActorKind {
     TurnEnding,
     /// Waits for the wall-clock limit of a run.
     RunTimer,
+    /// Looks after the files that hooks of a session wait for.
+    FileWatcher,
 }
 
 impl ActorKind {
     /// All kinds of actors, in the order of the tree.
-    pub const ALL: [ActorKind; 22] = [
+    pub const ALL: [ActorKind; 23] = [
         ActorKind::Shard,
         ActorKind::Governor,
         ActorKind::McpServer,
@@ -97,6 +99,7 @@ impl ActorKind {
         ActorKind::Approval,
         ActorKind::TurnEnding,
         ActorKind::RunTimer,
+        ActorKind::FileWatcher,
     ];
 }
 

@@ -22,6 +22,9 @@ impl SessionState {
         {
             return ChildEnd::Timer { run, deadline };
         }
+        if self.watcher.as_ref().is_some_and(|it| it.leaf.get_id() == child) {
+            return ChildEnd::Input(SessionInput::WatcherGone);
+        }
         if self.settings_reader.take_if(|it| *it == child).is_some() {
             return ChildEnd::Input(SessionInput::SettingsRead(None));
         }

@@ -4,16 +4,16 @@ use std::sync::Arc;
 
 use ennead_runtime::{
     event::Event,
-    hook::{HandlerEnd, HookEvent, HookHandler},
+    hook::{HandlerEnd, HookHandler},
     ports::{BoxFuture, WorkGuard},
-    session::EndHooks,
+    session::SessionFiring,
 };
 use futures::future::join_all;
 
 use super::{SessionContext, SessionState};
 use crate::{
-    turn::hook_runner::run_handler,
-    world::hook_process::{HandlerContext, HookHold},
+    turn::hook_runner::{FiringRequest, run_handler},
+    world::hook_process::HookHold,
 };
 
 impl SessionState {
@@ -28,20 +28,9 @@ impl SessionState {
 }
 
 /// Runs all handlers, each within its limit. A failure is published and changes nothing.
-async fn run(session_context: Arc<SessionContext>, hooks: EndHooks) {
-    let EndHooks { handlers, input, cwd, env, sandbox, certificates } = hooks;
-    let facts = &session_context.facts;
-    let temporary = session_context.dirs.temporary.to_string_lossy();
-    let sandbox = sandbox.map(|it| Arc::new(it.with_temporary(&env, &temporary)));
-    let context = HandlerContext {
-        cwd: cwd.to_string(),
-        project: facts.within.first().unwrap_or(&facts.workspace).to_string(),
-        env: env.iter().chain(session_context.secret_variables.iter()).cloned().collect(),
-        event: HookEvent::SessionEnd,
-        chain: Arc::clone(&session_context.hook_chain),
-        sandbox,
-        certificates,
-    };
+async fn run(session_context: Arc<SessionContext>, firing: SessionFiring) {
+    let FiringRequest { handlers, input, context, .. } =
+        FiringRequest::new(&session_context, firing);
     let input = input.to_json().into();
     let run = |handler: HookHandler| {
         let (session_context, context, input) = (&session_context, &context, &input);

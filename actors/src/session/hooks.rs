@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use ennead_runtime::turn::effect::HookFiring;
-use ractor::ActorRef;
+use ractor::{ActorRef, SpawnErr};
 
 use super::{HookToken, SessionMsg, SessionState};
 use crate::{
@@ -26,23 +26,7 @@ impl SessionState {
         context: HandlerContext,
         HookToken { turn, token, span }: HookToken,
     ) -> HandlerResult {
-        let runner = match &self.hooks {
-            Some(runner) => runner.clone(),
-            None => {
-                let session = myself.clone();
-                let report = Box::new(move |ended| {
-                    // A session that is gone records nothing.
-                    let _gone = session.cast(SessionMsg::HookEnded(ended));
-                });
-                let session_context = Arc::clone(&self.session_context);
-                let setup = HookRunnerSetup { session_context, report };
-                let actor = spawn(HookRunner, setup, myself.get_cell()).await?;
-                let id = actor.get_id();
-                let runner = self.hooks.insert(Mailbox::new(actor, WINDOW, HookMsg::Run)).clone();
-                self.session_context.directory.note_mailbox(id, runner.gauge());
-                runner
-            }
-        };
+        let runner = self.hook_runner(myself).await?;
         let number = firing.firing;
         let request = HookRequest { firing, context, turn: turn.clone(), token, span };
         if let Err(refused) = runner.try_send(Box::new(request)) {
@@ -53,6 +37,28 @@ impl SessionState {
             let _gone = turn.cast(TurnMsg::HooksLost(number, why));
         }
         Ok(())
+    }
+
+    /// Returns the runner, which is spawned on first use.
+    pub(super) async fn hook_runner(
+        &mut self,
+        myself: &ActorRef<SessionMsg>,
+    ) -> Result<Mailbox<Box<HookRequest>, HookMsg>, SpawnErr> {
+        if let Some(runner) = &self.hooks {
+            return Ok(runner.clone());
+        }
+        let session = myself.clone();
+        let report = Box::new(move |ended| {
+            // A session that is gone records nothing.
+            let _gone = session.cast(SessionMsg::HookEnded(ended));
+        });
+        let session_context = Arc::clone(&self.session_context);
+        let setup = HookRunnerSetup { session_context, report };
+        let actor = spawn(HookRunner, setup, myself.get_cell()).await?;
+        let id = actor.get_id();
+        let runner = self.hooks.insert(Mailbox::new(actor, WINDOW, HookMsg::Run)).clone();
+        self.session_context.directory.note_mailbox(id, runner.gauge());
+        Ok(runner)
     }
 
     /// Ends the handlers that are not waited for.

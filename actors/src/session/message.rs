@@ -18,7 +18,8 @@ use ennead_runtime::{
         outcome::{RunError, RunOutcome},
     },
     session::{
-        CallName, EarlierConversation, RunNumber, SpawnId, TreeAnswer, TreeQuestion, TurnKey,
+        CallName, EarlierConversation, RunNumber, SessionInput, SpawnId, TreeAnswer, TreeQuestion,
+        TurnKey,
     },
     step1_settings_resolution::{AgentLimits, LayerText, Merged},
     transcript::load::UsageTotals,
@@ -90,6 +91,8 @@ pub(crate) enum SessionMsg {
     /// An MCP server that was starting when the session was opened has answered, or one that was to be
     /// connected again; the sender is dropped once that is taken over.
     ServerAnswered(Box<Answered>, Option<oneshot::Sender<()>>),
+    /// A turn has files watched, or some that are watched have changed.
+    Watch(SessionInput),
     /// A hook that was not waited for has ended.
     HookEnded(Box<EndedHook>),
     /// A command goes on in the background.

@@ -88,6 +88,8 @@ impl SessionState {
                         effects.extend(self.machine.handle(self.now(), follows));
                     }
                 }
+                SpawnEffect::WatchFiles { files } => self.watch_files(myself, files).await?,
+                SpawnEffect::FireHooks(firing) => self.fire_hooks(myself, *firing).await?,
                 SpawnEffect::CloseTranscript => self.end_shells(myself).await?,
             }
             next = self.carry_out(myself, &mut effects)?;

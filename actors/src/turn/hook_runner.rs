@@ -6,6 +6,7 @@
 //! are not waited for (`detached.rs`): those end with the session.
 
 mod detached;
+mod firing;
 
 use std::{collections::HashMap, num::NonZeroU32, sync::Arc};
 
@@ -40,6 +41,7 @@ use crate::{
 };
 
 use detached::{DetachedHook, DetachedHooks};
+pub(crate) use firing::FiringRequest;
 
 /// Firings of one session that are queued or running at once.
 pub(crate) const WINDOW: NonZeroU32 = NonZeroU32::MIN.saturating_add(31);
@@ -69,6 +71,8 @@ pub(crate) struct HookRequest {
 pub(crate) enum HookMsg {
     /// Run these handlers. Holds a slot until they have ended.
     Run(Admitted<Box<HookRequest>>),
+    /// Start these handlers, which nothing waits for.
+    Fire(Box<FiringRequest>),
     /// This handler is not waited for.
     Detach(Box<DetachedHook>),
     /// One that was not waited for has ended.
@@ -144,6 +148,7 @@ impl Actor for HookRunner {
                     reply(&running, outputs);
                 }
             }
+            HookMsg::Fire(request) => state.fire(*request, &myself).await,
             HookMsg::Detach(hook) => state.detach(*hook, &myself).await?,
             HookMsg::DetachedEnded(id, ended) => state.detached.ended(id, ended),
             HookMsg::EndDetached => state.detached.end_all(),

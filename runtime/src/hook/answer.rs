@@ -9,7 +9,7 @@ use std::borrow::Cow;
 
 use serde_json::{Map, Value};
 
-use super::{HookDecision, HookEvent, HookPermission, HookVerdict, OnFailure};
+use super::{HookDecision, HookEvent, HookPermission, HookVerdict, OnFailure, WatchReach};
 
 /// Bytes of standard output that are read where other sessions wait: well under a millisecond of work.
 const IN_PLACE: usize = 32 << 10;
@@ -179,6 +179,13 @@ impl HookAnswer {
                 and did not count";
             verdict.errors.push(why.into());
         }
+        self
+    }
+
+    /// Notes which files the handler may have watched.
+    #[must_use]
+    pub(crate) fn watching(mut self, reach: WatchReach) -> Self {
+        self.verdict.watching(reach);
         self
     }
 

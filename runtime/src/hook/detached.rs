@@ -2,7 +2,9 @@
 //!
 //! What was to be decided is decided by then, so of an answer only the texts for the model and for the user count.
 
-use super::{HandlerEnd, HandlerOutput, HookEvent, HookVerdict, OnFailure, read_answer};
+use super::{
+    HandlerEnd, HandlerOutput, HookEvent, HookVerdict, OnFailure, WatchReach, read_answer,
+};
 use crate::ids::EntryId;
 
 /// Milliseconds that a handler which is not waited for may take, whatever limit it names.
@@ -29,6 +31,10 @@ pub struct EndedHook {
     pub handler: String,
     /// How it ended, and what it left.
     pub output: HandlerOutput,
+    /// The file that it ran for, where it ran for one.
+    pub file: Option<String>,
+    /// Which files its answer may have watched.
+    pub reach: WatchReach,
     /// Whether it has a session at rest go on when it ends with exit code 2.
     pub rewakes: bool,
     /// The message that shows the model what it adds, where one is on record.
@@ -51,12 +57,16 @@ impl EndedHook {
             let context = vec![text.to_owned()];
             return HookVerdict { additional_context: context, ..HookVerdict::default() }.capped();
         }
-        let read = read_answer(self.event, &self.output, OnFailure::Ignore, false).verdict;
+        let mut read = read_answer(self.event, &self.output, OnFailure::Ignore, false).verdict;
+        read.watching(self.reach);
+        // Of other events it would come too late: what they name is watched from when they have ended.
+        let watches = read.watches.filter(|_| self.event == HookEvent::FileChanged);
         HookVerdict {
             additional_context: read.additional_context,
             messages: read.messages,
             errors: read.errors,
             overlong: read.overlong,
+            watches,
             ..HookVerdict::default()
         }
     }
@@ -78,7 +88,8 @@ mod tests {
     fn ended(code: i32, stdout: &str, stderr: &str, rewakes: bool) -> EndedHook {
         let output = HandlerOutput::new(HandlerEnd::Exited(code), stdout.into(), stderr.into(), 1);
         let (event, handler) = (HookEvent::PreToolUse, "h".into());
-        EndedHook { event, handler, output, rewakes, shows: None }
+        let (file, reach) = (None, WatchReach::Nothing);
+        EndedHook { event, handler, output, file, reach, rewakes, shows: None }
     }
 
     // REQ: HKS-1, HKS-4

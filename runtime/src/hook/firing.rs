@@ -1,8 +1,8 @@
 //! The events that fire hooks, with what their handlers read about them.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, sync::Arc};
 
-use super::HookEvent;
+use super::{FileChangeKind, HookEvent};
 use crate::ids::{ToolName, ToolUseId};
 
 /// The event that fires a hook, with its particulars.
@@ -138,6 +138,18 @@ pub enum Firing<'a> {
         /// Absolute path of the file.
         file: Cow<'a, str>,
     },
+    /// All calls of an answer have their results.
+    PostToolBatch {
+        /// The calls, in the order of the answer.
+        calls: Vec<AnsweredCall>,
+    },
+    /// A watched file has changed.
+    FileChanged {
+        /// Absolute path of the file.
+        path: Cow<'a, str>,
+        /// What has become of it.
+        kind: FileChangeKind,
+    },
     /// A run is about to end by itself.
     Stop {
         /// A Stop hook has already held this run.
@@ -145,6 +157,19 @@ pub enum Firing<'a> {
         /// The text of the last answer.
         last_assistant_message: Cow<'a, str>,
     },
+}
+
+/// A call with its result.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AnsweredCall {
+    /// Id of the tool use, as the model issued it.
+    pub id: ToolUseId,
+    /// Name of the tool that the call uses.
+    pub tool: ToolName,
+    /// JSON text, as the gate decided about it.
+    pub input: Arc<str>,
+    /// The text of the result, as the model reads it.
+    pub result: String,
 }
 
 /// An instruction file that has entered the context.
@@ -182,6 +207,8 @@ impl Firing<'_> {
             Firing::InstructionsLoaded(_) => HookEvent::InstructionsLoaded,
             Firing::CwdChanged { .. } => HookEvent::CwdChanged,
             Firing::ConfigChange { .. } => HookEvent::ConfigChange,
+            Firing::FileChanged { .. } => HookEvent::FileChanged,
+            Firing::PostToolBatch { .. } => HookEvent::PostToolBatch,
         }
     }
 
@@ -246,6 +273,8 @@ impl Firing<'_> {
             Firing::ConfigChange { source, file } => {
                 Firing::ConfigChange { source: own(source), file: own(file) }
             }
+            Firing::FileChanged { path, kind } => Firing::FileChanged { path: own(path), kind },
+            Firing::PostToolBatch { calls } => Firing::PostToolBatch { calls },
             Firing::Stop { active, last_assistant_message } => {
                 Firing::Stop { active, last_assistant_message: own(last_assistant_message) }
             }
@@ -272,9 +301,11 @@ impl Firing<'_> {
             Firing::SubagentStart | Firing::SubagentStop { .. } => Some(agent_type),
             Firing::StopFailure { error, .. } => Some(error),
             Firing::InstructionsLoaded(loaded) => Some(loaded.reason),
-            Firing::UserPromptSubmit { .. } | Firing::Stop { .. } | Firing::CwdChanged { .. } => {
-                None
-            }
+            Firing::FileChanged { path, .. } => path.rsplit('/').next(),
+            Firing::UserPromptSubmit { .. }
+            | Firing::PostToolBatch { .. }
+            | Firing::Stop { .. }
+            | Firing::CwdChanged { .. } => None,
         }
     }
 }

@@ -8,7 +8,7 @@ use serde_json::{
     value::{RawValue, to_raw_value},
 };
 
-use super::Firing;
+use super::{AnsweredCall, Firing};
 use crate::{
     ids::{AgentId, SessionId},
     permission::PermissionMode,
@@ -57,6 +57,9 @@ impl HookInput {
             | Firing::UserPromptSubmit { prompt: text }
             | Firing::SubagentStop { last_assistant_message: text, .. }
             | Firing::Stop { last_assistant_message: text, .. } => text.len(),
+            Firing::PostToolBatch { calls } => {
+                calls.iter().map(|it| it.input.len() + it.result.len()).sum()
+            }
             Firing::Notification { message: text, .. } => text.len(),
             Firing::PermissionDenied { input, reason, .. } => input.len() + reason.len(),
             Firing::StopFailure { details, last_assistant_message: text, .. } => {
@@ -67,6 +70,7 @@ impl HookInput {
             | Firing::SessionEnd { .. }
             | Firing::InstructionsLoaded(_)
             | Firing::ConfigChange { .. }
+            | Firing::FileChanged { .. }
             | Firing::CwdChanged { .. } => 0,
         }
     }
@@ -112,6 +116,11 @@ fn input_json(context: &HookContext, firing: &Firing<'_>) -> String {
         Firing::ConfigChange { source, file } => {
             line.source = Some(source);
             line.file_path = Some(file);
+        }
+        Firing::PostToolBatch { calls } => line.tool_calls = Some(calls.iter().map(call).collect()),
+        Firing::FileChanged { path, kind } => {
+            line.file_path = Some(path);
+            line.event = Some(kind.name());
         }
         Firing::UserPromptSubmit { prompt } => line.prompt = Some(prompt),
         Firing::Notification { message, kind } => {
@@ -177,6 +186,23 @@ fn raw(text: &str) -> Option<Cow<'_, RawValue>> {
     }
 }
 
+fn call(call: &AnsweredCall) -> CallLine<'_> {
+    CallLine {
+        tool_name: call.tool.as_str(),
+        tool_input: raw(&call.input),
+        tool_use_id: call.id.as_str(),
+        tool_response: &call.result,
+    }
+}
+
+#[derive(Serialize)]
+struct CallLine<'a> {
+    tool_name: &'a str,
+    tool_input: Option<Cow<'a, RawValue>>,
+    tool_use_id: &'a str,
+    tool_response: &'a str,
+}
+
 #[derive(Default, Serialize)]
 struct HookLine<'a> {
     session_id: &'a str,
@@ -227,7 +253,11 @@ struct HookLine<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     error_details: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    tool_calls: Option<Vec<CallLine<'a>>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     file_path: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    event: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     memory_type: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]

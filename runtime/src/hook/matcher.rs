@@ -8,6 +8,9 @@ use super::{HookAction, HookEvent, HookHandler, HookTable, HookWait, Matcher};
 /// pattern that was built to hang.
 const BACKTRACK_LIMIT: usize = 100_000;
 
+/// Bytes of the name of a file at most.
+const MAX_NAME: usize = 255;
+
 /// The matcher is not a regular expression.
 #[derive(Debug, thiserror::Error)]
 #[error("the matcher `{text}` is no regular expression")]
@@ -39,6 +42,28 @@ impl Matcher {
         let pattern = |cause| BadMatcher { text: text.into(), cause };
         compile(text).map_err(pattern)?;
         Ok(Self::Pattern(text.into()))
+    }
+
+    /// Reads the names of the files that it has watched: plain names of files of the working directory, with bars
+    /// between them. Nothing, and `*`, is for every file that is watched, and has none watched.
+    ///
+    /// # Errors
+    ///
+    /// The first name that is no plain name of a file.
+    pub(super) fn parse_files(text: Option<&str>) -> Result<Self, String> {
+        let text = text.unwrap_or_default();
+        if matches!(text, "" | "*") {
+            return Ok(Self::Any);
+        }
+        let names = text.split('|').map(str::trim).filter(|it| !it.is_empty());
+        let names: Vec<String> = names.map(str::to_owned).collect();
+        let is_plain = |it: &&String| {
+            !matches!(it.as_str(), "." | "..") && !it.contains(['/', '\0']) && it.len() <= MAX_NAME
+        };
+        match names.iter().find(|it| !is_plain(it)) {
+            Some(name) => Err(format!("`{name}` is no name of a file in the working directory")),
+            None => Ok(Self::Names(names)),
+        }
     }
 
     /// Returns whether it covers this subject. A pattern that takes too many steps counts as covering it: a hook that
@@ -145,6 +170,22 @@ mod tests {
         }
         assert!(Matcher::parse(Some("(unclosed")).is_err());
         assert_eq!(Matcher::parse(None).unwrap(), Matcher::Any);
+    }
+
+    // REQ: HKS-1
+    #[test]
+    fn matchers_of_watched_files_are_plain_names() {
+        let files = |text| Matcher::parse_files(Some(text));
+        let names = |names: &[&str]| Matcher::Names(names.iter().map(|it| (*it).into()).collect());
+        assert_eq!(files(".envrc|.env"), Ok(names(&[".envrc", ".env"])));
+        assert_eq!(files("a.* | b,c"), Ok(names(&["a.*", "b,c"])));
+        for all in ["", "*"] {
+            assert_eq!(files(all), Ok(Matcher::Any));
+        }
+        let long = "x".repeat(MAX_NAME + 1);
+        for bad in ["..", "a|../b", "/etc/passwd", ".", "a/b", "a\0", &long] {
+            assert!(files(bad).is_err(), "{bad}");
+        }
     }
 
     #[test]

@@ -108,7 +108,9 @@ impl PromptHook {
                 verdict.stop = (!self.continue_on_block).then_some(reason);
             }
             HookEvent::PostToolUse if self.continue_on_block => verdict.block_reason = Some(reason),
-            HookEvent::PostToolUse | HookEvent::UserPromptSubmit => verdict.stop = Some(reason),
+            HookEvent::PostToolUse | HookEvent::PostToolBatch | HookEvent::UserPromptSubmit => {
+                verdict.stop = Some(reason);
+            }
             // What cannot be reached is not worked on for ever.
             HookEvent::Stop | HookEvent::SubagentStop if impossible => {}
             _ => verdict.block_reason = Some(reason),
@@ -124,6 +126,7 @@ fn is_judged(event: HookEvent) -> bool {
         HookEvent::PreToolUse
             | HookEvent::PostToolUse
             | HookEvent::PostToolUseFailure
+            | HookEvent::PostToolBatch
             | HookEvent::Stop
             | HookEvent::SubagentStop
             | HookEvent::UserPromptSubmit
@@ -214,6 +217,7 @@ mod tests {
             (HookEvent::PostToolUse, no, false, "stop"),
             (HookEvent::PostToolUse, no, true, "block"),
             (HookEvent::PostToolUseFailure, no, false, "block"),
+            (HookEvent::PostToolBatch, no, true, "stop"),
             (HookEvent::UserPromptSubmit, no, true, "stop"),
             (HookEvent::Stop, no, false, "block"),
             (HookEvent::Stop, never, false, ""),

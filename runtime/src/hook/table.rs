@@ -47,6 +47,9 @@ fn read_group(
 ) -> Result<Vec<HookHandler>, String> {
     let matcher = match group.get("matcher") {
         None | Some(Value::Null) => Matcher::Any,
+        Some(Value::String(text)) if event == HookEvent::FileChanged => {
+            Matcher::parse_files(Some(text))?
+        }
         Some(Value::String(text)) => Matcher::parse(Some(text)).map_err(|it| it.to_string())?,
         Some(_) => return Err("its matcher is no text".into()),
     };

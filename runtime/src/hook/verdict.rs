@@ -1,6 +1,6 @@
 //! What all handlers of one firing mean together.
 
-use super::{HookAnswer, HookEvent};
+use super::{HookAnswer, HookEvent, WatchReach, WatchedFile};
 use crate::{ids::ToolName, mcp::names::is_of_server};
 
 /// Characters of one text of a hook that reach the model or the user; longer ones are stored by
@@ -88,6 +88,8 @@ pub struct HookVerdict {
     /// Blocked: the reason for the model (PostToolUse), the next instruction (Stop), or why there
     /// is not a compaction (PreCompact).
     pub block_reason: Option<String>,
+    /// The files that are watched from now on in place of those that hooks had named before.
+    pub watches: Option<Vec<WatchedFile>>,
     /// Of PermissionDenied: whether the model may try the call again.
     pub retry: bool,
     /// What went wrong, for the user.
@@ -122,6 +124,11 @@ impl HookVerdict {
                 *text = text.replace(&overlong.preview, &shown);
             }
         }
+    }
+
+    /// Notes which files the handler may have watched.
+    pub(super) fn watching(&mut self, reach: WatchReach) {
+        self.watches.iter_mut().flatten().for_each(|it| it.reach = reach);
     }
 
     /// Cuts every text that is too long.
@@ -178,6 +185,9 @@ pub fn merge(event: HookEvent, answers: Vec<HookAnswer>) -> HookVerdict {
         n_outputs += u32::from(verdict.updated_output.is_some());
         merged.updated_output = verdict.updated_output.or(merged.updated_output);
         merged.updated_mcp_output = verdict.updated_mcp_output.or(merged.updated_mcp_output);
+        if let Some(watches) = verdict.watches {
+            merged.watches.get_or_insert_default().extend(watches);
+        }
         merged.additional_context.extend(verdict.additional_context);
         merged.retry |= verdict.retry;
         merged.stop = merged.stop.or(verdict.stop);

@@ -135,6 +135,8 @@ pub struct TurnMemory {
     pub compactions: CompactionWatch,
     /// Whether a run began since the session was opened.
     pub has_run: bool,
+    /// Whether hooks wait for changes of files.
+    pub watches: bool,
     /// Stop hooks that held the run open, in a row.
     pub stop_blocks: u32,
     /// Model calls that failed, in the whole session (MDL-6).

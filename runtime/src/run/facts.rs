@@ -20,7 +20,7 @@ use crate::{
 };
 
 /// The revision of the rules by which turns decide; see [`SessionFacts::revision`].
-pub const REVISION: u32 = 20;
+pub const REVISION: u32 = 21;
 
 /// The first revision in which what becomes due in a session is appended to the conversation.
 pub(crate) const APPENDS: u32 = 5;
@@ -96,6 +96,12 @@ pub(crate) const HOOKS_ASK_MODELS: u32 = 20;
 /// The first revision in which hooks are asked about changes of settings files.
 pub(crate) const FIRES_AT_SETTINGS: u32 = 20;
 
+/// The first revision in which hooks fire when watched files have changed.
+pub(crate) const FIRES_AT_FILES: u32 = 21;
+
+/// The first revision in which hooks fire after all calls of an answer.
+pub(crate) const FIRES_AT_BATCHES: u32 = 21;
+
 /// What is fixed when a session is opened.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SessionFacts {
@@ -129,7 +135,8 @@ pub struct SessionFacts {
     /// of what ended in the background follows it, and not about a report that is itself the prompt. From 18 on, a
     /// hook that allows a call and gives its input may answer in place of a person. From 19 on, hooks call tools of
     /// MCP servers. From 20 on, hooks ask models, and fire before a changed settings
-    /// file holds.
+    /// file holds. From 21 on, hooks fire when watched files have changed, and after all
+    /// calls of an answer.
     #[serde(default, skip_serializing_if = "is_first")]
     pub revision: u32,
     /// The session; in a sub-agent the top session of its tree.

@@ -51,6 +51,7 @@ impl Machine {
             call: None,
             index: 0,
             handler: ended.handler.clone(),
+            file: ended.file.clone(),
             exit: output.ended.exit_code(),
             ended: output.ended.code().into(),
             duration_ms: output.duration_ms,
@@ -70,6 +71,9 @@ impl Machine {
             let what = "a hook asks for attention once more, and nobody has said anything since: it is heard with \
                 the next prompt";
             self.effects.push(SessionEffect::Publish(Event::Alert { what: what.into() }));
+        }
+        if let Some(named) = verdict.watches.take() {
+            self.watch_named(named);
         }
         if has_room {
             self.hooks.add(ended.event, shows, verdict);

@@ -4,12 +4,14 @@ use std::{sync::Arc, time::Duration};
 
 use super::{
     agents::tree::{TreeAnswer, TreeQuestion},
+    firing::SessionFiring,
     names::{
         CallName, MessageNumber, PromptId, RunNumber, RunOrigin, SpawnId, TurnKey, WriteTicket,
     },
 };
 use crate::{
     event::Event,
+    hook::WatchedFile,
     ids::{AgentId, EntryId},
     lease::Lease,
     permission::PermissionMode,
@@ -189,6 +191,13 @@ pub enum SpawnEffect {
         /// Names the line of the message with which it goes on from its transcript.
         again: Option<EntryId>,
     },
+    /// Watch these files in place of those that were watched before; `FilesChanged` comes when one has changed.
+    WatchFiles {
+        /// The files; none where nothing is watched any more.
+        files: Arc<[WatchedFile]>,
+    },
+    /// Start handlers that are not waited for; `HookEnded` comes of each.
+    FireHooks(Box<SessionFiring>),
     /// Close the transcript, then end the session.
     CloseTranscript,
 }

@@ -1,13 +1,12 @@
-//! Hooks at the end of a session. They run outside of any turn, and leave no record: nothing that is walked
+//! Hooks that the session fires itself, outside of any turn. Those at its end leave no record: nothing that is walked
 //! again depends on them.
 
 use std::sync::Arc;
 
-use super::Machine;
+use super::{Machine, firing::SessionFiring};
 use crate::{
     hook::{self, DEFAULT_TIMEOUT_MS, Firing, HookContext, HookEvent, HookHandler, HookInput},
-    sandbox::Sandbox,
-    step1_settings_resolution::Certificates,
+    run::derived_settings::DerivedSettings,
 };
 
 /// Milliseconds that a handler may take which names no limit: the close of a session waits for it.
@@ -16,27 +15,10 @@ const LIMIT_MS: u64 = 1_500;
 /// Milliseconds that a handler may take whatever limit it names.
 const MAX_LIMIT_MS: u64 = 60_000;
 
-/// What runs when a session is closed, all at the same time.
-#[derive(Clone, Debug)]
-pub struct EndHooks {
-    /// The handlers, each with the limit that holds for it here.
-    pub handlers: Vec<HookHandler>,
-    /// What the handlers read on standard input.
-    pub input: HookInput,
-    /// The directory that they run in; absolute.
-    pub cwd: Arc<str>,
-    /// Variables for them. One without a value is taken away.
-    pub env: Arc<[(String, String)]>,
-    /// What confines those of a repository, if anything does.
-    pub sandbox: Option<Arc<Sandbox>>,
-    /// Who vouches for servers that are asked.
-    pub certificates: Certificates,
-}
-
 impl Machine {
     /// Returns the hooks to run before the session is over; `None` where no prompt was answered in this process, in a
     /// sub-agent, and where no handler matches.
-    pub fn end_hooks(&self) -> Option<EndHooks> {
+    pub fn end_hooks(&self) -> Option<SessionFiring> {
         let (facts, memory) = (&self.conversation.facts, &self.conversation.memory);
         let derived = memory.derived_settings.as_ref();
         let derived = derived.filter(|_| memory.has_run && facts.agent.is_none())?;
@@ -48,6 +30,18 @@ impl Machine {
             return None;
         }
         let cwd: Arc<str> = memory.tools.cwd.as_deref().unwrap_or(&facts.workspace).into();
+        Some(self.session_firing(derived, cwd, handlers, firing))
+    }
+
+    /// Makes what runs handlers by these settings in a directory.
+    pub(super) fn session_firing(
+        &self,
+        derived: &DerivedSettings,
+        cwd: Arc<str>,
+        handlers: Vec<HookHandler>,
+        firing: Firing<'static>,
+    ) -> SessionFiring {
+        let (facts, memory) = (&self.conversation.facts, &self.conversation.memory);
         let context = HookContext {
             session: facts.session.clone(),
             transcript_path: Arc::clone(&facts.transcript),
@@ -58,7 +52,7 @@ impl Machine {
         let input = HookInput { context, firing };
         let (env, sandbox) = (Arc::clone(&derived.env), derived.sandbox.clone());
         let certificates = derived.settings().certificates.clone();
-        Some(EndHooks { handlers, input, cwd, env, sandbox, certificates })
+        SessionFiring { handlers, input, cwd, env, sandbox, certificates }
     }
 }
 

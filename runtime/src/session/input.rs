@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{
     digest::Digest,
-    hook::EndedHook,
+    hook::{EndedHook, FileChange},
     ids::{AgentId, EntryId, ToolUseId},
     lease::MaxCost,
     permission::PermissionMode,
@@ -26,7 +26,7 @@ use crate::{
     time::Timestamp,
     tool::{ToolOutcome, ToolSpec},
     transcript::load::{Loaded, UsageTotals},
-    turn::effect::{Append, TurnReport},
+    turn::effect::{Append, TurnReport, WatchOrder},
 };
 
 /// When something happens, by both clocks of the session.
@@ -129,6 +129,12 @@ pub enum SessionInput {
     HookEnded(Box<EndedHook>),
     /// What such hooks added is on record, and the model has not read it: a walk of a recorded session goes on so.
     HooksKept(Vec<KeptHook>),
+    /// A turn says what files are watched by.
+    Watch(Box<WatchOrder>),
+    /// Watched files have changed.
+    FilesChanged(Vec<FileChange>),
+    /// The one that looks after watched files is gone.
+    WatcherGone,
     /// An MCP server that was starting when the session was opened has answered, or cannot be had.
     ServerAnswered {
         /// Its tools, which join with the next turn.

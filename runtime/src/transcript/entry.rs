@@ -28,7 +28,7 @@ pub use conversation_line::{
 pub use line::Line;
 pub use parts::{
     BackgroundRecord, CutText, DiscardedAnswer, MessageRecord, ModeChange, PassedStage, Record,
-    ShownPart, SidechainHead, SkippedBytes, UnconfirmedUsage, ViewChange,
+    ShownPart, SidechainHead, SkippedBytes, UnconfirmedUsage, ViewChange, WithdrawnPrompt,
 };
 pub use step_detail::StepDetail;
 pub use stored::{Repeated, Stored, StoredText, TextFolder};
@@ -211,6 +211,9 @@ pub enum RecordKind {
         index: u32,
         /// The command or the address that ran.
         handler: String,
+        /// The file that has changed, for FileChanged.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        file: Option<String>,
         /// The exit code; `None` when it did not exit by itself.
         exit: Option<i32>,
         /// `exited`, `timed_out`, `crashed`, or `refused` when the harness could not run it; `detached`: its end follows.
@@ -386,10 +389,7 @@ pub enum RecordKind {
         head: Option<Digest>,
     },
     /// A hook refused the prompt of the run: no model was asked, and no later request holds it.
-    PromptWithdrawn {
-        /// The line of the prompt.
-        prompt: EntryId,
-    },
+    PromptWithdrawn(WithdrawnPrompt),
     /// Something an operator should look at.
     Alert {
         /// What happened, in words.

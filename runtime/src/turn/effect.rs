@@ -5,9 +5,12 @@ use std::sync::Arc;
 use crate::{
     approval::Question,
     event::Event,
-    hook::{HookEvent, HookHandler, HookInput},
+    hook::{HookEvent, HookHandler, HookInput, WatchedFile},
     ids::{ToolName, ToolUseId},
-    run::{RunEnd, derived_settings::DeriveOrder},
+    run::{
+        RunEnd,
+        derived_settings::{DeriveOrder, DerivedSettings},
+    },
     step::Step,
     step1_settings_resolution::{Certificates, HttpSettings},
     step3_context_assembly::SourcesOrder,
@@ -96,6 +99,8 @@ pub enum Effect {
     Append(Box<Append>),
     /// Sends an event to all listeners.
     Publish(Event),
+    /// Watch files, as these settings have it; replaces what was watched before.
+    WatchFiles(Box<WatchOrder>),
     /// The turn is over. Its last lines are in the report.
     Finish(Box<TurnReport>),
 }
@@ -193,6 +198,17 @@ pub struct HookFiring {
     pub handlers: Vec<HookHandler>,
     /// The call that their conditions are held against, where some have one.
     pub call_of_hook: Option<CallOfHook>,
+}
+
+/// What files are watched by.
+#[derive(Clone, Debug)]
+pub struct WatchOrder {
+    /// The settings in force, with the handlers.
+    pub derived: Arc<DerivedSettings>,
+    /// The working directory; absolute.
+    pub cwd: Arc<str>,
+    /// What hooks have named, in place of what they named before; `None`: that stays.
+    pub named: Option<Vec<WatchedFile>>,
 }
 
 /// How a turn ended.

@@ -3,7 +3,7 @@
 //! A step calls [`Turn::fire`] and goes on when its own `*_answered` is called with the verdict:
 //! step 1 before changed settings hold, step 2 before a prompt is answered, step 3 after instructions were loaded, step 4 before and after a
 //! compaction, step 7 before a call, before somebody is asked about it and after a model has denied it,
-//! step 8 after it and after a move of the working directory, step 9 before the end and after a failure.
+//! step 8 after it, after a move of the working directory and after all calls, step 9 before the end and after a failure.
 
 use std::sync::Arc;
 
@@ -12,9 +12,12 @@ use crate::{
     event::Event,
     hook::{
         self, Firing, HandlerEnd, HandlerOutput, HookAction, HookAnswer, HookEvent, HookHandler,
-        HookInput, HookVerdict,
+        HookInput, HookVerdict, WatchReach,
     },
-    run::facts::{ASKS_SERVERS, FIRES_AT_SETTINGS, FIRES_MORE, HOOKS_ASK_MODELS, HOOKS_CALL_TOOLS},
+    run::facts::{
+        ASKS_SERVERS, FIRES_AT_BATCHES, FIRES_AT_FILES, FIRES_AT_SETTINGS, FIRES_MORE,
+        HOOKS_ASK_MODELS, HOOKS_CALL_TOOLS,
+    },
     step2_state_initialization::{AwaitedFiring, FiringReason},
     step7_permission_gate::hook_condition::CallOfHook,
     tool::ToolCall,
@@ -44,6 +47,8 @@ fn first_revision(event: HookEvent) -> u32 {
         | HookEvent::InstructionsLoaded
         | HookEvent::CwdChanged => FIRES_MORE,
         HookEvent::ConfigChange => FIRES_AT_SETTINGS,
+        HookEvent::FileChanged => FIRES_AT_FILES,
+        HookEvent::PostToolBatch => FIRES_AT_BATCHES,
         _ => MORE_EVENTS,
     }
 }
@@ -179,6 +184,7 @@ impl Turn {
         for (index, (handler, output)) in awaited.handlers.iter().zip(outputs).enumerate() {
             let answer = handler.answer(event, output, fail_closed);
             let answer = if handler.only_restricts { answer.restricting() } else { answer };
+            let answer = answer.watching(WatchReach::of(handler));
             let effect = answer.effect().to_owned();
             if output.ended != HandlerEnd::Unmet {
                 // That it runs was not known before its condition was looked at.
@@ -202,6 +208,7 @@ impl Turn {
                 call: call.clone(),
                 index: count(index),
                 handler: handler.label(),
+                file: None,
                 exit: output.ended.exit_code(),
                 ended: output.ended.code().into(),
                 duration_ms: output.duration_ms,
@@ -214,13 +221,16 @@ impl Turn {
             self.journal.record(self.now, what);
             answers.push(answer);
         }
-        let (verdict, kept) = self.join(event, answers);
+        let (mut verdict, kept) = self.join(event, answers);
         kept.into_iter().for_each(|it| self.journal.keep(it));
         for error in &verdict.errors {
             self.publish(Event::Alert { what: error.as_str().into() });
         }
         for text in &verdict.messages {
             self.publish(Event::HookMessage { hook: event, text: text.as_str().into() });
+        }
+        if let Some(named) = verdict.watches.take() {
+            self.watch_files(Some(named));
         }
         match awaited.reason {
             FiringReason::SessionStart => self.session_start_answered(verdict),
@@ -236,6 +246,7 @@ impl Turn {
             FiringReason::PermissionDenied => self.denial_answered(verdict),
             FiringReason::ConfigChange => self.config_answered(verdict),
             FiringReason::CwdChanged => self.cwd_answered(verdict),
+            FiringReason::PostToolBatch => self.batch_answered(verdict),
             FiringReason::Stop => self.stop_answered(verdict),
             FiringReason::StopFailure => self.failure_answered(),
         }

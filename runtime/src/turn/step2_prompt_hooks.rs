@@ -12,7 +12,7 @@ use crate::{
     step::Step,
     step2_state_initialization::FiringReason,
     step3_context_assembly::of_hook,
-    transcript::entry::{RecordKind, StepDetail},
+    transcript::entry::{RecordKind, StepDetail, WithdrawnPrompt},
 };
 
 impl Turn {
@@ -100,7 +100,7 @@ impl Turn {
     fn refuse_prompt(&mut self, hook: HookEvent, reason: String) {
         let prompts = |it: &&Arc<Message>| it.kind == MessageKind::Prompt;
         if let Some(prompt) = self.history.iter().rev().find(prompts).map(|it| it.id.clone()) {
-            let what = RecordKind::PromptWithdrawn { prompt: prompt.clone() };
+            let what = RecordKind::PromptWithdrawn(WithdrawnPrompt { prompt: prompt.clone() });
             self.journal.record(self.now, what);
             self.journal.withdraw(prompt);
         }

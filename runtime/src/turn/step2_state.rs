@@ -24,6 +24,7 @@ impl Turn {
 
     /// Continues with the context: the prompt may be answered.
     pub(super) fn initialized(&mut self) {
+        self.watch_files(None);
         self.record_state();
         self.next(Step::ContextAssembly);
     }

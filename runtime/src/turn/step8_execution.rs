@@ -136,6 +136,7 @@ impl Turn {
         }
         let new: Arc<str> = self.cwd().into();
         let old = std::mem::replace(&mut self.state.cwd, Arc::clone(&new));
+        self.watch_files(None);
         let firing = Firing::CwdChanged { old: (&*old).into(), new: (&*new).into() };
         self.fire(firing, None, FiringReason::CwdChanged)
     }
@@ -296,8 +297,8 @@ impl Turn {
     }
 
     /// Goes on to step 9: all calls are answered.
-    fn executed(&mut self) {
-        if self.step != Step::ToolExecution {
+    pub(super) fn executed(&mut self) {
+        if self.step != Step::ToolExecution || self.fire_batch() {
             return;
         }
         let reminders = std::mem::take(&mut self.state.reminders);

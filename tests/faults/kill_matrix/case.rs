@@ -94,7 +94,10 @@ impl<'a> Case<'a> {
                 .hooks
                 .iter()
                 .map(|event| {
+                    // For hooks of files this is the name of one, which is not there.
+                    let matcher = if *event == "FileChanged" { "watched" } else { "*" };
                     let handlers = serde_json::json!([{
+                        "matcher": matcher,
                         "hooks": [{ "type": "command", "command": "true" }]
                     }]);
                     ((*event).to_owned(), handlers)

@@ -69,6 +69,10 @@ pub(super) fn plan(step: Step, kind: ActorKind) -> Option<Plan> {
         (K::TranscriptWriter | K::Governor | K::RunTimer | K::McpWaiter, _) => {
             case(TOOLS, Breakpoint, GOES_ON)
         }
+        (K::FileWatcher, _) => {
+            let plan = case(TOOLS, Breakpoint, GOES_ON)?;
+            Some(Plan { hooks: &["FileChanged"], ..plan })
+        }
         // Its server is shared by all sessions and there at every step, also with no call of it.
         (K::McpServer | K::McpConnection, _) => {
             case("use mcp__srv__echo echo", Breakpoint, GOES_ON)

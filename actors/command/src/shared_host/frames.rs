@@ -21,6 +21,8 @@ pub struct Hello {
     pub environment: BTreeMap<String, Digest>,
     /// The variables by which it chooses how it is served, with their values.
     pub variables: BTreeMap<String, String>,
+    /// Its process.
+    pub pid: u32,
     /// Its working directory.
     pub directory: PathBuf,
     /// Its arguments, the name of the program included.
@@ -133,6 +135,7 @@ mod tests {
             version: "1".into(),
             environment: BTreeMap::from([("A".into(), Digest::of(b"a"))]),
             variables: BTreeMap::from([("B".into(), "b".into())]),
+            pid: 7,
             directory: "/w".into(),
             arguments: vec!["ennead".into(), "-p".into()],
         };

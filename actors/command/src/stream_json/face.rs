@@ -56,6 +56,8 @@ pub struct FaceOptions {
 pub struct Setup {
     /// The runtime in which the session is opened. It is shut down at the end where nobody else holds it.
     pub ennead: Arc<Ennead>,
+    /// The process that the program started.
+    pub pid: u32,
     /// The session that is opened once the program has introduced itself.
     pub session: SessionOptions,
     /// What is known of the session.
@@ -92,6 +94,7 @@ pub struct Setup {
 }
 
 struct Face {
+    pid: u32,
     ennead: Option<Arc<Ennead>>,
     options: Option<SessionOptions>,
     /// What the session was opened with, for another one.
@@ -213,6 +216,7 @@ impl Face {
         let host = Host::new(setup.output.clone());
         let options = setup.options;
         let mut face = Self {
+            pid: setup.pid,
             ennead: Some(setup.ennead),
             options: Some(setup.session),
             opened_with: None,

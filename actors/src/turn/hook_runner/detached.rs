@@ -11,7 +11,10 @@ use std::{
 };
 
 use ennead_runtime::{
-    hook::{EndedHook, HandlerEnd, HandlerOutput, HookAction, HookHandler, HookWait},
+    hook::{
+        EndedHook, HandlerEnd, HandlerOutput, HookAction, HookEvent, HookHandler, HookWait,
+        WatchReach,
+    },
     ports::{BoxFuture, WorkGuard},
 };
 use ennead_tools::locked::Locked as _;
@@ -36,6 +39,7 @@ pub(crate) const MAX_DETACHED: usize = 16;
 pub(crate) struct DetachedHook {
     handler: HookHandler,
     context: Arc<HandlerContext>,
+    file: Option<String>,
     work: BoxFuture<'static, HandlerOutput>,
     permit: OwnedSemaphorePermit,
 }
@@ -53,6 +57,8 @@ pub(super) struct DetachedHooks {
 pub(super) struct HookLauncher {
     session_context: Arc<SessionContext>,
     context: Arc<HandlerContext>,
+    /// The file that they run for, where they run for one.
+    file: Option<String>,
     input: Arc<str>,
     room: Arc<Semaphore>,
     runner: ActorRef<HookMsg>,
@@ -78,6 +84,7 @@ impl HookRunnerState {
         HookLauncher {
             session_context: Arc::clone(&self.session_context),
             context: Arc::new(context),
+            file: None,
             input: Arc::from(""),
             room: Arc::clone(&self.detached.room),
             runner: runner.clone(),
@@ -96,17 +103,11 @@ impl HookRunnerState {
         let id = self.next;
         self.next += 1;
         let back = myself.clone();
-        let DetachedHook { handler, context, work, permit } = hook;
+        let DetachedHook { handler, context, file, work, permit } = hook;
         let work = Box::pin(async move {
             let output = work.await;
             drop(permit);
-            let ended = EndedHook {
-                event: context.event,
-                handler: handler.label(),
-                output,
-                rewakes: handler.wait == HookWait::Rewaking,
-                shows: None,
-            };
+            let ended = ended(context.event, &handler, file, output);
             let _gone = back.cast(HookMsg::DetachedEnded(id, Box::new(ended)));
         });
         let job = self.session_context.job(ActorKind::HookExecution, work);
@@ -116,10 +117,33 @@ impl HookRunnerState {
     }
 }
 
+/// Makes what is reported of a handler that nothing waits for.
+pub(super) fn ended(
+    event: HookEvent,
+    handler: &HookHandler,
+    file: Option<String>,
+    output: HandlerOutput,
+) -> EndedHook {
+    EndedHook {
+        event,
+        handler: handler.label(),
+        output,
+        file,
+        reach: WatchReach::of(handler),
+        rewakes: handler.wait == HookWait::Rewaking,
+        shows: None,
+    }
+}
+
 impl DetachedHooks {
     pub(super) fn new(report: Box<dyn Fn(Box<EndedHook>) + Send + Sync>) -> Self {
         let room = Arc::new(Semaphore::new(MAX_DETACHED));
         Self { running: HashMap::new(), room, is_closing: false, report }
+    }
+
+    /// Reports one that was not started.
+    pub(super) fn report(&self, ended: EndedHook) {
+        (self.report)(Box::new(ended));
     }
 
     /// Reports what came of one.
@@ -146,9 +170,14 @@ impl HookLauncher {
         Self { input, ..self }
     }
 
+    pub(super) fn for_file(self, file: Option<String>) -> Self {
+        Self { file, ..self }
+    }
+
     /// Runs a handler to its end, or until it is not to be waited for. `hold` keeps its turn from being over so long.
     pub(super) async fn run(&self, handler: HookHandler, hold: WorkGuard) -> HandlerOutput {
-        if !matches!(handler.action, HookAction::Command { .. }) {
+        let may_announce = matches!(handler.action, HookAction::Command { .. });
+        if handler.wait == HookWait::Waited && !may_announce {
             let hold = HookHold { guard: hold, announce: None };
             let (session_context, context) = (&self.session_context, &self.context);
             let output = run_handler(session_context, &handler, context, &self.input, hold).await;
@@ -204,7 +233,8 @@ impl HookLauncher {
             return HandlerOutput::new(HandlerEnd::Crowded, String::new(), why, 0);
         };
         hold.let_go();
-        let hook = DetachedHook { handler, context: Arc::clone(&self.context), work, permit };
+        let (context, file) = (Arc::clone(&self.context), self.file.clone());
+        let hook = DetachedHook { handler, context, file, work, permit };
         let _gone = self.runner.cast(HookMsg::Detach(Box::new(hook)));
         HandlerOutput::new(HandlerEnd::Detached, String::new(), String::new(), 0)
     }

@@ -7,6 +7,7 @@ use std::{collections::VecDeque, sync::Arc, time::Duration};
 use ennead_runtime::{
     event::Event,
     ports::BoxFuture,
+    session::SessionInput,
     step::Step,
     turn::{
         Effect, TurnInput,
@@ -87,6 +88,9 @@ fn carry_out_one(
                 state.step_span = spans::step(&state.span, *step);
             }
             state.session_context.hub.publish(event);
+        }
+        Effect::WatchFiles(order) => {
+            state.session.cast(SessionMsg::Watch(SessionInput::Watch(order)))?
         }
         Effect::Finish(report) => finish(report, myself, state)?,
     }

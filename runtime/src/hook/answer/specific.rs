@@ -3,7 +3,10 @@
 use serde_json::{Map, Value};
 
 use super::{boolean, text};
-use crate::hook::{HookDecision, HookEvent, HookPermission, HookVerdict};
+use crate::hook::{
+    HookDecision, HookEvent, HookPermission, HookVerdict, MAX_WATCHED, MAX_WATCHED_PATH,
+    WatchReach, WatchedFile,
+};
 
 /// Applies `hookSpecificOutput`, or says which field does not fit.
 pub(super) fn apply(
@@ -26,12 +29,33 @@ pub(super) fn apply(
             Ok(())
         }
         HookEvent::PermissionRequest => apply_permission(specific, verdict),
+        HookEvent::SessionStart | HookEvent::CwdChanged | HookEvent::FileChanged => {
+            verdict.watches = watched(specific);
+            Ok(())
+        }
         HookEvent::PermissionDenied => {
             verdict.retry = boolean(specific, "retry")? == Some(true);
             Ok(())
         }
         _ => Ok(()),
     }
+}
+
+/// The files that are to be watched. What is no path is among them, and is named when it is not watched.
+fn watched(specific: &Map<String, Value>) -> Option<Vec<WatchedFile>> {
+    let paths = match specific.get("watchPaths")? {
+        Value::Null => return None,
+        Value::Array(paths) => &paths[..],
+        other => std::slice::from_ref(other),
+    };
+    let path = |it: &Value| match it.as_str() {
+        Some(path) if path.len() <= MAX_WATCHED_PATH => path.to_owned(),
+        Some(path) => path[..path.floor_char_boundary(MAX_WATCHED_PATH + 1)].to_owned(),
+        None => "something that is no text".to_owned(),
+    };
+    // One more than there may be, so that it is known that there are too many.
+    let paths = paths.iter().take(MAX_WATCHED + 1);
+    Some(paths.map(|it| WatchedFile { path: path(it), reach: WatchReach::Nothing }).collect())
 }
 
 /// What PermissionRequest hooks alone may say.

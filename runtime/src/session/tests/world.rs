@@ -335,7 +335,11 @@ impl SessionWorld {
                 *self.reported.entry(agent).or_default() += 1;
             }
             SessionEffect::Spawn(SpawnEffect::CloseTranscript) => self.n_closed += 1,
-            SessionEffect::Spawn(SpawnEffect::LoadEarlier)
+            SessionEffect::Spawn(
+                SpawnEffect::LoadEarlier
+                | SpawnEffect::WatchFiles { .. }
+                | SpawnEffect::FireHooks(_),
+            )
             | SessionEffect::Publish(_)
             | SessionEffect::Ready { .. }
             | SessionEffect::TurnRecorded { .. }

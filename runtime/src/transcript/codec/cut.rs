@@ -70,9 +70,9 @@ fn texts(what: &mut RecordKind) -> Vec<&mut String> {
             named.chain(message).chain([outcome]).collect()
         }
         RecordKind::Path { path, .. } => vec![&mut path.given, &mut path.lexical, &mut path.real],
-        RecordKind::Hook { handler, effect, message, stdout, stderr, .. } => {
+        RecordKind::Hook { handler, file, effect, message, stdout, stderr, .. } => {
             let stored = message.iter_mut().chain([stdout, stderr]).filter_map(stored);
-            stored.chain([handler, effect]).collect()
+            stored.chain(file).chain([handler, effect]).collect()
         }
         RecordKind::Permission { input, decision, .. } => {
             let rule = decision.rule.iter_mut().map(|rule| &mut rule.text);

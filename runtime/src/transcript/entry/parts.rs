@@ -182,6 +182,13 @@ impl ViewChange {
     }
 }
 
+/// A prompt that was taken back.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WithdrawnPrompt {
+    /// The line of the prompt.
+    pub prompt: EntryId,
+}
+
 impl RecordKind {
     /// Returns the `kind` on the wire.
     pub fn kind(&self) -> &'static str {

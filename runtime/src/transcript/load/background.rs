@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    hook::{EndedHook, HandlerEnd, HandlerOutput},
+    hook::{EndedHook, HandlerEnd, HandlerOutput, WatchReach},
     ids::{AgentId, EntryId, ShellId},
     ports::{
         agents::{BackgroundAgent, BackgroundState},
@@ -101,6 +101,7 @@ impl EndedHook {
         let RecordKind::Hook {
             event,
             handler,
+            file,
             exit,
             ended,
             duration_ms,
@@ -116,7 +117,9 @@ impl EndedHook {
         let ended = HandlerEnd::read(*exit, ended);
         let output = HandlerOutput::new(ended, text(stdout)?, text(stderr)?, *duration_ms);
         let (event, handler, shows) = (*event, handler.clone(), shows.clone());
-        Ok(Some(Self { event, handler, output, rewakes: effect == ASKS, shows }))
+        // Whose it is, is not on record: what it named was watched by a process that is gone.
+        let (file, reach, rewakes) = (file.clone(), WatchReach::Nothing, effect == ASKS);
+        Ok(Some(Self { event, handler, output, file, reach, rewakes, shows }))
     }
 }
 

@@ -31,7 +31,7 @@ fn end_of(file: &FileLines<'_>, load_as: LoadAs, until: &EntryId) -> Option<usiz
                 }
             }
             Some(Entry::Harness(records)) => {
-                let withdraws = |it: &Record| matches!(&it.what, RecordKind::PromptWithdrawn { prompt } if prompt == until);
+                let withdraws = |it: &Record| matches!(&it.what, RecordKind::PromptWithdrawn(it) if it.prompt == *until);
                 if records.iter().any(withdraws) {
                     return None;
                 }

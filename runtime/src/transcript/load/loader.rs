@@ -20,7 +20,7 @@ use crate::{
     step::Step,
     transcript::entry::ShownPart,
     transcript::{
-        entry::{Record, RecordKind},
+        entry::{Record, RecordKind, WithdrawnPrompt},
         read::{Entry, ReadLine},
         seal::Seal,
     },
@@ -99,7 +99,7 @@ impl Loader {
         match &read.entry {
             Entry::Harness(records) => {
                 for record in records {
-                    if let RecordKind::PromptWithdrawn { prompt, .. } = &record.what {
+                    if let RecordKind::PromptWithdrawn(WithdrawnPrompt { prompt }) = &record.what {
                         self.nodes.withdraw(prompt);
                         self.base = None;
                     }

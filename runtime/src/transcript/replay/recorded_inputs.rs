@@ -12,7 +12,7 @@ use crate::{
     digest::Digest,
     hook::{HandlerEnd, HandlerOutput, HookAction, HookEvent},
     ids::ToolUseId,
-    run::facts::SessionFacts,
+    run::facts::{REVISION, SessionFacts},
     step::Step,
     step1_settings_resolution::LayerText,
     step7_permission_gate::{Judged, LinksSeen, PathKind, ResolvedPath, path_resolution::can_be},
@@ -87,6 +87,11 @@ impl<'a> RecordedInputs<'a> {
         {
             take_over_request(made.to_mut(), &found.what);
         }
+        if self.facts.revision < REVISION
+            && let Some(found) = record(line)
+        {
+            take_over_warnings(&mut made, &found.what);
+        }
         match line.difference(&made, &self.facts) {
             None => Ok(true),
             Some((expected, found)) => {
@@ -127,7 +132,9 @@ impl<'a> RecordedInputs<'a> {
             Effect::ConsultPolicy(question) => self.policy(&question, step)?,
             Effect::AskPermission(question) => self.permission(&question, step)?,
             Effect::ExecuteTool { call, .. } => return self.finished(&call, turn),
-            Effect::Append(_) | Effect::Publish(_) | Effect::Finish(_) => return Ok(None),
+            Effect::Append(_) | Effect::Publish(_) | Effect::WatchFiles(_) | Effect::Finish(_) => {
+                return Ok(None);
+            }
         };
         Ok(Some(input))
     }
@@ -324,6 +331,27 @@ fn take_over_request(made: &mut Line, found: &RecordKind) {
     ) = (&mut made.what, found)
     {
         (*request, *request_bytes, *in_doubt) = (*request_found, *bytes_found, *in_doubt_found);
+    }
+}
+
+/// Puts the number of warnings into the record of settings: an entry that was not known then may be known now.
+fn take_over_warnings(made: &mut Cow<'_, Line>, found: &RecordKind) {
+    let number = |it: &RecordKind| match it {
+        RecordKind::TurnStep { detail: StepDetail::Settings { warnings, .. }, .. } => {
+            Some(*warnings)
+        }
+        _ => None,
+    };
+    let made_number = made.record().and_then(|it| number(&it.what));
+    let Some(recorded) = number(found).filter(|it| made_number.is_some_and(|made| made != *it))
+    else {
+        return;
+    };
+    if let Line::Harness(made) = made.to_mut()
+        && let RecordKind::TurnStep { detail: StepDetail::Settings { warnings, .. }, .. } =
+            &mut made.what
+    {
+        *warnings = recorded;
     }
 }
 

@@ -116,7 +116,7 @@ impl<'a> Rerun<'a> {
                         }
                         self.report = Some(*report);
                     }
-                    Effect::Publish(_) => {}
+                    Effect::Publish(_) | Effect::WatchFiles(_) => {}
                     asked => self.asked.push_back(asked),
                 }
             }

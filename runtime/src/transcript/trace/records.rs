@@ -12,7 +12,7 @@ use crate::{
     tool::{ToolErrorKind, Truncation},
     transcript::entry::{
         BackgroundRecord, ModeChange, PassedStage, Record, RecordKind, ShownPart, SkippedBytes,
-        StepDetail, Stored, ViewChange,
+        StepDetail, Stored, ViewChange, WithdrawnPrompt,
     },
 };
 
@@ -44,12 +44,13 @@ pub(super) fn write(record: &Record, out: &mut TraceLines) -> fmt::Result {
         RecordKind::Permission { call, tool, mode, decision, .. } => {
             permission(call, tool, *mode, decision, out)
         }
-        RecordKind::Hook { event, handler, ended, effect, message, .. } => {
+        RecordKind::Hook { event, handler, file, ended, effect, message, .. } => {
+            let file = after(" of ", file.as_deref().map(short));
             let message = after("; says: ", message.as_ref().map(stored));
             let handler = short(handler);
-            out.end(format_args!("    hook {event:?} {handler}: {ended}, {effect}{message}"))
+            out.end(format_args!("    hook {event:?}{file} {handler}: {ended}, {effect}{message}"))
         }
-        RecordKind::PromptWithdrawn { prompt } => {
+        RecordKind::PromptWithdrawn(WithdrawnPrompt { prompt }) => {
             out.end(format_args!("    the prompt {prompt} was taken back"))
         }
         RecordKind::RunResumed { .. } => {

@@ -17,7 +17,10 @@ use crate::{
     approval::AnsweredBy,
     hook::HookEvent,
     permission::{PermissionMode, Scope},
-    run::RunEnd,
+    run::{
+        RunEnd,
+        facts::{FIRES_AT_BATCHES, REVISION},
+    },
     step3_context_assembly::{InstructionFile, PathRule},
     step5_model_call::FailureClass,
     tool::{ToolNote, ToolOutcome},
@@ -223,4 +226,18 @@ fn session_of_the_revision_before_fires_none_of_them() {
     let play = play(world);
     assert!(!play.log().contains("hook"), "{}", play.log());
     check(&play);
+}
+
+// REQ: HKS-1, HKS-4
+#[test]
+fn all_calls_of_an_answer_fire_one_event_and_in_earlier_sessions_none() {
+    for (revision, n_fired) in [(REVISION, 2), (FIRES_AT_BATCHES - 1, 0)] {
+        let settings = hook("PostToolBatch", "none of these", &["1 oops", "0"]);
+        let answers = vec![calls(&["a:Read:a.rs", "b:Nope:x"]), text("done")];
+        let mut world = World::with(settings, answers);
+        Arc::make_mut(&mut world.facts).revision = revision;
+        let play = play(world);
+        assert_eq!(fired(&play, HookEvent::PostToolBatch), n_fired, "{revision}: {}", play.log());
+        check(&play);
+    }
 }

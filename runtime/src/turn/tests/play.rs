@@ -289,6 +289,7 @@ impl Play {
                 self.log.extend(shown_event(&event));
                 return None;
             }
+            Effect::WatchFiles(_) => return None,
             Effect::Finish(report) => return Some(*report),
         };
         due.waiting.push(input);

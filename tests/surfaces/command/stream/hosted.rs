@@ -66,7 +66,7 @@ fn strip(value: &mut Value) {
     match value {
         Value::Object(fields) => {
             fields.retain(|name, _| !name.ends_with("_ms") && !name.ends_with("uuid"));
-            for name in ["session_id", "id", "timestamp", "user_message_id"] {
+            for name in ["session_id", "id", "timestamp", "user_message_id", "pid"] {
                 fields.remove(name);
             }
             fields.values_mut().for_each(strip);

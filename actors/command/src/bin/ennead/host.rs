@@ -131,11 +131,11 @@ impl Host {
 
 /// Does what the client was started to do.
 async fn serve(hello: Hello, guest: Guest, ennead: Arc<Ennead>) -> Exit {
-    let Hello { directory, arguments, .. } = hello;
+    let Hello { pid, directory, arguments, .. } = hello;
     let served = match args::read_from(arguments.into_iter().map(OsString::from)) {
         Ok(Some(Args { mut print, command: None, .. })) => {
             print.in_directory(&directory);
-            let client = Box::new(HostedClient { guest, directory, ennead });
+            let client = Box::new(HostedClient { guest, pid, directory, ennead });
             stream::serve(print, ProgramLink::Client(client)).await
         }
         Ok(_) => Err(Failure::new(Exit::BadInput, "only programs with JSON lines are hosted")),
@@ -184,5 +184,6 @@ fn hello() -> Option<Hello> {
     let version = env!("CARGO_PKG_VERSION").to_owned();
     let variables = environment::of_program();
     let environment = environment::of_process();
-    Some(Hello { version, environment, variables, directory, arguments })
+    let pid = std::process::id();
+    Some(Hello { version, environment, variables, pid, directory, arguments })
 }

@@ -71,6 +71,8 @@ pub(crate) enum ProgramLink {
 /// A client that is hosted here.
 pub(crate) struct HostedClient {
     pub(crate) guest: Guest,
+    /// Its process.
+    pub(crate) pid: u32,
     /// Its working directory.
     pub(crate) directory: PathBuf,
     /// Runs the sessions of all clients.
@@ -128,16 +130,15 @@ pub(crate) async fn serve(mut args: Print, link: ProgramLink) -> Result<Exit, Fa
     }
     let mut options = options.endpoint(with_headers(server.endpoint, protocol));
     let ids = EntropyStream::from_seed(RandomState::new().hash_one(std::process::id()));
-    let (output, unread, client) = match link {
+    let (pid, output, unread, client) = match link {
         ProgramLink::Process => {
             let (output, unread) = Output::start(io::stdout());
-            (output, unread, None)
+            (std::process::id(), output, unread, None)
         }
         ProgramLink::Client(client) => {
-            let HostedClient {
-                guest: Guest { input, output, unread, signals, .. }, ennead, ..
-            } = *client;
-            (output, unread, Some((input, signals, ennead)))
+            let HostedClient { guest, pid, ennead, .. } = *client;
+            let Guest { input, output, unread, signals, .. } = guest;
+            (pid, output, unread, Some((input, signals, ennead)))
         }
     };
     let chosen = chosen::choose_session(&mut options, &args, &ids);
@@ -179,6 +180,7 @@ pub(crate) async fn serve(mut args: Print, link: ProgramLink) -> Result<Exit, Fa
     facts.denied.extend(permission_tool.clone());
     facts.denied.extend(denied_by_files(&ennead, &options).await);
     let setup = Setup {
+        pid,
         ennead,
         facts,
         session: options,

@@ -194,7 +194,7 @@ impl Face {
             "account": {},
             "agents": self.facts.described_agents(),
             "hook_on_failure_supported": true,
-            "pid": std::process::id(),
+            "pid": self.pid,
         }))
     }
 

@@ -28,6 +28,7 @@ fn sessions_are_walked_again() {
         r#"0 {"hookSpecificOutput":{"hookEventName":"PostToolUse","additionalContext":"mind"}}"#;
     let updated =
         r#"0 {"hookSpecificOutput":{"hookEventName":"PostToolUse","updatedToolOutput":{"a":1}}}"#;
+    let batch = added.replace("PostToolUse", "PostToolBatch");
     let long = "x".repeat(20_000);
     let long_context = added.replace("mind", &long);
     let long_output = updated.replace(r#"{"a":1}"#, &format!("{long:?}"));
@@ -40,6 +41,8 @@ fn sessions_are_walked_again() {
         World::with(hook("PostToolUse", "", &[&long_output, added]), tools()),
         World::with(hook("PreToolUse", "", &["2 no"]), tools()),
         World::with(hook("Stop", "", &["2 again"]), tools()),
+        World::with(hook("PostToolBatch", "", &[&batch, "1 oops"]), tools()),
+        World::with(hook("PostToolBatch", "", &["2 no"]), tools()),
         World::with(json!({ "permissions": { "deny": ["Read(./a.rs)"] } }), tools()),
         World::new(vec![failure(FailureClass::StreamBroken), text("done")]),
         World::new(vec![failure(FailureClass::Auth)]),
@@ -199,6 +202,27 @@ fn end_of_a_run_that_names_a_turn_is_not_what_the_session_makes() {
         }
     });
     assert!(matches!(found, Err(ReplayError::Decided { .. })), "{found:?}");
+}
+
+// REQ: SES-4
+#[test]
+fn warnings_about_entries_that_are_known_now_are_no_difference_in_earlier_sessions() {
+    for (revision, is_same) in [(REVISION - 1, true), (REVISION, false)] {
+        let mut world = World::new(vec![text("done")]);
+        Arc::make_mut(&mut world.facts).revision = revision;
+        let mut play = play(world);
+        for line in &mut play.lines {
+            if let Line::Harness(record) = line
+                && let RecordKind::TurnStep {
+                    detail: StepDetail::Settings { warnings, .. }, ..
+                } = &mut record.what
+            {
+                *warnings += 1;
+            }
+        }
+        let found = replay(&play.bytes(), &|digest| play.stored.get(&digest).cloned());
+        assert_eq!(found.is_ok(), is_same, "{revision}: {found:?}");
+    }
 }
 
 /// The same run twice, by the rules of a revision, with another end in the record of the first.
