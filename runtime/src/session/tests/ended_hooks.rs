@@ -7,7 +7,7 @@ use super::{
     world::SessionWorld,
 };
 use crate::{
-    hook::{EndedHook, HandlerEnd, HandlerOutput, HookEvent},
+    hook::{EndedHook, HandlerEnd, HandlerOutput, HookEvent, WatchReach},
     run::RunEnd,
     session::{KeptHook, SessionInput},
     transcript::{
@@ -19,7 +19,8 @@ use crate::{
 fn ended(world: &mut SessionWorld, stdout: &str) {
     let output = HandlerOutput::new(HandlerEnd::Exited(0), stdout.into(), String::new(), 1);
     let (event, handler) = (HookEvent::PostToolUse, "h".into());
-    let ended = EndedHook { event, handler, output, rewakes: false, shows: None };
+    let (file, reach) = (None, WatchReach::Nothing);
+    let ended = EndedHook { event, handler, output, file, reach, rewakes: false, shows: None };
     world.input(SessionInput::HookEnded(Box::new(ended)));
 }
 
@@ -54,6 +55,7 @@ fn session_that_goes_on_takes_over_texts_that_were_read_and_cut_before() {
         call: None,
         index: 0,
         handler: "h".into(),
+        file: None,
         exit: Some(0),
         ended: "exited".into(),
         duration_ms: 1,

@@ -3,29 +3,24 @@
 mod chosen;
 mod files;
 mod flags;
+mod link;
 
 use std::{
     hash::{BuildHasher, RandomState},
-    io,
     path::PathBuf,
-    sync::Arc,
     time::Duration,
 };
 
 use ennead::{
-    Clock, Endpoint, Ennead, SessionId, SessionOptions, SystemClock, internal::Layout,
-    tool::ServerConfig,
+    Clock, Ennead, SessionId, SessionOptions, SystemClock, internal::Layout, tool::ServerConfig,
 };
 use ennead_command::{
     exit::{Exit, Failure},
-    shared_host::guest::Guest,
-    signals::Signals,
     stream_json::{
         checkpoints::{Checkpoints, directory_of},
         face::{self, FaceOptions, Setup},
         frames::Frame,
         mirror::Mirror,
-        pipe::{Output, read_lines},
         results::{RunNotes, SessionFacts, of_error},
         structured::Structured,
         translate::EventFilter,
@@ -37,18 +32,19 @@ use ennead_runtime::{
 };
 use ennead_tools::withdrawn_keys;
 use serde_json::Value;
-use tokio::sync::mpsc;
 
-pub(crate) use self::flags::{with_headers, without_lines};
 use self::{
     files::{Plugins, skills_of, with_agents, with_plugins},
     flags::with_protocol,
+    link::{LinkedRuntime, OpenLink},
+};
+pub(crate) use self::{
+    flags::{with_headers, without_lines},
+    link::{HostedClient, ProgramLink},
 };
 use crate::{
     args::{InputFormat, OutputFormat, Print, Protocol},
-    endpoint,
-    print::{options_in, session_options},
-    program, rules, show, trusted,
+    endpoint, program, rules, show, trusted,
 };
 
 /// Switches file checkpoints on.
@@ -58,25 +54,6 @@ const CHECKPOINTS: &str = "CLAUDE_CODE_ENABLE_SDK_FILE_CHECKPOINTING";
 pub(crate) fn is_asked_for(args: &Print) -> bool {
     args.protocol.input_format == InputFormat::StreamJson
         || args.output_format == OutputFormat::StreamJson
-}
-
-/// What joins a session to the program that drives it.
-pub(crate) enum ProgramLink {
-    /// The standard streams of this process.
-    Process,
-    /// A client of this process, which hosts it.
-    Client(Box<HostedClient>),
-}
-
-/// A client that is hosted here.
-pub(crate) struct HostedClient {
-    pub(crate) guest: Guest,
-    /// Its process.
-    pub(crate) pid: u32,
-    /// Its working directory.
-    pub(crate) directory: PathBuf,
-    /// Runs the sessions of all clients.
-    pub(crate) ennead: Arc<Ennead>,
 }
 
 /// Serves the program that drives this process.
@@ -95,12 +72,7 @@ pub(crate) async fn serve(mut args: Print, link: ProgramLink) -> Result<Exit, Fa
         args.model = program::variable("ANTHROPIC_MODEL");
     }
     let protocol = &args.protocol;
-    let unknown = Endpoint::messages("http://unknown.invalid", None);
-    let options = match &link {
-        ProgramLink::Process => session_options(&args, unknown)?,
-        ProgramLink::Client(client) => options_in(&client.directory, &args, unknown)?,
-    };
-    let mut options = with_protocol(options, protocol)?;
+    let mut options = with_protocol(link.session_options(&args)?, protocol)?;
     let permission_tool = permission_tool(protocol, &host_servers, &options.mcp_servers)?;
     if let Some(name) = &permission_tool {
         // The model does not answer for itself.
@@ -130,17 +102,7 @@ pub(crate) async fn serve(mut args: Print, link: ProgramLink) -> Result<Exit, Fa
     }
     let mut options = options.endpoint(with_headers(server.endpoint, protocol));
     let ids = EntropyStream::from_seed(RandomState::new().hash_one(std::process::id()));
-    let (pid, output, unread, client) = match link {
-        ProgramLink::Process => {
-            let (output, unread) = Output::start(io::stdout());
-            (std::process::id(), output, unread, None)
-        }
-        ProgramLink::Client(client) => {
-            let HostedClient { guest, pid, ennead, .. } = *client;
-            let Guest { input, output, unread, signals, .. } = guest;
-            (pid, output, unread, Some((input, signals, ennead)))
-        }
-    };
+    let OpenLink { pid, output, unread, rest } = link.open();
     let chosen = chosen::choose_session(&mut options, &args, &ids);
     let id = match chosen {
         Ok(id) => id,
@@ -165,16 +127,8 @@ pub(crate) async fn serve(mut args: Print, link: ProgramLink) -> Result<Exit, Fa
     let without_effect = protocol.ignored.flags();
     let warnings = without_effect.iter().map(|flag| format!("{flag} has no effect here"));
     let warnings = warnings.chain(trusted::waiting(&options)).chain(problems).collect();
-    let (input, mut signals, ennead) = match client {
-        Some((input, signals, ennead)) => (Some(input), signals, ennead),
-        None => {
-            let signals = Signals::take().await?;
-            let ennead = Ennead::start(server.options)
-                .await
-                .map_err(|error| Failure::of(Exit::RunFailed, &error))?;
-            (None, signals, Arc::new(ennead))
-        }
-    };
+    let LinkedRuntime { input, mut signals, ennead } =
+        rest.begin(server.options, protocol.input_format).await?;
     let mut facts = facts_of(&options, &args.disallowed_tools);
     (facts.plugins, facts.plugin_errors) = (plugins.described(), plugins.errors());
     facts.denied.extend(permission_tool.clone());
@@ -192,10 +146,7 @@ pub(crate) async fn serve(mut args: Print, link: ProgramLink) -> Result<Exit, Fa
         is_simulated: server.why_simulated.is_some(),
         skills,
         structured,
-        input: match protocol.input_format {
-            InputFormat::StreamJson => input.unwrap_or_else(|| read_lines(io::stdin())),
-            InputFormat::Text => mpsc::channel(1).1,
-        },
+        input,
         prompt,
         output,
         mirror,

@@ -1,0 +1,113 @@
+//! What joins a session to the program that drives it: the standard streams of this process, or a client that is hosted here.
+
+use std::{io, path::PathBuf, sync::Arc};
+
+use ennead::{Endpoint, Ennead, Options, SessionOptions};
+use ennead_command::{
+    exit::{Exit, Failure},
+    shared_host::guest::Guest,
+    signals::Signals,
+    stream_json::pipe::{Input, Output, read_lines},
+};
+use tokio::sync::{mpsc, oneshot};
+
+use crate::{
+    args::{InputFormat, Print},
+    print::{options_in, session_options},
+};
+
+/// What joins a session to the program that drives it.
+pub(crate) enum ProgramLink {
+    /// The standard streams of this process.
+    Process,
+    /// A client of this process, which hosts it.
+    Client(Box<HostedClient>),
+}
+
+/// A client that is hosted here.
+pub(crate) struct HostedClient {
+    pub(crate) guest: Guest,
+    /// Its process.
+    pub(crate) pid: u32,
+    /// Its working directory.
+    pub(crate) directory: PathBuf,
+    /// Runs the sessions of all clients.
+    pub(crate) ennead: Arc<Ennead>,
+}
+
+/// A link whose output is open.
+pub(super) struct OpenLink {
+    /// The process that the program started.
+    pub(super) pid: u32,
+    pub(super) output: Output,
+    /// Resolves when all is written, or nobody reads.
+    pub(super) unread: oneshot::Receiver<io::Result<()>>,
+    pub(super) rest: LinkRest,
+}
+
+/// The rest of a link, which a process of its own begins when all else is in order.
+pub(super) enum LinkRest {
+    Process,
+    Client(LinkedRuntime),
+}
+
+/// What a session is served with.
+pub(super) struct LinkedRuntime {
+    pub(super) input: mpsc::Receiver<Input>,
+    pub(super) signals: Signals,
+    pub(super) ennead: Arc<Ennead>,
+}
+
+impl ProgramLink {
+    /// Returns the options of a session in the program's working directory.
+    pub(super) fn session_options(&self, args: &Print) -> Result<SessionOptions, Failure> {
+        let unknown = Endpoint::messages("http://unknown.invalid", None);
+        match self {
+            Self::Process => session_options(args, unknown),
+            Self::Client(client) => options_in(&client.directory, args, unknown),
+        }
+    }
+
+    /// Opens the output.
+    pub(super) fn open(self) -> OpenLink {
+        match self {
+            Self::Process => {
+                let (output, unread) = Output::start(io::stdout());
+                OpenLink { pid: std::process::id(), output, unread, rest: LinkRest::Process }
+            }
+            Self::Client(client) => {
+                let HostedClient { guest, pid, ennead, .. } = *client;
+                let Guest { input, output, unread, signals, .. } = guest;
+                let rest = LinkRest::Client(LinkedRuntime { input, signals, ennead });
+                OpenLink { pid, output, unread, rest }
+            }
+        }
+    }
+}
+
+impl LinkRest {
+    /// Takes signals over, starts a runtime where there is none, and reads what the program writes.
+    pub(super) async fn begin(
+        self,
+        options: Options,
+        format: InputFormat,
+    ) -> Result<LinkedRuntime, Failure> {
+        let none = || mpsc::channel(1).1;
+        match self {
+            Self::Process => {
+                let signals = Signals::take().await?;
+                let ennead = Ennead::start(options).await;
+                let ennead = ennead.map_err(|error| Failure::of(Exit::RunFailed, &error))?;
+                let input = match format {
+                    InputFormat::StreamJson => read_lines(io::stdin()),
+                    InputFormat::Text => none(),
+                };
+                Ok(LinkedRuntime { input, signals, ennead: Arc::new(ennead) })
+            }
+            Self::Client(linked) => Ok(match format {
+                InputFormat::StreamJson => linked,
+                InputFormat::Text => LinkedRuntime { input: none(), ..linked },
+            }),
+        }
+    }
+}
