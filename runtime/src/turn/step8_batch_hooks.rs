@@ -1,11 +1,16 @@
 //! Hooks after all calls of an answer, before the model is asked again: they can end the run, and add what the model
 //! reads after the results.
 
+use std::collections::BTreeMap;
+
 use super::Turn;
 use crate::{
+    block::Block,
     hook::{AnsweredCall, Firing, HookEvent, HookVerdict},
+    message::Role,
     run::RunEnd,
     step2_state_initialization::FiringReason,
+    tool::ToolCall,
 };
 
 impl Turn {
@@ -14,18 +19,20 @@ impl Turn {
         if std::mem::replace(&mut self.state.has_fired_batch, true) {
             return false;
         }
-        // Texts are copied only where somebody reads them.
-        if self.matching_hooks(HookEvent::PostToolBatch, None).is_empty() {
+        // Where the run ends, no model is asked again. Texts are copied only where somebody reads them.
+        if self.end.is_some() || self.matching_hooks(HookEvent::PostToolBatch, None).is_empty() {
             return false;
         }
-        let results =
-            self.history.iter().rev().filter_map(|it| it.blocks.first()?.as_tool_result());
-        let calls = self.state.calls.iter().rev().zip(results).map(|(state, (id, result, _))| {
-            let (tool, input) = (state.call.name.clone(), state.call.input.clone());
-            AnsweredCall { id: id.clone(), tool, input, result: result.to_owned() }
-        });
-        let mut calls: Vec<AnsweredCall> = calls.collect();
-        calls.reverse();
+        let answers = self.history.iter().rev().take_while(|it| it.role != Role::Assistant);
+        let answers = answers.flat_map(|it| it.blocks.iter()).filter_map(Block::as_tool_result);
+        let results: BTreeMap<_, _> = answers.map(|(id, text, _)| (id, text)).collect();
+        let answered = |call: &ToolCall| {
+            let (id, tool, input) = (call.id.clone(), call.name.clone(), call.input.clone());
+            let result = (*results.get(&call.id)?).to_owned();
+            Some(AnsweredCall { id, tool, input, result })
+        };
+        let calls: Vec<AnsweredCall> =
+            self.state.calls.iter().filter_map(|it| answered(&it.call)).collect();
         self.fire(Firing::PostToolBatch { calls }, None, FiringReason::PostToolBatch)
     }
 

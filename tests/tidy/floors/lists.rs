@@ -214,6 +214,7 @@ pub(super) const COMMAND: &[Floor] = &[
     ),
     ("signals, and the simulated server", &["signals", "simulate"]),
     ("what is run", &["demo", "stream_json"]),
+    ("one process for many programs", &["shared_host"]),
     ("the demonstration under load and as a server", &["demo_load", "demo_serve"]),
     ("measurements", &["bench"]),
     ("the crate", &[""]),
@@ -221,7 +222,7 @@ pub(super) const COMMAND: &[Floor] = &[
 
 /// The floors of the binary of the command, the lowest first.
 pub(super) const BINARY: &[Floor] = &[
-    ("forms of flags", &["args::formats", "endpoint", "rules"]),
+    ("forms of flags", &["args::formats", "endpoint", "program", "rules"]),
     ("the terminal", &["prompter", "screen", "show", "telemetry"]),
     ("flags", &["args"]),
     ("one prompt", &["mcp", "print", "stream", "trusted"]),
@@ -235,6 +236,7 @@ pub(super) const BINARY: &[Floor] = &[
             "doctor",
             "evaluate",
             "history",
+            "host",
             "serve",
             "simulate",
             "transcripts",

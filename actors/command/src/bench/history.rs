@@ -50,7 +50,8 @@ impl HistoryCost {
         let stage = Stage::new(Placement::Threads(1)).await?;
         // A run of the prompt has two turns.
         let n_runs = n_turns.div_ceil(2 * ROUNDS).max(1);
-        let histories: Vec<History> = kilobytes.iter().map(|it| History::of(*it)).collect();
+        let histories: Vec<PastConversation> =
+            kilobytes.iter().map(|it| PastConversation::of(*it)).collect();
         let mut samples = vec![(Vec::new(), Vec::new(), 0); histories.len()];
         for round in 0..ROUNDS {
             for (at, history) in histories.iter().enumerate() {
@@ -73,13 +74,13 @@ impl HistoryCost {
 }
 
 /// A conversation that went before, as lines of a transcript without seals.
-struct History {
+struct PastConversation {
     lines: String,
     n_bytes: u64,
     n_messages: u64,
 }
 
-impl History {
+impl PastConversation {
     fn of(kilobytes: u32) -> Self {
         let text = "We looked at the module and noted line by line what it does. ";
         let (mut lines, mut parent) = (String::new(), None);

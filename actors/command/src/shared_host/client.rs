@@ -1,7 +1,7 @@
 //! The command as a client of a host: standard input goes there, standard output and the exit code come from there.
 
 use std::{
-    io::{Read, Write},
+    io::{self, Read, Write},
     path::Path,
     sync::Arc,
     thread,
@@ -13,12 +13,13 @@ use tokio::{
         UnixStream,
         unix::{OwnedReadHalf, OwnedWriteHalf},
     },
-    sync::{Notify, mpsc, oneshot},
+    sync::{Notify, Semaphore, mpsc, oneshot},
     time::{sleep, timeout},
 };
+use tokio_util::sync::CancellationToken;
 
 use super::{
-    frames::{Frame, Hello, PIECE, receive, send},
+    frames::{Hello, HostFrame, PIECE, WINDOW, receive, send},
     place::is_of_this_user,
 };
 use crate::{
@@ -78,84 +79,125 @@ where
         return alone("it belongs to another user");
     }
     let answered = async {
-        send(&mut stream, &Frame::Hello(hello)).await?;
+        send(&mut stream, &HostFrame::Hello(hello)).await?;
         receive(&mut stream).await
     };
     match timeout(PATIENCE, answered).await {
-        Ok(Ok(Some(Frame::Welcome))) => {}
-        Ok(Ok(Some(Frame::Refused(why)))) => return alone(&why),
+        Ok(Ok(Some(HostFrame::Welcome))) => {}
+        Ok(Ok(Some(HostFrame::Refused(why)))) => return alone(&why),
         Ok(_) => return alone("it closed the connection"),
         Err(_) => return alone("it does not answer"),
     }
     let mut signals = Signals::take().await?;
     let (from, to) = stream.into_split();
-    let nobody_reads = Arc::new(Notify::new());
-    let (output, written) = written_by_thread(streams.output, Arc::clone(&nobody_reads));
+    let link = HostLink {
+        nobody_reads: Arc::new(Notify::new()),
+        window: Semaphore::new(WINDOW),
+        is_over: CancellationToken::new(),
+    };
+    let (output, written) = written_by_thread(streams.output, Arc::clone(&link.nobody_reads));
     let mut pieces = read_by_thread(streams.input);
     let code = tokio::select! {
-        code = take(from, output, streams.notes) => code,
-        never = hand_over(to, &mut pieces, &mut signals, &nobody_reads) => never,
+        code = link.take(from, output, streams.notes) => code,
+        never = link.hand_over(to, &mut pieces, &mut signals) => never,
     };
     let Some(exit) = code.and_then(Exit::of_code) else {
         let what = "the host that served this session is gone; the session can be resumed";
         return Err(Failure::new(Exit::RunFailed, what));
     };
+    // Lines that nobody reads are not waited for long after a signal.
+    let signal = async {
+        if !link.is_over.is_cancelled() {
+            signals.next().await;
+        }
+        sleep(GRACE).await;
+    };
     tokio::select! {
-        _ = written => Ok(Attached::Ended(exit)),
-        by_signal = async {
-            let by_signal = signals.next().await;
-            sleep(GRACE).await;
-            by_signal
-        } => Ok(Attached::Ended(by_signal)),
+        _ = written => {}
+        () = signal => {}
     }
+    Ok(Attached::Ended(exit))
 }
 
-/// Sends what the program writes, and signals. Ends only where the host is gone, without a code.
-async fn hand_over(
-    mut to: OwnedWriteHalf,
-    pieces: &mut mpsc::Receiver<Vec<u8>>,
-    signals: &mut Signals,
-    nobody_reads: &Notify,
-) -> Option<u8> {
-    let mut has_input = true;
-    loop {
-        let frame = tokio::select! {
-            biased;
-            exit = signals.next() => Frame::Signal(exit.code()),
-            () = nobody_reads.notified() => Frame::NobodyReads,
-            piece = pieces.recv(), if has_input => match piece {
-                Some(piece) => Frame::Input(piece),
-                None => {
-                    has_input = false;
-                    Frame::EndOfInput
-                }
-            },
-        };
-        if send(&mut to, &frame).await.is_err() {
-            // What it sent before that may still be read.
-            return std::future::pending().await;
-        }
-    }
+/// What both directions of a link to a host share.
+struct HostLink {
+    nobody_reads: Arc<Notify>,
+    /// Pieces of input that may be sent.
+    window: Semaphore,
+    /// A signal has come, and what nobody reads is not waited for any more.
+    is_over: CancellationToken,
 }
 
-/// Takes what the host sends until it says how to end; `None` where it is gone before.
-async fn take(
-    mut from: OwnedReadHalf,
-    output: mpsc::Sender<Vec<u8>>,
-    mut notes: impl Write,
-) -> Option<u8> {
-    while let Ok(Some(frame)) = receive(&mut from).await {
-        match frame {
-            Frame::Output(bytes) => {
-                let _nobody_reads = output.send(bytes).await;
+impl HostLink {
+    /// Sends what the program writes, and signals. Ends only with the other direction.
+    async fn hand_over(
+        &self,
+        mut to: OwnedWriteHalf,
+        pieces: &mut mpsc::Receiver<Vec<u8>>,
+        signals: &mut Signals,
+    ) -> Option<u8> {
+        let mut has_input = true;
+        let piece = async |pieces: &mut mpsc::Receiver<Vec<u8>>| {
+            // The place is taken back when the host has taken the piece.
+            if let Ok(place) = self.window.acquire().await {
+                let piece = pieces.recv().await;
+                place.forget();
+                return piece;
             }
-            // Without a reader there is nothing to report to.
-            Frame::Notes(bytes) => _ = notes.write_all(&bytes).and_then(|()| notes.flush()),
-            Frame::Exit(code) => return Some(code),
-            _ => return None,
+            None
+        };
+        loop {
+            let frame = tokio::select! {
+                biased;
+                exit = signals.next() => HostFrame::Signal(exit.code()),
+                () = self.nobody_reads.notified() => HostFrame::NobodyReads,
+                piece = piece(pieces), if has_input => match piece {
+                    Some(piece) => HostFrame::Input(piece),
+                    None => {
+                        has_input = false;
+                        HostFrame::EndOfInput
+                    }
+                },
+            };
+            if send(&mut to, &frame).await.is_err() {
+                // What it sent before that may still be read.
+                return std::future::pending().await;
+            }
+            if matches!(frame, HostFrame::Signal(_)) {
+                self.is_over.cancel();
+            }
         }
     }
-    None
+
+    /// Takes what the host sends until it says how to end; `None` where it is gone before.
+    async fn take(
+        &self,
+        mut from: OwnedReadHalf,
+        output: mpsc::Sender<Vec<u8>>,
+        mut notes: impl Write,
+    ) -> Option<u8> {
+        while let Ok(Some(frame)) = receive(&mut from).await {
+            match frame {
+                HostFrame::Output(bytes) => tokio::select! {
+                    biased;
+                    _nobody_reads = output.send(bytes) => {}
+                    () = self.is_unread() => {}
+                },
+                // Without a reader there is nothing to report to.
+                HostFrame::Notes(bytes) => _ = notes.write_all(&bytes).and_then(|()| notes.flush()),
+                HostFrame::Taken => self.window.add_permits(1),
+                HostFrame::Exit(code) => return Some(code),
+                _ => return None,
+            }
+        }
+        None
+    }
+
+    /// Waits until a signal has come, and a moment more.
+    async fn is_unread(&self) {
+        self.is_over.cancelled().await;
+        sleep(GRACE).await;
+    }
 }
 
 /// Writes on a thread, as the program may stop reading. Resolves when all is written.
@@ -182,9 +224,11 @@ fn read_by_thread(mut source: impl Read + Send + 'static) -> mpsc::Receiver<Vec<
     let (sender, pieces) = mpsc::channel(N_WAITING);
     thread::spawn(move || {
         let mut buffer = vec![0; PIECE];
-        while let Ok(n_read @ 1..) = source.read(&mut buffer) {
-            if sender.blocking_send(buffer[..n_read].to_vec()).is_err() {
-                return;
+        loop {
+            match source.read(&mut buffer) {
+                Ok(n_read @ 1..) if sender.blocking_send(buffer[..n_read].to_vec()).is_ok() => {}
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                _ => return,
             }
         }
     });

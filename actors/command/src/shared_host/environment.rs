@@ -1,18 +1,28 @@
 //! Whether a host does for a client what the client would do itself: its commands, settings and keys follow from the
 //! environment.
 
-use std::{collections::BTreeMap, ffi::OsString};
+use std::{collections::BTreeMap, ffi::OsString, fs, path::Path};
 
 use ennead_runtime::digest::Digest;
 use ennead_tools::withdrawn_keys;
 
 /// Variables that differ from process to process and change nothing of what is done.
-const OF_NO_CONCERN: [&str; 8] = [
+const OF_NO_CONCERN: [&str; 17] = [
     "_",
     "PWD",
     "OLDPWD",
     "SHLVL",
     "PYTHONUNBUFFERED",
+    "PYTEST_CURRENT_TEST",
+    // Terminals, and the manager of services.
+    "WINDOWID",
+    "TMUX_PANE",
+    "INVOCATION_ID",
+    "JOURNAL_STREAM",
+    "SYSTEMD_EXEC_PID",
+    "TRACEPARENT",
+    "TRACESTATE",
+    "BAGGAGE",
     // Set by SDKs for themselves.
     "CLAUDE_CODE_ENTRYPOINT",
     "CLAUDE_AGENT_SDK_VERSION",
@@ -20,8 +30,17 @@ const OF_NO_CONCERN: [&str; 8] = [
     withdrawn_keys::SOCKET,
 ];
 
+/// Variables with directories. One that starts from the working directory means another one in each.
+const DIRECTORIES: [&str; 4] = ["HOME", "CLAUDE_CONFIG_DIR", "XDG_RUNTIME_DIR", "TMPDIR"];
+
+/// What a process has besides its variables that its commands inherit, as `/proc/self/status` names it.
+const INHERITED: [&str; 6] = ["Umask", "Gid", "Groups", "NoNewPrivs", "Seccomp", "CapEff"];
+
+/// The namespaces that a process is in.
+const NAMESPACES: [&str; 6] = ["mnt", "pid", "net", "user", "ipc", "uts"];
+
 /// Variables by which a program chooses how it is served: each client has its own.
-pub const OF_PROGRAM: [&str; 8] = [
+pub(crate) const OF_PROGRAM: [&str; 8] = [
     "ANTHROPIC_MODEL",
     "CLAUDE_AGENT_SDK_CLIENT_APP",
     "CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS",
@@ -35,9 +54,34 @@ pub const OF_PROGRAM: [&str; 8] = [
 /// Names that are shown of those that differ.
 const N_SHOWN: usize = 8;
 
-/// Returns the variables that this process was started with, and a digest of each value.
+/// Returns the variables that this process was started with and what else its commands inherit, each with a digest of its
+/// value. To be called before limits are changed.
 pub fn of_process() -> BTreeMap<String, Digest> {
-    digests(withdrawn_keys::variables())
+    let mut all = digests(withdrawn_keys::variables());
+    let starts_here = |name: &&str| {
+        withdrawn_keys::variable(name)
+            .is_some_and(|it| !it.is_empty() && !Path::new(&it).is_absolute())
+    };
+    if DIRECTORIES.iter().any(|it| starts_here(it)) {
+        let here = std::env::current_dir().unwrap_or_default();
+        all.insert("working directory".into(), Digest::of(here.as_os_str().as_encoded_bytes()));
+    }
+    // Other systems do not say.
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let fields = status.lines().filter_map(|it| it.split_once(':'));
+    for (name, value) in fields.filter(|(name, _)| INHERITED.contains(name)) {
+        all.insert(name.to_lowercase(), Digest::of(value.trim().as_bytes()));
+    }
+    if let Ok(limits) = fs::read("/proc/self/limits") {
+        all.insert("limits".into(), Digest::of(&limits));
+    }
+    for name in NAMESPACES {
+        if let Ok(namespace) = fs::read_link(format!("/proc/self/ns/{name}")) {
+            let text = namespace.as_os_str().as_encoded_bytes();
+            all.insert(format!("{name} namespace"), Digest::of(text));
+        }
+    }
+    all
 }
 
 /// Returns those variables of this process by which a program chooses how it is served.

@@ -9,6 +9,10 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 /// Bytes of a piece of input or output at most.
 pub const PIECE: usize = 64 * 1024;
 
+/// Pieces of input that a client may have sent and that are not taken, at most: so a signal is never behind input that
+/// nobody takes.
+pub const WINDOW: usize = 16;
+
 /// Bytes of a frame at most. Arguments can hold agents and settings; a system takes a few megabytes of them.
 const MAX_FRAME: usize = 16 * 1024 * 1024;
 
@@ -31,7 +35,7 @@ pub struct Hello {
 
 /// One frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Frame {
+pub enum HostFrame {
     /// From the client: who it is and what it is to do.
     Hello(Hello),
     /// From the host: it serves the client.
@@ -40,6 +44,8 @@ pub enum Frame {
     Refused(String),
     /// From the client: bytes of its standard input.
     Input(Vec<u8>),
+    /// From the host: a piece of input was taken, and another one may be sent.
+    Taken,
     /// From the client: its standard input has ended.
     EndOfInput,
     /// From the client: it received a signal; the exit code that goes with it.
@@ -59,22 +65,23 @@ pub enum Frame {
 /// # Errors
 ///
 /// Those of the socket.
-pub async fn send(to: &mut (impl AsyncWrite + Unpin), frame: &Frame) -> io::Result<()> {
+pub async fn send(to: &mut (impl AsyncWrite + Unpin), frame: &HostFrame) -> io::Result<()> {
     let hello;
     let (kind, bytes): (u8, &[u8]) = match frame {
-        Frame::Hello(it) => {
+        HostFrame::Hello(it) => {
             hello = serde_json::to_vec(it)?;
             (b'h', &hello)
         }
-        Frame::Welcome => (b'w', &[]),
-        Frame::Refused(why) => (b'r', why.as_bytes()),
-        Frame::Input(bytes) => (b'i', bytes),
-        Frame::EndOfInput => (b'e', &[]),
-        Frame::Signal(code) => (b's', std::slice::from_ref(code)),
-        Frame::NobodyReads => (b'n', &[]),
-        Frame::Output(bytes) => (b'o', bytes),
-        Frame::Notes(bytes) => (b't', bytes),
-        Frame::Exit(code) => (b'x', std::slice::from_ref(code)),
+        HostFrame::Welcome => (b'w', &[]),
+        HostFrame::Refused(why) => (b'r', why.as_bytes()),
+        HostFrame::Input(bytes) => (b'i', bytes),
+        HostFrame::Taken => (b'k', &[]),
+        HostFrame::EndOfInput => (b'e', &[]),
+        HostFrame::Signal(code) => (b's', std::slice::from_ref(code)),
+        HostFrame::NobodyReads => (b'n', &[]),
+        HostFrame::Output(bytes) => (b'o', bytes),
+        HostFrame::Notes(bytes) => (b't', bytes),
+        HostFrame::Exit(code) => (b'x', std::slice::from_ref(code)),
     };
     let len = u32::try_from(bytes.len()).map_err(|_| bad("is too long"))?;
     let mut whole = Vec::with_capacity(5 + bytes.len());
@@ -90,7 +97,7 @@ pub async fn send(to: &mut (impl AsyncWrite + Unpin), frame: &Frame) -> io::Resu
 /// # Errors
 ///
 /// Those of the socket; and [`io::ErrorKind::InvalidData`] for what is no frame.
-pub async fn receive(from: &mut (impl AsyncRead + Unpin)) -> io::Result<Option<Frame>> {
+pub async fn receive(from: &mut (impl AsyncRead + Unpin)) -> io::Result<Option<HostFrame>> {
     let mut head = [0; 5];
     match from.read_exact(&mut head).await {
         Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(None),
@@ -102,20 +109,25 @@ pub async fn receive(from: &mut (impl AsyncRead + Unpin)) -> io::Result<Option<F
     if max < len {
         return Err(bad("is too long"));
     }
-    let mut bytes = vec![0; len];
-    from.read_exact(&mut bytes).await?;
+    // Room is made as bytes come.
+    let mut bytes = Vec::new();
+    from.take(len as u64).read_to_end(&mut bytes).await?;
+    if bytes.len() < len {
+        return Err(io::ErrorKind::UnexpectedEof.into());
+    }
     let code = |bytes: &[u8]| bytes.first().copied().ok_or_else(|| bad("has no code"));
     Ok(Some(match kind {
-        b'h' => Frame::Hello(serde_json::from_slice(&bytes)?),
-        b'w' => Frame::Welcome,
-        b'r' => Frame::Refused(String::from_utf8_lossy(&bytes).into_owned()),
-        b'i' => Frame::Input(bytes),
-        b'e' => Frame::EndOfInput,
-        b's' => Frame::Signal(code(&bytes)?),
-        b'n' => Frame::NobodyReads,
-        b'o' => Frame::Output(bytes),
-        b't' => Frame::Notes(bytes),
-        b'x' => Frame::Exit(code(&bytes)?),
+        b'h' => HostFrame::Hello(serde_json::from_slice(&bytes)?),
+        b'w' => HostFrame::Welcome,
+        b'r' => HostFrame::Refused(String::from_utf8_lossy(&bytes).into_owned()),
+        b'i' => HostFrame::Input(bytes),
+        b'k' => HostFrame::Taken,
+        b'e' => HostFrame::EndOfInput,
+        b's' => HostFrame::Signal(code(&bytes)?),
+        b'n' => HostFrame::NobodyReads,
+        b'o' => HostFrame::Output(bytes),
+        b't' => HostFrame::Notes(bytes),
+        b'x' => HostFrame::Exit(code(&bytes)?),
         _ => return Err(bad("is of an unknown kind")),
     }))
 }
@@ -140,16 +152,17 @@ mod tests {
             arguments: vec!["ennead".into(), "-p".into()],
         };
         let frames = [
-            Frame::Hello(hello),
-            Frame::Welcome,
-            Frame::Refused("no".into()),
-            Frame::Input(b"{}\n".to_vec()),
-            Frame::EndOfInput,
-            Frame::Signal(130),
-            Frame::NobodyReads,
-            Frame::Output(vec![b'x'; PIECE]),
-            Frame::Notes(b"note\n".to_vec()),
-            Frame::Exit(0),
+            HostFrame::Hello(hello),
+            HostFrame::Welcome,
+            HostFrame::Refused("no".into()),
+            HostFrame::Input(b"{}\n".to_vec()),
+            HostFrame::Taken,
+            HostFrame::EndOfInput,
+            HostFrame::Signal(130),
+            HostFrame::NobodyReads,
+            HostFrame::Output(vec![b'x'; PIECE]),
+            HostFrame::Notes(b"note\n".to_vec()),
+            HostFrame::Exit(0),
         ];
         let mut wire = Vec::new();
         for frame in &frames {

@@ -8,26 +8,29 @@ use tokio::{
         unix::{OwnedReadHalf, OwnedWriteHalf},
     },
     sync::{Notify, mpsc, oneshot},
-    time::timeout,
+    time::{sleep, timeout},
 };
 use tokio_util::sync::CancellationToken;
 
-use super::frames::{Frame, Hello, PIECE, receive, send};
+use super::frames::{Hello, HostFrame, PIECE, WINDOW, receive, send};
 use crate::{
     exit::Exit,
     signals::Signals,
-    stream_json::pipe::{Input, LineSplitter, Lines, N_WAITING, Output, encoded},
+    stream_json::pipe::{Input, LineSplitter, N_WAITING, Output, OutputLines, encoded},
 };
 
 /// How long a client may take to say who it is.
 const PATIENCE: Duration = Duration::from_secs(10);
+
+/// How long a client may take to read what is left when its session has ended. Until then it may take as long as it likes.
+const GRACE: Duration = Duration::from_secs(1);
 
 /// Lines that are written in one go.
 const BATCH: usize = 64;
 
 /// The ends of a client that a session works with, as a command that serves itself has its own.
 #[derive(Debug)]
-pub struct Guest {
+pub struct ClientEnds {
     /// What the program writes.
     pub input: mpsc::Receiver<Input>,
     /// What the program reads.
@@ -42,12 +45,14 @@ pub struct Guest {
 
 /// Standard error of a client. Clones write to the same one.
 #[derive(Clone, Debug)]
-pub struct Notes(mpsc::UnboundedSender<String>);
+pub struct Notes(mpsc::UnboundedSender<HostFrame>);
 
 impl Notes {
     /// Writes text; it is dropped when the client is gone.
-    pub fn write(&self, text: String) {
-        let _gone = self.0.send(text);
+    pub fn write(&self, text: &str) {
+        for piece in text.as_bytes().chunks(PIECE) {
+            let _gone = self.0.send(HostFrame::Notes(piece.to_owned()));
+        }
     }
 }
 
@@ -58,7 +63,7 @@ impl Notes {
 /// Those of the socket; [`io::ErrorKind::InvalidData`] for something else, [`io::ErrorKind::TimedOut`] for nothing.
 pub async fn hello(stream: &mut UnixStream) -> io::Result<Hello> {
     match timeout(PATIENCE, receive(stream)).await?? {
-        Some(Frame::Hello(hello)) => Ok(hello),
+        Some(HostFrame::Hello(hello)) => Ok(hello),
         _ => Err(io::ErrorKind::InvalidData.into()),
     }
 }
@@ -71,96 +76,127 @@ pub async fn hello(stream: &mut UnixStream) -> io::Result<Hello> {
 pub async fn serve<F: Future<Output = Exit>>(
     stream: UnixStream,
     ending: &CancellationToken,
-    session: impl FnOnce(Guest) -> F,
+    session: impl FnOnce(ClientEnds) -> F,
 ) -> io::Result<()> {
     let (from, mut to) = stream.into_split();
-    send(&mut to, &Frame::Welcome).await?;
+    send(&mut to, &HostFrame::Welcome).await?;
     let (sender, input) = mpsc::channel(N_WAITING);
     let (output, lines) = Output::channel();
     let (written, unread) = oneshot::channel();
-    let (notes, noted) = mpsc::unbounded_channel();
+    let (asides, aside) = mpsc::unbounded_channel();
     let (signal, signals) = Signals::channel();
-    let gone = Notify::new();
-    let reading = read(from, sender, &signal, &gone);
-    let ending = async {
+    let (pieces, taken) = mpsc::unbounded_channel();
+    let (gone, ended) = (Notify::new(), Notify::new());
+    let (code, exit) = oneshot::channel();
+    let mut outlet = Outlet { to, lines, aside };
+    let ends = ClientEnds { input, output, unread, signals, notes: Notes(asides.clone()) };
+    let session = session(ends);
+    let session = async {
+        let _gone = code.send(session.await);
+        ended.notify_one();
+    };
+    let writing = async {
+        // Nobody may watch it any more.
+        let _unwatched = written.send(outlet.write_lines(&gone).await);
+        match exit.await {
+            Ok(exit) => outlet.finish(exit).await,
+            Err(_) => Ok(()),
+        }
+    };
+    let limit = async {
+        ended.notified().await;
+        sleep(GRACE).await;
+    };
+    let end_of_host = async {
         ending.cancelled().await;
         let _ended = signal.send(Exit::Terminated);
     };
-    let mut outlet = Outlet { to, lines, noted };
-    let session = session(Guest { input, output, unread, signals, notes: Notes(notes) });
-    let writing = async {
-        let ended = tokio::select! {
-            ended = outlet.write_lines() => ended,
-            () = gone.notified() => Err(io::ErrorKind::BrokenPipe.into()),
-        };
-        let _unwatched = written.send(ended);
+    let others = futures::future::join3(
+        read(from, pieces, &signal, &gone),
+        hand_over(taken, sender, &asides),
+        end_of_host,
+    );
+    let others = async {
+        others.await;
+        // All of it is only of use to the session.
+        std::future::pending().await
     };
-    let exit = {
-        let served = futures::future::join(session, writing);
-        let others = futures::future::join(reading, ending);
-        let (mut served, mut others) = (std::pin::pin!(served), std::pin::pin!(others));
-        tokio::select! {
-            (exit, ()) = &mut served => exit,
-            // Both are only of use to the session.
-            _ = &mut others => served.await.0,
-        }
-    };
-    outlet.write_notes().await?;
-    send(&mut outlet.to, &Frame::Exit(exit.code())).await
+    tokio::select! {
+        (result, ()) = futures::future::join(writing, session) => result,
+        () = limit => Err(io::ErrorKind::TimedOut.into()),
+        never = others => never,
+    }
 }
 
-/// Takes what the client sends until it is gone, which is told.
+/// A piece of input; `None` at its end.
+type Piece = Option<Vec<u8>>;
+
+/// Takes what the client sends until it is gone, which is told. Never waits for the session, so that signals are received
+/// whatever that does.
 async fn read(
     mut from: OwnedReadHalf,
-    sender: mpsc::Sender<Input>,
+    pieces: mpsc::UnboundedSender<Piece>,
     signal: &mpsc::UnboundedSender<Exit>,
     gone: &Notify,
 ) {
-    let (mut splitter, mut sender) = (LineSplitter::default(), Some(sender));
     // What is no frame comes from no client of ours.
     while let Ok(Some(frame)) = receive(&mut from).await {
-        let inputs = match frame {
-            Frame::Input(bytes) => splitter.take(&bytes),
-            Frame::EndOfInput => splitter.end().into_iter().collect(),
-            Frame::Signal(code) => {
-                if let Some(exit) = Exit::of_code(code) {
-                    let _ended = signal.send(exit);
-                }
-                continue;
+        let _ended = match frame {
+            HostFrame::Input(bytes) => pieces.send(Some(bytes)).is_ok(),
+            HostFrame::EndOfInput => pieces.send(None).is_ok(),
+            HostFrame::Signal(code) => {
+                Exit::of_code(code).is_some_and(|exit| signal.send(exit).is_ok())
             }
-            Frame::NobodyReads => {
+            HostFrame::NobodyReads => {
                 gone.notify_one();
-                continue;
+                true
             }
             _ => break,
         };
-        if let Some(sender) = &sender {
-            for input in inputs {
-                let _ended = sender.send(input).await;
-            }
-        }
-        if splitter.has_ended() {
-            sender = None;
-        }
     }
     gone.notify_one();
 }
 
-/// What goes to a client.
+/// Hands over what the program writes as lines, and tells the client of each piece that is taken. One that has sent more than
+/// it may is not listened to.
+async fn hand_over(
+    mut pieces: mpsc::UnboundedReceiver<Piece>,
+    sender: mpsc::Sender<Input>,
+    asides: &mpsc::UnboundedSender<HostFrame>,
+) {
+    let mut splitter = LineSplitter::default();
+    while let Some(Some(bytes)) = pieces.recv().await {
+        if WINDOW < pieces.len() {
+            break;
+        }
+        for input in splitter.take(&bytes) {
+            // A session that takes no input leaves it at that.
+            let _ended = sender.send(input).await;
+        }
+        let _gone = asides.send(HostFrame::Taken);
+    }
+    if let Some(last) = splitter.end() {
+        let _ended = sender.send(last).await;
+    }
+}
+
+/// What goes to a client. A frame that was begun is always written whole.
 struct Outlet {
     to: OwnedWriteHalf,
-    lines: Lines,
-    noted: mpsc::UnboundedReceiver<String>,
+    lines: OutputLines,
+    /// What is sent between lines.
+    aside: mpsc::UnboundedReceiver<HostFrame>,
 }
 
 impl Outlet {
-    /// Writes lines until there are no more.
-    async fn write_lines(&mut self) -> io::Result<()> {
+    /// Writes lines until there are no more, or nobody reads them.
+    async fn write_lines(&mut self, gone: &Notify) -> io::Result<()> {
         loop {
             let lines = tokio::select! {
                 biased;
-                Some(note) = self.noted.recv() => {
-                    write_note(&mut self.to, &note).await?;
+                () = gone.notified() => return Err(io::ErrorKind::BrokenPipe.into()),
+                Some(frame) = self.aside.recv() => {
+                    send(&mut self.to, &frame).await?;
                     continue;
                 }
                 lines = self.lines.receive(BATCH) => lines,
@@ -169,23 +205,16 @@ impl Outlet {
                 return Ok(());
             }
             for piece in encoded(lines).await.chunks(PIECE) {
-                send(&mut self.to, &Frame::Output(piece.to_owned())).await?;
+                send(&mut self.to, &HostFrame::Output(piece.to_owned())).await?;
             }
         }
     }
 
-    /// Writes the notes that are left.
-    async fn write_notes(&mut self) -> io::Result<()> {
-        while let Ok(note) = self.noted.try_recv() {
-            write_note(&mut self.to, &note).await?;
+    /// Writes the notes that are left, and how the client is to end.
+    async fn finish(&mut self, exit: Exit) -> io::Result<()> {
+        while let Ok(frame) = self.aside.try_recv() {
+            send(&mut self.to, &frame).await?;
         }
-        Ok(())
+        send(&mut self.to, &HostFrame::Exit(exit.code())).await
     }
-}
-
-async fn write_note(to: &mut OwnedWriteHalf, note: &str) -> io::Result<()> {
-    for piece in note.as_bytes().chunks(PIECE) {
-        send(to, &Frame::Notes(piece.to_owned())).await?;
-    }
-    Ok(())
 }

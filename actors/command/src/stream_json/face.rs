@@ -303,8 +303,14 @@ impl Face {
 
     async fn close(&mut self, opening: Option<Opening>) {
         self.host.close();
-        // What was begun for a session that is not wanted any more ends with this.
-        drop(opening);
+        // Nobody else closes a session that is being opened.
+        if let Some(opening) = opening {
+            let (ennead, opened, _) = opening.await;
+            self.ennead = Some(ennead);
+            if let Ok(session) = opened {
+                session.close().await;
+            }
+        }
         if let Some(session) = self.session.take() {
             let transcript = session.transcript().to_owned();
             session.close().await;

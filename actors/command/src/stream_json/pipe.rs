@@ -19,7 +19,7 @@ const MAX_INPUT_LINE: usize = 64 * 1024 * 1024;
 /// Bytes that are read at once.
 const PIECE: usize = 64 * 1024;
 
-/// Lines of the program that wait to be looked at, at most. Its writes wait then.
+/// OutputLines of the program that wait to be looked at, at most. Its writes wait then.
 pub(crate) const N_WAITING: usize = 64;
 
 /// Something that came on standard input.
@@ -128,9 +128,9 @@ impl Output {
     }
 
     /// Returns an output whose lines are taken elsewhere.
-    pub(crate) fn channel() -> (Self, Lines) {
+    pub(crate) fn channel() -> (Self, OutputLines) {
         let (sender, receiver) = mpsc::unbounded_channel();
-        (Self(sender), Lines(receiver))
+        (Self(sender), OutputLines(receiver))
     }
 
     /// Writes a line, after all that were handed over before it. Without a reader a line is dropped.
@@ -146,9 +146,9 @@ impl Output {
 
 /// The lines of an output, in order.
 #[derive(Debug)]
-pub(crate) struct Lines(mpsc::UnboundedReceiver<Option<Value>>);
+pub(crate) struct OutputLines(mpsc::UnboundedReceiver<Option<Value>>);
 
-impl Lines {
+impl OutputLines {
     /// Receives the next lines, at most as many; none after the last. It can be dropped and called again.
     pub(crate) async fn receive(&mut self, max: usize) -> Vec<Value> {
         let mut lines = Vec::new();

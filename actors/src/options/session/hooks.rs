@@ -49,7 +49,10 @@ impl SessionOptions {
         hook: Arc<dyn Hook>,
         on_failure: OnFailure,
     ) -> Result<Self, OptionError> {
-        Matcher::parse(Some(matcher))?;
+        // Names of files are no patterns.
+        if event != HookEvent::FileChanged {
+            Matcher::parse(Some(matcher))?;
+        }
         let name = format!("hook-{}", self.hooks.len());
         self.settings = self.settings.hook(event, matcher, limit, &name, on_failure);
         self.hooks.insert(name, hook);

@@ -5,7 +5,7 @@ use std::{os::unix::fs::MetadataExt as _, path::PathBuf, thread, time::Duration}
 use super::*;
 
 /// `ennead host` for programs that ask this server, until it is dropped.
-struct Host {
+struct HostProcess {
     child: Child,
     socket: PathBuf,
 }
@@ -22,7 +22,7 @@ fn attached(place: &CommandDirs, server: &Simulation, more: &[&str]) -> Command 
     here(place, server, &[&DRIVEN[..], &["--host", "auto"], more].concat())
 }
 
-impl Host {
+impl HostProcess {
     fn start(place: &CommandDirs, server: &Simulation) -> Self {
         fs::create_dir_all(place.work().join("../run")).unwrap();
         let mut command = here(place, server, &["host"]);
@@ -37,7 +37,7 @@ impl Host {
     }
 }
 
-impl Drop for Host {
+impl Drop for HostProcess {
     fn drop(&mut self) {
         let _gone = self.child.kill();
         let _gone = self.child.wait();
@@ -66,7 +66,7 @@ fn strip(value: &mut Value) {
     match value {
         Value::Object(fields) => {
             fields.retain(|name, _| !name.ends_with("_ms") && !name.ends_with("uuid"));
-            for name in ["session_id", "id", "timestamp", "user_message_id", "pid"] {
+            for name in ["session_id", "id", "durationMs", "timestamp", "user_message_id", "pid"] {
                 fields.remove(name);
             }
             fields.values_mut().for_each(strip);
@@ -85,7 +85,7 @@ fn program_reads_the_same_lines_from_a_host_as_from_its_own_process() {
     let input = [initialize(), prompt("one"), prompt("write"), prompt("loop"), prompt("x\u{1b}y")];
     let input = input.concat();
     let alone = with_input(attached(&place, &server, &more), input.as_bytes());
-    let host = Host::start(&place, &server);
+    let host = HostProcess::start(&place, &server);
     let hosted = with_input(attached(&place, &server, &more), input.as_bytes());
     assert_eq!((alone.code, &*alone.stderr), (Some(0), ""), "{alone:?}");
     assert_eq!((hosted.code, &*hosted.stderr), (Some(0), ""), "{hosted:?}");
@@ -99,7 +99,7 @@ fn program_reads_the_same_lines_from_a_host_as_from_its_own_process() {
     let resume = format!("--resume={}", id.as_str().unwrap());
     let again = with_input(attached(&place, &server, &[&resume]), prompt("two").as_bytes());
     assert_eq!(again.code, Some(0), "{again:?}");
-    let _host = Host::start(&place, &server);
+    let _host = HostProcess::start(&place, &server);
     let again = with_input(attached(&place, &server, &[&resume]), prompt("three").as_bytes());
     assert_eq!((again.code, &lines(&again)[0]["session_id"]), (Some(0), id));
 }
@@ -116,7 +116,7 @@ fn bad_input_is_told_by_the_client_as_by_a_process_of_its_own() {
     ];
     let ends = || bad.map(|more| with_input(attached(&place, &server, more), b""));
     let alone = ends();
-    let _host = Host::start(&place, &server);
+    let _host = HostProcess::start(&place, &server);
     for (alone, hosted) in alone.iter().zip(ends()) {
         assert_eq!(hosted.code, alone.code, "{hosted:?}");
         assert_eq!(comparable(&lines(&hosted)), comparable(&lines(alone)));
@@ -130,7 +130,7 @@ fn bad_input_is_told_by_the_client_as_by_a_process_of_its_own() {
 #[test]
 fn hundred_programs_share_one_process() {
     let (place, server) = (CommandDirs::new(), Simulation::start(&CommandDirs::new()));
-    let host = Host::start(&place, &server);
+    let host = HostProcess::start(&place, &server);
     let mut clients: Vec<Child> = (0..100)
         .map(|_| {
             let mut command = attached(&place, &server, &["--model", "m"]);
@@ -170,7 +170,7 @@ fn hundred_programs_share_one_process() {
 #[test]
 fn program_of_another_environment_serves_itself_and_says_why() {
     let (place, server) = (CommandDirs::new(), Simulation::start(&CommandDirs::new()));
-    let _host = Host::start(&place, &server);
+    let _host = HostProcess::start(&place, &server);
     let mut other = attached(&place, &server, &["--model", "m"]);
     other.env("ANTHROPIC_API_KEY", "wrong").env("OTHER", "1");
     let ended = with_input(other, prompt("one").as_bytes());
@@ -186,7 +186,7 @@ fn program_of_another_environment_serves_itself_and_says_why() {
 #[test]
 fn program_chooses_by_variables_of_its_own_how_it_is_served() {
     let (place, server) = (CommandDirs::new(), Simulation::start(&CommandDirs::new()));
-    let _host = Host::start(&place, &server);
+    let _host = HostProcess::start(&place, &server);
     for model in ["m-1", "m-2"] {
         let mut client = attached(&place, &server, &[]);
         client.env("ANTHROPIC_MODEL", model);
@@ -201,7 +201,7 @@ fn program_chooses_by_variables_of_its_own_how_it_is_served() {
 #[test]
 fn second_host_is_refused_and_a_socket_that_was_left_behind_is_not() {
     let (place, server) = (CommandDirs::new(), Simulation::start(&CommandDirs::new()));
-    let host = Host::start(&place, &server);
+    let host = HostProcess::start(&place, &server);
     let second: Ended = here(&place, &server, &["host"]).output().unwrap().into();
     assert_eq!(second.code, Some(5), "{second:?}");
     assert!(second.stderr.contains("is listening"), "{second:?}");
@@ -211,7 +211,7 @@ fn second_host_is_refused_and_a_socket_that_was_left_behind_is_not() {
     assert!(socket.exists());
     let ended = with_input(attached(&place, &server, &["--model", "m"]), prompt("one").as_bytes());
     assert_eq!((ended.code, &*ended.stderr), (Some(0), ""), "{ended:?}");
-    let next = Host::start(&place, &server);
+    let next = HostProcess::start(&place, &server);
     assert_eq!(next.socket, socket);
 }
 
@@ -250,7 +250,7 @@ fn wait_for_run_end(place: &CommandDirs, session: &Value) {
 #[test]
 fn signal_to_a_client_ends_its_run_and_no_other() {
     let (place, server) = (CommandDirs::new(), Simulation::start(&CommandDirs::new()));
-    let _host = Host::start(&place, &server);
+    let _host = HostProcess::start(&place, &server);
     let (mut first, session) = busy(&place, &server);
     let (mut second, _) = busy(&place, &server);
     kill_process(Pid::from_child(&first), Signal::TERM).unwrap();
@@ -265,7 +265,7 @@ fn signal_to_a_client_ends_its_run_and_no_other() {
 #[test]
 fn run_of_a_client_that_was_killed_ends() {
     let (place, server) = (CommandDirs::new(), Simulation::start(&CommandDirs::new()));
-    let _host = Host::start(&place, &server);
+    let _host = HostProcess::start(&place, &server);
     let (mut client, session) = busy(&place, &server);
     client.kill().unwrap();
     client.wait().unwrap();
@@ -278,14 +278,14 @@ fn run_of_a_client_that_was_killed_ends() {
 #[test]
 fn client_whose_host_is_gone_says_so_and_one_whose_host_ends_is_told() {
     let (place, server) = (CommandDirs::new(), Simulation::start(&CommandDirs::new()));
-    let mut host = Host::start(&place, &server);
+    let mut host = HostProcess::start(&place, &server);
     let (mut client, session) = busy(&place, &server);
     kill_process(host.pid(), Signal::TERM).unwrap();
     assert_eq!(client.wait().unwrap().code(), Some(143));
     assert_eq!(host.child.wait().unwrap().code(), Some(0));
     wait_for_run_end(&place, &session);
     assert!(!host.socket.exists());
-    let host = Host::start(&place, &server);
+    let host = HostProcess::start(&place, &server);
     let (client, _) = busy(&place, &server);
     drop(host);
     let ended: Ended = client.wait_with_output().unwrap().into();
@@ -298,7 +298,7 @@ fn client_whose_host_is_gone_says_so_and_one_whose_host_ends_is_told() {
 fn what_is_no_client_holds_nothing_up() {
     use std::os::unix::net::UnixStream;
     let (place, server) = (CommandDirs::new(), Simulation::start(&CommandDirs::new()));
-    let host = Host::start(&place, &server);
+    let host = HostProcess::start(&place, &server);
     let silent = UnixStream::connect(&host.socket).unwrap();
     let mut odd = UnixStream::connect(&host.socket).unwrap();
     odd.write_all(b"GET / HTTP/1.1\r\n\r\n").unwrap();
@@ -309,4 +309,94 @@ fn what_is_no_client_holds_nothing_up() {
     let ended = with_input(attached(&place, &server, &["--model", "m"]), prompt("one").as_bytes());
     assert_eq!(ended.code, Some(0), "{ended:?}");
     drop(silent);
+}
+
+/// Ends when a child has ended, within a limit.
+#[track_caller]
+fn ended_by(child: &mut Child, signal: Signal) -> Option<i32> {
+    kill_process(Pid::from_child(child), signal).unwrap();
+    let waited = (0..200).find_map(|_| {
+        let ended = child.try_wait().unwrap();
+        ended.is_none().then(|| thread::sleep(Duration::from_millis(50)));
+        ended
+    });
+    waited.expect("it has not ended within ten seconds").code()
+}
+
+// REQ: SUR-3
+#[test]
+fn program_that_does_not_read_holds_neither_its_client_nor_the_host_open() {
+    let (place, server) = (CommandDirs::new(), Simulation::start(&CommandDirs::new()));
+    let mut host = HostProcess::start(&place, &server);
+    let unread = || {
+        let mut command = attached(&place, &server, &["--model", "m"]);
+        let mut child = command.stdin(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        let long = "x".repeat(200_000);
+        let input: String = (0..20).map(|_| prompt(&long)).collect();
+        let mut stdin = child.stdin.take().unwrap();
+        // Its pipes are full at some time, and then its run is under way.
+        thread::spawn(move || stdin.write_all(input.as_bytes()));
+        let mut begun = [0; 1];
+        child.stdout.as_mut().unwrap().read_exact(&mut begun).unwrap();
+        child
+    };
+    let mut client = unread();
+    assert_eq!(ended_by(&mut client, Signal::TERM), Some(143));
+    // Another one is there when the host ends.
+    let mut client = unread();
+    assert_eq!(ended_by(&mut host.child, Signal::TERM), Some(0));
+    client.kill().unwrap();
+    client.wait().unwrap();
+}
+
+// REQ: SUR-3
+#[test]
+fn signal_is_not_behind_input_that_nobody_takes() {
+    let (place, server) = (CommandDirs::new(), Simulation::start(&CommandDirs::new()));
+    let _host = HostProcess::start(&place, &server);
+    let more = ["-p", "busy", "--output-format", "stream-json", "--host", "auto", "--model", "m"];
+    let mut child = here(&place, &server, &more).stdin(Stdio::piped()).spawn().unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    let input = "a line that is not asked for\n".repeat(400_000);
+    let writing = thread::spawn(move || stdin.write_all(input.as_bytes()));
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    assert!(lines.any(|it| it.unwrap().contains("api_retry")));
+    assert_eq!(ended_by(&mut child, Signal::INT), Some(130));
+    let _cut = writing.join().unwrap();
+}
+
+// REQ: SUR-3
+#[test]
+fn session_of_a_client_that_is_killed_while_it_opens_can_be_opened_again() {
+    let (place, server) = (CommandDirs::new(), Simulation::start(&CommandDirs::new()));
+    let _host = HostProcess::start(&place, &server);
+    // A server that never answers has the opening wait for a while.
+    place.file("servers.json", r#"{"mcpServers":{"slow":{"command":"sleep","args":["600"]}}}"#);
+    let id = "0b8f3a52-77aa-4c57-8c0e-5d2d8f1f6a91";
+    let more = ["--model", "m", "--session-id", id, "--mcp-config", "servers.json", "--trust"];
+    let mut command = attached(&place, &server, &more);
+    command.env("ENNEAD_MCP_WAIT", "30000");
+    let mut client = command.stdin(Stdio::piped()).spawn().unwrap();
+    client.stdin.as_mut().unwrap().write_all(initialize().as_bytes()).unwrap();
+    let is_opening = || !writer_of(&place, &id.into()).is_empty();
+    let waited = (0..600).any(|_| {
+        is_opening() || {
+            thread::sleep(Duration::from_millis(20));
+            false
+        }
+    });
+    assert!(waited, "it does not open");
+    client.kill().unwrap();
+    client.wait().unwrap();
+    let again = || {
+        let resumed = ["--model", "m", "--session-id", id];
+        with_input(attached(&place, &server, &resumed), prompt("one").as_bytes())
+    };
+    let opened = (0..60).any(|_| {
+        again().code == Some(0) || {
+            thread::sleep(Duration::from_millis(500));
+            false
+        }
+    });
+    assert!(opened, "{:?}", again());
 }

@@ -1,16 +1,6 @@
 //! `host`: serves the sessions of many programs in one process; and the command as a client of such a process.
 
-use std::{
-    env,
-    ffi::OsString,
-    io,
-    path::PathBuf,
-    sync::{
-        Arc,
-        atomic::{AtomicUsize, Ordering},
-    },
-    time::Duration,
-};
+use std::{env, ffi::OsString, io, path::PathBuf, sync::Arc, time::Duration};
 
 use ennead::Ennead;
 use ennead_command::{
@@ -18,13 +8,13 @@ use ennead_command::{
     shared_host::{
         client::{Attached, Streams, attach},
         environment,
-        frames::{Frame, Hello, send},
-        guest::{self, Guest},
+        frames::{Hello, HostFrame, send},
+        guest::{self, ClientEnds},
         place::{self, HostSocket, PlaceError},
     },
     signals::Signals,
 };
-use tokio::{net::UnixStream, task::JoinSet, time::sleep};
+use tokio::{net::UnixStream, runtime::Handle, sync::Semaphore, task::JoinSet, time::sleep};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
@@ -44,6 +34,7 @@ const PAUSE: Duration = Duration::from_millis(100);
 /// Hosts programs until a signal.
 pub(crate) async fn run() -> Result<Exit, Failure> {
     let mut signals = Signals::take().await?;
+    let environment = environment::of_process();
     demo::raise_open_files();
     let server = endpoint::from_environment()?;
     let path = place::socket(&stream::configuration());
@@ -59,10 +50,10 @@ pub(crate) async fn run() -> Result<Exit, Failure> {
     if let Some(why) = &server.why_simulated {
         show::problem(why);
     }
-    let host = Arc::new(Host {
+    let host = Arc::new(ProgramHost {
         ennead: Arc::new(ennead),
-        environment: environment::of_process(),
-        n_clients: AtomicUsize::new(0),
+        environment,
+        places: Arc::new(Semaphore::new(MAX_CLIENTS)),
         ending: CancellationToken::new(),
     });
     show::result(&path.display().to_string())?;
@@ -81,37 +72,49 @@ pub(crate) async fn run() -> Result<Exit, Failure> {
     drop(socket);
     show::note("Ending: runs under way are interrupted, and their programs are told.");
     host.ending.cancel();
-    clients.join_all().await;
+    // One that panicked is gone as the others are.
+    while clients.join_next().await.is_some() {}
     if let Some(ennead) = Arc::into_inner(host).and_then(|it| Arc::into_inner(it.ennead)) {
         ennead.shutdown().await;
     }
     Ok(Exit::Success)
 }
 
-struct Host {
+struct ProgramHost {
     ennead: Arc<Ennead>,
     environment: std::collections::BTreeMap<String, ennead_runtime::digest::Digest>,
-    n_clients: AtomicUsize,
+    /// One for each client, from its first byte on.
+    places: Arc<Semaphore>,
     ending: CancellationToken,
 }
 
-impl Host {
+impl ProgramHost {
     async fn take_in(self: Arc<Self>, mut stream: UnixStream) {
+        let place = Arc::clone(&self.places).try_acquire_owned();
         // A client that says nothing, or no longer reads, is only that one's affair.
-        let Ok(hello) = guest::hello(&mut stream).await else { return };
-        if let Some(why) = self.objection(&hello) {
-            let _gone = send(&mut stream, &Frame::Refused(why)).await;
+        let hello = tokio::select! {
+            Ok(hello) = guest::hello(&mut stream) => hello,
+            () = self.ending.cancelled() => return,
+            else => return,
+        };
+        let (Ok(place), None) = (place, self.objection(&hello)) else {
+            let full = || format!("it serves {MAX_CLIENTS} programs already");
+            let why = self.objection(&hello).unwrap_or_else(full);
+            let _gone = send(&mut stream, &HostFrame::Refused(why)).await;
             return;
-        }
-        self.n_clients.fetch_add(1, Ordering::Relaxed);
+        };
         let ennead = Arc::clone(&self.ennead);
-        let session = |guest: Guest| async {
+        let session = |ends: ClientEnds| async {
             let variables = hello.variables.clone();
-            let client = HostedProgram { notes: guest.notes.clone(), variables };
-            program::on_behalf_of(client, serve(hello, guest, ennead)).await
+            let client = HostedProgram { notes: ends.notes.clone(), variables };
+            // Reading files and long lines takes time, and other clients do not wait for it: each has a thread.
+            let runtime = Handle::current();
+            let serve =
+                move || runtime.block_on(program::on_behalf_of(client, serve(hello, ends, ennead)));
+            tokio::task::spawn_blocking(serve).await.unwrap_or(Exit::RunFailed)
         };
         let _gone = guest::serve(stream, &self.ending, session).await;
-        self.n_clients.fetch_sub(1, Ordering::Relaxed);
+        drop(place);
     }
 
     /// Why a client is to serve itself.
@@ -122,15 +125,12 @@ impl Host {
         if let Some(names) = environment::difference(&self.environment, &hello.environment) {
             return Some(format!("its environment has another {names}"));
         }
-        if MAX_CLIENTS <= self.n_clients.load(Ordering::Relaxed) {
-            return Some(format!("it serves {MAX_CLIENTS} programs already"));
-        }
         None
     }
 }
 
 /// Does what the client was started to do.
-async fn serve(hello: Hello, guest: Guest, ennead: Arc<Ennead>) -> Exit {
+async fn serve(hello: Hello, guest: ClientEnds, ennead: Arc<Ennead>) -> Exit {
     let Hello { pid, directory, arguments, .. } = hello;
     let served = match args::read_from(arguments.into_iter().map(OsString::from)) {
         Ok(Some(Args { mut print, command: None, .. })) => {
@@ -155,7 +155,7 @@ async fn serve(hello: Hello, guest: Guest, ennead: Arc<Ennead>) -> Exit {
 pub(crate) fn attached(args: &Args) -> Result<Option<Exit>, Failure> {
     let print = &args.print;
     let is_driven = args.command.is_none() && stream::is_asked_for(print);
-    if print.protocol.host != HostChoice::Auto || !is_driven {
+    if print.protocol.host != HostChoice::Auto || !is_driven || print.names_open_files() {
         return Ok(None);
     }
     let Some(hello) = hello() else { return Ok(None) };

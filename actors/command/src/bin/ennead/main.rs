@@ -44,6 +44,9 @@ use ennead_command::{
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
+/// A host has a thread for each program, and for what each of them waits for.
+const MAX_BLOCKING_THREADS: usize = 4096;
+
 fn main() -> ExitCode {
     if let Some(ended) = Ennead::serve_helper() {
         return ended;
@@ -72,6 +75,7 @@ fn run(args: Args) -> Result<Exit, Failure> {
     }
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
+        .max_blocking_threads(MAX_BLOCKING_THREADS)
         .build()
         .map_err(|error| Failure::of(Exit::RunFailed, &error))?;
     let observed = observe(&runtime)?;

@@ -23,8 +23,8 @@ pub(crate) async fn on_behalf_of<T>(client: HostedProgram, work: impl Future<Out
     CLIENT.scope(client, work).await
 }
 
-/// Returns a variable by which a program chooses how it is served, one of
-/// [`environment::OF_PROGRAM`](ennead_command::shared_host::environment::OF_PROGRAM), if it is set and not empty.
+/// Returns a variable by which a program chooses how it is served, if it is set and not empty. What clients send of theirs is
+/// listed in `shared_host/environment.rs`.
 pub(crate) fn variable(name: &str) -> Option<String> {
     let of_client = CLIENT.try_with(|it| it.variables.get(name).cloned());
     of_client.unwrap_or_else(|_| std::env::var(name).ok()).filter(|it| !it.is_empty())
@@ -32,5 +32,5 @@ pub(crate) fn variable(name: &str) -> Option<String> {
 
 /// Writes text to the client that the current task works for. Returns whether there is one.
 pub(crate) fn is_noted(text: &str) -> bool {
-    CLIENT.try_with(|it| it.notes.write(text.to_owned())).is_ok()
+    CLIENT.try_with(|it| it.notes.write(text)).is_ok()
 }

@@ -7,6 +7,14 @@ use serde::de::IgnoredAny;
 use super::Print;
 
 impl Print {
+    /// Returns whether an argument names a file that only this process has open, as `/dev/fd/63` does.
+    pub(crate) fn names_open_files(&self) -> bool {
+        let texts = self.settings.iter().chain(&self.mcp_config).map(Path::new);
+        let prompt = self.protocol.system_prompt_file.as_deref();
+        let of_process = |it: &Path| it.starts_with("/dev") || it.starts_with("/proc");
+        texts.chain(prompt).any(of_process)
+    }
+
     /// Makes paths whole that start from this directory.
     pub(crate) fn in_directory(&mut self, directory: &Path) {
         let whole = |text: &mut String| {
@@ -68,6 +76,9 @@ mod tests {
         let protocol = &print.protocol;
         assert_eq!(protocol.system_prompt_file.as_ref().map(shown).as_deref(), Some("/w/../p.md"));
         assert_eq!(protocol.plugin_dir.iter().map(shown).collect::<Vec<_>>(), ["/w/x"]);
+        assert!(!print.names_open_files());
+        let line = ["ennead", "-p", "go", "--settings", "/dev/fd/63"];
+        assert!(Args::try_parse_from(line).unwrap().print.names_open_files());
         for json in ["{\"a\":1}", " {", "null", "[]"] {
             let mut print =
                 Args::try_parse_from(["ennead", "-p", "go", "--settings", json]).unwrap().print;

@@ -5,7 +5,7 @@ use std::{io, path::PathBuf, sync::Arc};
 use ennead::{Endpoint, Ennead, Options, SessionOptions};
 use ennead_command::{
     exit::{Exit, Failure},
-    shared_host::guest::Guest,
+    shared_host::guest::ClientEnds,
     signals::Signals,
     stream_json::pipe::{Input, Output, read_lines},
 };
@@ -26,7 +26,7 @@ pub(crate) enum ProgramLink {
 
 /// A client that is hosted here.
 pub(crate) struct HostedClient {
-    pub(crate) guest: Guest,
+    pub(crate) guest: ClientEnds,
     /// Its process.
     pub(crate) pid: u32,
     /// Its working directory.
@@ -77,7 +77,7 @@ impl ProgramLink {
             }
             Self::Client(client) => {
                 let HostedClient { guest, pid, ennead, .. } = *client;
-                let Guest { input, output, unread, signals, .. } = guest;
+                let ClientEnds { input, output, unread, signals, .. } = guest;
                 let rest = LinkRest::Client(LinkedRuntime { input, signals, ennead });
                 OpenLink { pid, output, unread, rest }
             }
