@@ -70,6 +70,11 @@ when.prompt.regex = "^write"
 reply = [{ text = "done" }]
 
 [[rule]]
+name = "takes long"
+when.prompt.regex = "^sleep"
+reply = [{ tool = "Bash", input = { command = "sleep 600" } }]
+
+[[rule]]
 name = "system"
 when.prompt.regex = "^system$"
 reply = [{ text = "{{ system }}" }]

@@ -93,10 +93,10 @@ impl ProgramHost {
         let place = Arc::clone(&self.places).try_acquire_owned();
         // A client that says nothing, or no longer reads, is only that one's affair.
         let hello = tokio::select! {
-            Ok(hello) = guest::hello(&mut stream) => hello,
+            hello = guest::hello(&mut stream) => hello,
             () = self.ending.cancelled() => return,
-            else => return,
         };
+        let Ok(hello) = hello else { return };
         let (Ok(place), None) = (place, self.objection(&hello)) else {
             let full = || format!("it serves {MAX_CLIENTS} programs already");
             let why = self.objection(&hello).unwrap_or_else(full);
