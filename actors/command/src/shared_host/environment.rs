@@ -62,7 +62,7 @@ pub fn of_process() -> BTreeMap<String, Digest> {
         withdrawn_keys::variable(name)
             .is_some_and(|it| !it.is_empty() && !Path::new(&it).is_absolute())
     };
-    if DIRECTORIES.iter().any(|it| starts_here(it)) {
+    if DIRECTORIES.iter().any(starts_here) {
         let here = std::env::current_dir().unwrap_or_default();
         all.insert("working directory".into(), Digest::of(here.as_os_str().as_encoded_bytes()));
     }
