@@ -56,7 +56,7 @@ pub enum WatchReach {
     Nothing,
     /// Those of the workspace.
     Workspace,
-    /// Every file.
+    /// Every file, wherever it is.
     Anywhere,
 }
 

@@ -29,7 +29,7 @@ impl FileWatch {
     pub(super) fn files(&self, facts: &SessionFacts) -> (Vec<WatchedFile>, Vec<NotWatched>) {
         let WatchOrder { derived, cwd, .. } = &self.order;
         let handlers = derived.settings().hooks.get(&HookEvent::FileChanged);
-        // Nobody would be told of a change.
+        // No handler would receive a change.
         let Some(handlers) = handlers.filter(|it| !it.is_empty()) else {
             return Default::default();
         };

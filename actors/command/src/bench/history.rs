@@ -41,7 +41,7 @@ pub struct HistoryCost {
 }
 
 impl HistoryCost {
-    /// Measures turns after conversations of so many kilobytes each, `n_turns` of each at least.
+    /// Measures turns after a conversation of each of these lengths, at least `n_turns` for each.
     ///
     /// # Errors
     ///

@@ -52,7 +52,7 @@ pub struct Streams<I, O, E> {
     pub input: I,
     /// What the program reads.
     pub output: O,
-    /// Where notes go.
+    /// Where notes for people are written.
     pub notes: E,
 }
 

@@ -25,15 +25,15 @@ pub struct Hello {
     pub environment: BTreeMap<String, Digest>,
     /// The variables by which it chooses how it is served, with their values.
     pub variables: BTreeMap<String, String>,
-    /// Its process.
+    /// The number of its process.
     pub pid: u32,
-    /// Its working directory.
+    /// The working directory of its process.
     pub directory: PathBuf,
     /// Its arguments, the name of the program included.
     pub arguments: Vec<String>,
 }
 
-/// One frame.
+/// What goes over the socket in one piece.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum HostFrame {
     /// From the client: who it is and what it is to do.
@@ -60,7 +60,7 @@ pub enum HostFrame {
     Exit(u8),
 }
 
-/// Sends a frame.
+/// Sends a frame in one write.
 ///
 /// # Errors
 ///
@@ -96,7 +96,7 @@ pub async fn send(to: &mut (impl AsyncWrite + Unpin), frame: &HostFrame) -> io::
 ///
 /// # Errors
 ///
-/// Those of the socket; and [`io::ErrorKind::InvalidData`] for what is no frame.
+/// Those of the socket; and [`io::ErrorKind::InvalidData`] where the bytes are not a frame.
 pub async fn receive(from: &mut (impl AsyncRead + Unpin)) -> io::Result<Option<HostFrame>> {
     let mut head = [0; 5];
     match from.read_exact(&mut head).await {

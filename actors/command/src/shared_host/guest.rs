@@ -131,7 +131,7 @@ pub async fn serve<F: Future<Output = Exit>>(
 /// A piece of input; `None` at its end.
 type Piece = Option<Vec<u8>>;
 
-/// Takes what the client sends until it is gone, which is told. Never waits for the session, so that signals are received
+/// Takes what the client sends until it is gone, and notifies `gone` then. Never waits for the session, so that signals are received
 /// whatever that does.
 async fn read(
     mut from: OwnedReadHalf,

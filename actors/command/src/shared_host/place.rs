@@ -35,9 +35,9 @@ pub enum PlaceError {
     /// The system does not let us.
     #[error("cannot listen at {path}")]
     Io {
-        /// Where.
+        /// The path of the socket.
         path: PathBuf,
-        /// Why not.
+        /// What the system says.
         source: io::Error,
     },
 }
@@ -53,7 +53,7 @@ pub fn socket(configuration: &Path) -> PathBuf {
 /// The socket of a host, which goes away with it.
 #[derive(Debug)]
 pub struct HostSocket {
-    /// Takes clients in.
+    /// Accepts the connections of clients.
     pub listener: UnixListener,
     path: PathBuf,
     _lock: File,

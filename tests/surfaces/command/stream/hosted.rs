@@ -179,7 +179,7 @@ fn program_of_another_environment_serves_itself_and_says_why() {
     let why = "does not serve this: its environment has another ANTHROPIC_API_KEY, OTHER";
     assert!(ended.stderr.contains(why), "{ended:?}");
     assert!(!ended.stderr.contains("wrong"));
-    // With its own key, which is no good.
+    // It asks with its own key, which the server refuses.
     let result = lines(&ended);
     assert_eq!(of_type(&result, "result")[0]["is_error"], true, "{result:?}");
 }

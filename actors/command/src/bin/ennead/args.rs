@@ -251,7 +251,7 @@ pub(crate) struct BenchArgs {
     /// and with one.
     #[arg(long, value_name = "MB", conflicts_with_all = ["interrupts", "tenants"], value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub(crate) transcript: Option<u32>,
-    /// Measure instead what a turn costs after conversations of so many kilobytes.
+    /// Measure instead what a turn costs after conversations of these lengths, in kilobytes.
     #[arg(long, value_name = "KB,KB", conflicts_with_all = ["interrupts", "tenants", "passive", "transcript"], value_delimiter = ',', num_args = 0..=1, default_missing_value = "10,100,600,5000", value_parser = clap::value_parser!(u32).range(1..=50_000))]
     pub(crate) history: Vec<u32>,
     /// The directory of what another process has made to be measured.

@@ -1,6 +1,8 @@
 //! `host`: serves the sessions of many programs in one process; and the command as a client of such a process.
 
-use std::{env, ffi::OsString, io, path::PathBuf, sync::Arc, time::Duration};
+use std::{
+    collections::BTreeMap, env, ffi::OsString, io, path::PathBuf, sync::Arc, time::Duration,
+};
 
 use ennead::Ennead;
 use ennead_command::{
@@ -14,6 +16,7 @@ use ennead_command::{
     },
     signals::Signals,
 };
+use ennead_runtime::digest::Digest;
 use tokio::{net::UnixStream, runtime::Handle, sync::Semaphore, task::JoinSet, time::sleep};
 use tokio_util::sync::CancellationToken;
 
@@ -82,7 +85,7 @@ pub(crate) async fn run() -> Result<Exit, Failure> {
 
 struct ProgramHost {
     ennead: Arc<Ennead>,
-    environment: std::collections::BTreeMap<String, ennead_runtime::digest::Digest>,
+    environment: BTreeMap<String, Digest>,
     /// One for each client, from its first byte on.
     places: Arc<Semaphore>,
     ending: CancellationToken,

@@ -12,7 +12,7 @@ tokio::task_local! {
 /// What of its process a client has for itself.
 #[derive(Debug)]
 pub(crate) struct HostedProgram {
-    /// Its standard error.
+    /// Where its standard error is written.
     pub(crate) notes: Notes,
     /// The variables by which it chooses how it is served.
     pub(crate) variables: BTreeMap<String, String>,

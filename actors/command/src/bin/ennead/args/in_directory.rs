@@ -12,7 +12,8 @@ impl Print {
         let texts = self.settings.iter().chain(&self.mcp_config).map(Path::new);
         let prompt = self.protocol.system_prompt_file.as_deref();
         let of_process = |it: &Path| it.starts_with("/dev") || it.starts_with("/proc");
-        texts.chain(prompt).any(of_process)
+        let paths = self.add_dir.iter().chain(&self.protocol.plugin_dir).map(|it| it.as_path());
+        texts.chain(prompt).chain(paths).any(of_process)
     }
 
     /// Makes paths whole that start from this directory.

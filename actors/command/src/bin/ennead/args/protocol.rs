@@ -92,9 +92,9 @@ pub(crate) struct Protocol {
 /// Which process serves the session.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum HostChoice {
-    /// That of a host, if there is one that fits.
+    /// The process of a host, if there is one that fits.
     Auto,
-    /// This one.
+    /// The process that the program started.
     #[default]
     Off,
 }

@@ -27,9 +27,9 @@ pub(crate) enum ProgramLink {
 /// A client that is hosted here.
 pub(crate) struct HostedClient {
     pub(crate) guest: ClientEnds,
-    /// Its process.
+    /// The number of its process.
     pub(crate) pid: u32,
-    /// Its working directory.
+    /// The working directory of its process.
     pub(crate) directory: PathBuf,
     /// Runs the sessions of all clients.
     pub(crate) ennead: Arc<Ennead>,
@@ -68,7 +68,7 @@ impl ProgramLink {
         }
     }
 
-    /// Opens the output.
+    /// Opens the output and keeps the rest for later.
     pub(super) fn open(self) -> OpenLink {
         match self {
             Self::Process => {
