@@ -313,6 +313,7 @@ pub mod internal {
     pub use crate::{
         groundwork::mailbox::{Admitted, Mailbox, Refused, Slot},
         handle::{
+            ennead::model_variables::with_model_variables,
             server_tools::ServerTools,
             trust::{unset_until_trusted, waiting_for_trust},
         },

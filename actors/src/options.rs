@@ -22,6 +22,7 @@ use ennead_simulated::Playbook;
 pub use breakpoints::{Breakpoints, GoOn};
 pub use endpoint::Endpoint;
 pub use error::OptionError;
+pub(crate) use from_env::ENDPOINT_VARIABLES;
 pub use mcp::McpLimits;
 pub use session::SessionOptions;
 pub use settings::Settings;

@@ -46,7 +46,10 @@ impl CommandDirs {
         for name in ["ANTHROPIC_BASE_URL", "ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN"] {
             command.env_remove(name);
         }
-        for name in ["ENNEAD_PROVIDER", "OPENAI_BASE_URL", "OPENAI_API_KEY"] {
+        for name in ["ENNEAD_PROVIDER", "OPENAI_BASE_URL", "OPENAI_API_KEY", "AWS_REGION"] {
+            command.env_remove(name);
+        }
+        for name in ["AWS_BEARER_TOKEN_BEDROCK", "AWS_DEFAULT_REGION", "CLOUD_ML_REGION"] {
             command.env_remove(name);
         }
         command

@@ -6,6 +6,7 @@ mod cases;
 mod config;
 mod demo;
 mod doctor;
+mod endpoints;
 mod evaluation;
 mod failure;
 mod kills;

@@ -6,6 +6,7 @@
 mod approvals;
 mod check;
 mod inspect;
+pub(crate) mod model_variables;
 mod option_values;
 mod place;
 mod setup;

@@ -32,7 +32,7 @@ pub enum OptionError {
     /// `ENNEAD_PROVIDER` has none of the known values.
     #[error(
         "there is no provider `{0}`; set ENNEAD_PROVIDER to one of anthropic, openai-chat, \
-         openai-responses"
+         openai-responses, bedrock, bedrock-mantle, vertex, or to several with commas"
     )]
     UnknownProvider(String),
     /// Neither a key nor an address is set.
@@ -44,6 +44,22 @@ pub enum OptionError {
         key: &'static str,
         /// The variable that holds the address.
         base: &'static str,
+    },
+    /// A variable that a provider needs next to its key is not set.
+    #[error("ENNEAD_PROVIDER={provider} needs {variable}")]
+    Incomplete {
+        /// The provider that was looked for.
+        provider: &'static str,
+        /// Name of the variable to set.
+        variable: &'static str,
+    },
+    /// A name with signs that cannot be a part of an address.
+    #[error("{variable} `{value}` is no name of a region, a location or a project")]
+    BadName {
+        /// Name of the variable to correct.
+        variable: &'static str,
+        /// The name as the variable holds it.
+        value: String,
     },
     /// A key that cannot be sent in a header.
     #[error("{variable} has a line break or another sign that no key has")]

@@ -1,84 +1,263 @@
-//! The endpoint that variables of the environment name.
+//! The endpoints that variables of the environment name.
 
 use super::{Endpoint, OptionError};
 use crate::world::environment::Environment;
 
-/// Names the format in which the server is spoken to.
+/// Names the providers, the first to ask in front.
 const PROVIDER: &str = "ENNEAD_PROVIDER";
 const ANTHROPIC_BASE: &str = "ANTHROPIC_BASE_URL";
 const ANTHROPIC_KEY: &str = "ANTHROPIC_API_KEY";
 const ANTHROPIC_TOKEN: &str = "ANTHROPIC_AUTH_TOKEN";
 const OPENAI_BASE: &str = "OPENAI_BASE_URL";
 const OPENAI_KEY: &str = "OPENAI_API_KEY";
+const BEDROCK_KEY: &str = "AWS_BEARER_TOKEN_BEDROCK";
+const BEDROCK_BASE: &str = "ANTHROPIC_BEDROCK_BASE_URL";
+const MANTLE_BASE: &str = "ANTHROPIC_BEDROCK_MANTLE_BASE_URL";
+const VERTEX_TOKEN: &str = "GOOGLE_OAUTH_ACCESS_TOKEN";
+const VERTEX_BASE: &str = "ANTHROPIC_VERTEX_BASE_URL";
+const VERTEX_PROJECT: &str = "ANTHROPIC_VERTEX_PROJECT_ID";
+const VERTEX_LOCATION: &str = "CLOUD_ML_REGION";
+
+/// Where Claude on Bedrock is asked, strongest first.
+const REGIONS: [&str; 2] = ["AWS_REGION", "AWS_DEFAULT_REGION"];
+
+/// Where no region is named.
+const REGION: &str = "us-east-1";
+
+/// Every variable that an endpoint is read from.
+pub(crate) const ENDPOINT_VARIABLES: [&str; 18] = [
+    PROVIDER,
+    ANTHROPIC_BASE,
+    ANTHROPIC_KEY,
+    ANTHROPIC_TOKEN,
+    OPENAI_BASE,
+    OPENAI_KEY,
+    BEDROCK_KEY,
+    BEDROCK_BASE,
+    MANTLE_BASE,
+    VERTEX_TOKEN,
+    VERTEX_BASE,
+    VERTEX_PROJECT,
+    VERTEX_LOCATION,
+    REGIONS[0],
+    REGIONS[1],
+    SWITCHES[0].0,
+    SWITCHES[1].0,
+    SWITCHES[2].0,
+];
+
+/// What other programs switch a provider on with, where [`PROVIDER`] is not set.
+const SWITCHES: [(&str, &str); 3] = [
+    ("CLAUDE_CODE_USE_BEDROCK", "bedrock"),
+    ("CLAUDE_CODE_USE_MANTLE", "bedrock-mantle"),
+    ("CLAUDE_CODE_USE_VERTEX", "vertex"),
+];
 
 impl Endpoint {
-    /// Reads the endpoint that the environment of the process names: `ENNEAD_PROVIDER` (`anthropic`, which is the
-    /// default, `openai-chat` or `openai-responses`), and of that provider `ANTHROPIC_API_KEY` or
-    /// `ANTHROPIC_AUTH_TOKEN` and `ANTHROPIC_BASE_URL`, or `OPENAI_API_KEY` and `OPENAI_BASE_URL`. An empty variable
-    /// counts as not set.
+    /// Reads the first of the endpoints that the environment of the process names, as
+    /// [`Endpoint::chain_from_environment`] has them.
     ///
     /// # Errors
     ///
-    /// [`OptionError::NotSet`] when neither a key nor an address is set; [`OptionError::UnknownProvider`],
-    /// [`OptionError::BadKey`], [`OptionError::BadAddress`] and [`OptionError::Credentials`] when one of
-    /// them cannot be used.
+    /// As of that function.
     pub fn from_env() -> Result<Self, OptionError> {
         Self::from_environment(&Environment::of_process())
     }
 
-    /// Reads the endpoint that the given environment names, by the variables of [`Endpoint::from_env`].
+    /// Reads the first of the endpoints that an environment names, as [`Endpoint::chain_from_environment`] has them.
     ///
     /// # Errors
     ///
-    /// As [`Endpoint::from_env`].
+    /// As of that function.
     pub fn from_environment(environment: &Environment) -> Result<Self, OptionError> {
-        let variable = |name: &str| environment.variable(name).filter(|it| !it.is_empty());
-        let openai = |provider, make: fn(&str, Option<&str>) -> Endpoint| {
-            let (base, key) = (variable(OPENAI_BASE), sendable(variable(OPENAI_KEY), OPENAI_KEY)?);
-            if base.is_none() && key.is_none() {
-                let (key, base) = (OPENAI_KEY, OPENAI_BASE);
-                return Err(OptionError::NotSet { provider, key, base });
-            }
-            let base = base.unwrap_or_else(|| "https://api.openai.com/v1".to_owned());
-            checked(&base, OPENAI_BASE)?;
-            Ok(make(&base, key.as_deref()))
-        };
-        match variable(PROVIDER).as_deref() {
-            None | Some("anthropic") => {}
-            Some("openai-chat") => return openai("openai-chat", Endpoint::openai_chat),
-            Some("openai-responses") => {
-                return openai("openai-responses", Endpoint::openai_responses);
-            }
-            Some(other) => return Err(OptionError::UnknownProvider(other.to_owned())),
+        let names = providers(environment);
+        endpoint(environment, names.first().map_or("anthropic", String::as_str))
+    }
+
+    /// Reads the endpoints that an environment names, first the one to ask, then those to turn to when it cannot answer
+    /// ([`SessionOptions::fallbacks`](crate::SessionOptions)). `ENNEAD_PROVIDER` lists their providers with commas. An
+    /// empty variable counts as not set.
+    ///
+    /// | Provider | Variables |
+    /// |---|---|
+    /// | `anthropic` (the default) | `ANTHROPIC_API_KEY` or `ANTHROPIC_AUTH_TOKEN`, `ANTHROPIC_BASE_URL` |
+    /// | `openai-chat`, `openai-responses` | `OPENAI_API_KEY`, `OPENAI_BASE_URL` |
+    /// | `bedrock` | `AWS_BEARER_TOKEN_BEDROCK`, `AWS_REGION` or `AWS_DEFAULT_REGION` (`us-east-1`), `ANTHROPIC_BEDROCK_BASE_URL` |
+    /// | `bedrock-mantle` | the same, with `ANTHROPIC_BEDROCK_MANTLE_BASE_URL` |
+    /// | `vertex` | `ANTHROPIC_VERTEX_PROJECT_ID`, `GOOGLE_OAUTH_ACCESS_TOKEN`, `CLOUD_ML_REGION` (`global`), `ANTHROPIC_VERTEX_BASE_URL` |
+    ///
+    /// Of each provider a key or an address must be set. `CLAUDE_CODE_USE_BEDROCK`, `CLAUDE_CODE_USE_MANTLE` and
+    /// `CLAUDE_CODE_USE_VERTEX` name one where `ENNEAD_PROVIDER` does not.
+    ///
+    /// ```
+    /// use ennead::{Endpoint, Environment};
+    ///
+    /// let environment = Environment::empty()
+    ///     .with("ENNEAD_PROVIDER", "anthropic,bedrock")
+    ///     .with("ANTHROPIC_API_KEY", "a-key")
+    ///     .with("AWS_BEARER_TOKEN_BEDROCK", "another");
+    /// let chain = Endpoint::chain_from_environment(&environment)?;
+    /// assert_eq!(&*chain[1].base, "https://bedrock-runtime.us-east-1.amazonaws.com");
+    /// # Ok::<(), ennead::OptionError>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`OptionError::NotSet`] when neither a key nor an address of a provider is set, [`OptionError::Incomplete`] when
+    /// something else is missing; [`OptionError::UnknownProvider`], [`OptionError::BadKey`], [`OptionError::BadName`],
+    /// [`OptionError::BadAddress`] and [`OptionError::Credentials`] when one of them cannot be used.
+    pub fn chain_from_environment(environment: &Environment) -> Result<Vec<Self>, OptionError> {
+        providers(environment).iter().map(|name| endpoint(environment, name)).collect()
+    }
+}
+
+/// The providers that are asked, each once. There is always one.
+fn providers(environment: &Environment) -> Vec<String> {
+    let is_on = |name: &&(&str, &str)| {
+        variable(environment, name.0).is_some_and(|it| !matches!(&*it, "0" | "false"))
+    };
+    let listed = variable(environment, PROVIDER);
+    let switched = || SWITCHES.iter().find(is_on).map(|it| it.1.to_owned());
+    let listed = listed.or_else(switched).unwrap_or_else(|| "anthropic".to_owned());
+    let mut names: Vec<String> = Vec::new();
+    for name in listed.split(',').map(str::trim) {
+        if !names.iter().any(|it| it == name) {
+            names.push(name.to_owned());
         }
-        let base = variable(ANTHROPIC_BASE);
-        let key = sendable(variable(ANTHROPIC_KEY), ANTHROPIC_KEY)?;
-        let token = sendable(variable(ANTHROPIC_TOKEN), ANTHROPIC_TOKEN)?;
+    }
+    names
+}
+
+fn endpoint(environment: &Environment, provider: &str) -> Result<Endpoint, OptionError> {
+    let variables = Variables(environment);
+    match provider {
+        "anthropic" => variables.anthropic(),
+        "openai-chat" => variables.openai("openai-chat", Endpoint::openai_chat),
+        "openai-responses" => variables.openai("openai-responses", Endpoint::openai_responses),
+        "bedrock" => variables.bedrock("bedrock", BEDROCK_BASE, Endpoint::bedrock),
+        "bedrock-mantle" => {
+            variables.bedrock("bedrock-mantle", MANTLE_BASE, Endpoint::bedrock_mantle)
+        }
+        "vertex" => variables.vertex(),
+        other => Err(OptionError::UnknownProvider(other.to_owned())),
+    }
+}
+
+fn variable(environment: &Environment, name: &str) -> Option<String> {
+    environment.variable(name).filter(|it| !it.is_empty())
+}
+
+/// The environment that endpoints are read from.
+struct Variables<'a>(&'a Environment);
+
+impl Variables<'_> {
+    fn anthropic(&self) -> Result<Endpoint, OptionError> {
+        let (key, token) = (self.key(ANTHROPIC_KEY)?, self.key(ANTHROPIC_TOKEN)?);
+        let base = self.base(ANTHROPIC_BASE)?;
         if base.is_none() && key.is_none() && token.is_none() {
-            return Err(OptionError::NotSet {
-                provider: "anthropic",
-                key: "ANTHROPIC_API_KEY or ANTHROPIC_AUTH_TOKEN",
-                base: ANTHROPIC_BASE,
-            });
+            let key = "ANTHROPIC_API_KEY or ANTHROPIC_AUTH_TOKEN";
+            return Err(OptionError::NotSet { provider: "anthropic", key, base: ANTHROPIC_BASE });
         }
-        let base = base.unwrap_or_else(|| "https://api.anthropic.com".to_owned());
-        checked(&base, ANTHROPIC_BASE)?;
-        let endpoint = Endpoint::messages(&base, key.as_deref());
+        let base = base.as_deref().unwrap_or("https://api.anthropic.com");
+        let endpoint = Endpoint::messages(base, key.as_deref());
         Ok(match (key, token) {
             (None, Some(token)) => endpoint.header("authorization", &format!("Bearer {token}")),
             _ => endpoint,
         })
     }
+
+    fn openai(
+        &self,
+        provider: &'static str,
+        make: fn(&str, Option<&str>) -> Endpoint,
+    ) -> Result<Endpoint, OptionError> {
+        let (key, base) = self.key_or_base(provider, OPENAI_KEY, OPENAI_BASE)?;
+        Ok(make(base.as_deref().unwrap_or("https://api.openai.com/v1"), key.as_deref()))
+    }
+
+    fn bedrock(
+        &self,
+        provider: &'static str,
+        base: &'static str,
+        make: fn(&str, &str) -> Endpoint,
+    ) -> Result<Endpoint, OptionError> {
+        let (token, base) = self.key_or_base(provider, BEDROCK_KEY, base)?;
+        let mut region = None;
+        for name in REGIONS {
+            region = region.or(self.name(name)?);
+        }
+        let region = region.unwrap_or_else(|| REGION.to_owned());
+        let endpoint = make(&region, token.as_deref().unwrap_or_default());
+        Ok(at(endpoint, token.is_some(), base))
+    }
+
+    fn vertex(&self) -> Result<Endpoint, OptionError> {
+        let provider = "vertex";
+        let (token, base) = self.key_or_base(provider, VERTEX_TOKEN, VERTEX_BASE)?;
+        let Some(project) = self.name(VERTEX_PROJECT)? else {
+            return Err(OptionError::Incomplete { provider, variable: VERTEX_PROJECT });
+        };
+        let location = self.name(VERTEX_LOCATION)?.unwrap_or_else(|| "global".to_owned());
+        let endpoint = Endpoint::vertex(&project, &location, token.as_deref().unwrap_or_default());
+        let of_project = |base: String| {
+            format!("{}/projects/{project}/locations/{location}", base.trim_end_matches('/'))
+        };
+        Ok(at(endpoint, token.is_some(), base.map(of_project)))
+    }
+
+    fn key_or_base(
+        &self,
+        provider: &'static str,
+        key: &'static str,
+        base: &'static str,
+    ) -> Result<(Option<String>, Option<String>), OptionError> {
+        match (self.key(key)?, self.base(base)?) {
+            (None, None) => Err(OptionError::NotSet { provider, key, base }),
+            found => Ok(found),
+        }
+    }
+
+    /// A key that can be sent in a header.
+    fn key(&self, variable: &'static str) -> Result<Option<String>, OptionError> {
+        match self.text(variable) {
+            Some(key) if !key.bytes().all(|it| (0x20..0x7f).contains(&it)) => {
+                Err(OptionError::BadKey { variable })
+            }
+            key => Ok(key),
+        }
+    }
+
+    /// The address of a server.
+    fn base(&self, variable: &'static str) -> Result<Option<String>, OptionError> {
+        let Some(base) = self.text(variable) else { return Ok(None) };
+        checked(&base, variable)?;
+        Ok(Some(base))
+    }
+
+    /// A name that becomes a part of an address.
+    fn name(&self, variable: &'static str) -> Result<Option<String>, OptionError> {
+        let is_plain =
+            |it: u8| it.is_ascii_alphanumeric() || matches!(it, b'-' | b'_' | b'.' | b':');
+        match self.text(variable) {
+            Some(value) if !value.bytes().all(is_plain) => {
+                Err(OptionError::BadName { variable, value })
+            }
+            name => Ok(name),
+        }
+    }
+
+    fn text(&self, name: &str) -> Option<String> {
+        variable(self.0, name)
+    }
 }
 
-/// A key that can be sent in a header.
-fn sendable(key: Option<String>, variable: &'static str) -> Result<Option<String>, OptionError> {
-    match &key {
-        Some(key) if !key.bytes().all(|it| (0x20..0x7f).contains(&it)) => {
-            Err(OptionError::BadKey { variable })
-        }
-        _ => Ok(key),
-    }
+/// An endpoint at another address, where one is given, and without a token where there is none: a server in between
+/// may have its own.
+fn at(endpoint: Endpoint, has_token: bool, base: Option<String>) -> Endpoint {
+    let is_sent = |it: &&(String, String)| has_token || it.0 != "authorization";
+    let headers = endpoint.headers.iter().filter(is_sent).cloned().collect();
+    let base = base.map_or_else(|| endpoint.base.clone(), |it| it.trim_end_matches('/').into());
+    Endpoint { headers, base, ..endpoint }
 }
 
 /// Refuses what is certainly no address of a server. What is left is read by the transport.
@@ -146,6 +325,60 @@ mod tests {
             &[("ENNEAD_PROVIDER", "anthropic"), ("OPENAI_API_KEY", "k"), key],
             Ok(("anthropic", "https://api.anthropic.com", 1)),
         );
+    }
+
+    // REQ: MDL-8
+    #[test]
+    fn claude_in_the_clouds_is_read_from_variables() {
+        let (bedrock, token) =
+            (("ENNEAD_PROVIDER", "bedrock"), ("AWS_BEARER_TOKEN_BEDROCK", "token"));
+        let here = "https://bedrock-runtime.us-east-1.amazonaws.com";
+        check(&[bedrock, token], Ok(("bedrock", here, 1)));
+        check(&[("CLAUDE_CODE_USE_BEDROCK", "1"), token], Ok(("bedrock", here, 1)));
+        let there = "https://bedrock-runtime.eu-west-1.amazonaws.com";
+        check(&[bedrock, token, ("AWS_REGION", "eu-west-1")], Ok(("bedrock", there, 1)));
+        check(&[bedrock, token, ("AWS_DEFAULT_REGION", "eu-west-1")], Ok(("bedrock", there, 1)));
+        let base = ("ANTHROPIC_BEDROCK_BASE_URL", "http://gateway:1/");
+        check(&[bedrock, base], Ok(("bedrock", "http://gateway:1", 0)));
+        check(
+            &[("CLAUDE_CODE_USE_MANTLE", "true"), token],
+            Ok(("bedrock-mantle", "https://bedrock-mantle.us-east-1.api.aws/anthropic", 1)),
+        );
+
+        let (vertex, token) =
+            (("CLAUDE_CODE_USE_VERTEX", "1"), ("GOOGLE_OAUTH_ACCESS_TOKEN", "token"));
+        let project = ("ANTHROPIC_VERTEX_PROJECT_ID", "p-1");
+        let global = "https://aiplatform.googleapis.com/v1/projects/p-1/locations/global";
+        check(&[vertex, token, project], Ok(("vertex", global, 1)));
+        let base = ("ANTHROPIC_VERTEX_BASE_URL", "http://gateway:1/v1/");
+        let location = ("CLOUD_ML_REGION", "eu");
+        check(
+            &[vertex, base, project, location],
+            Ok(("vertex", "http://gateway:1/v1/projects/p-1/locations/eu", 0)),
+        );
+        check(&[vertex, token], Err("needs ANTHROPIC_VERTEX_PROJECT_ID"));
+        check(&[vertex, project], Err("needs GOOGLE_OAUTH_ACCESS_TOKEN, or ANTHROPIC_VERTEX_BASE"));
+        check(&[bedrock], Err("needs AWS_BEARER_TOKEN_BEDROCK, or ANTHROPIC_BEDROCK_BASE_URL"));
+        let elsewhere = ("AWS_REGION", "evil.example/#");
+        let token = ("AWS_BEARER_TOKEN_BEDROCK", "token");
+        check(&[bedrock, token, elsewhere], Err("AWS_REGION `evil.example/#` is no name"));
+    }
+
+    // REQ: MDL-8
+    #[test]
+    fn several_providers_are_a_chain() {
+        let environment = Environment::empty()
+            .with("ENNEAD_PROVIDER", "bedrock, anthropic,bedrock")
+            .with("AWS_BEARER_TOKEN_BEDROCK", "token")
+            .with("ANTHROPIC_API_KEY", "key");
+        let chain = Endpoint::chain_from_environment(&environment).unwrap();
+        let names: Vec<&str> = chain.iter().map(|it| &*it.provider).collect();
+        assert_eq!(names, ["bedrock", "anthropic"]);
+        assert_eq!(Endpoint::from_environment(&environment).unwrap(), chain[0]);
+
+        let without_key = environment.without("ANTHROPIC_API_KEY");
+        let error = Endpoint::chain_from_environment(&without_key).unwrap_err();
+        assert!(matches!(error, OptionError::NotSet { provider: "anthropic", .. }), "{error}");
     }
 
     // REQ: MDL-1

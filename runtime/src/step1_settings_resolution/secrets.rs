@@ -12,7 +12,7 @@ use super::layer::SettingsLayer;
 use crate::permission::Scope;
 
 /// Keys of providers and of collectors of spans, by the names that their own documentation gives to them.
-pub const PROVIDER_KEYS: [&str; 26] = [
+pub const PROVIDER_KEYS: [&str; 27] = [
     "ANTHROPIC_API_KEY",
     "ANTHROPIC_AUTH_TOKEN",
     "ANTHROPIC_CUSTOM_HEADERS",
@@ -27,6 +27,7 @@ pub const PROVIDER_KEYS: [&str; 26] = [
     "FIREWORKS_API_KEY",
     "GEMINI_API_KEY",
     "GOOGLE_API_KEY",
+    "GOOGLE_OAUTH_ACCESS_TOKEN",
     "GROQ_API_KEY",
     "LITELLM_API_KEY",
     "LITELLM_MASTER_KEY",

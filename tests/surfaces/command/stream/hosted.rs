@@ -26,8 +26,11 @@ fn attached(place: &CommandDirs, server: &Simulation, more: &[&str]) -> Command 
 
 impl HostProcess {
     fn start(place: &CommandDirs, server: &Simulation) -> Self {
+        Self::of(place, here(place, server, &["host"]))
+    }
+
+    fn of(place: &CommandDirs, mut command: Command) -> Self {
         fs::create_dir_all(place.work().join("../run")).unwrap();
-        let mut command = here(place, server, &["host"]);
         let mut child = command.stderr(Stdio::null()).spawn().unwrap();
         let socket = PathBuf::from(crate::support::command::first_line(&mut child));
         assert_eq!(fs::metadata(&socket).unwrap().mode() & 0o777, 0o600);
@@ -182,6 +185,27 @@ fn program_of_another_environment_serves_itself_and_says_why() {
     // It asks with its own key, which the server refuses.
     let result = lines(&ended);
     assert_eq!(of_type(&result, "result")[0]["is_error"], true, "{result:?}");
+}
+
+// REQ: SUR-3, MDL-11
+#[test]
+fn program_whose_settings_name_a_server_is_not_answered_by_a_simulated_host() {
+    let (place, server) = (CommandDirs::new(), Simulation::start(&CommandDirs::new()));
+    let without_server = |mut command: Command| {
+        command.env_remove("ANTHROPIC_BASE_URL").env_remove("ANTHROPIC_API_KEY");
+        command
+    };
+    let _host = HostProcess::of(&place, without_server(here(&place, &server, &["host"])));
+    let config = place.work().join("../config");
+    fs::create_dir_all(&config).unwrap();
+    let env = json!({"ANTHROPIC_BASE_URL": server.address, "ANTHROPIC_API_KEY": "right"});
+    fs::write(config.join("settings.json"), json!({"env": env}).to_string()).unwrap();
+    let client = without_server(attached(&place, &server, &["--model", "m"]));
+    let ended = with_input(client, prompt("one").as_bytes());
+    assert_eq!(ended.code, Some(2), "{ended:?}");
+    let why =
+        "the host asks the simulated model, and the settings of this program name a model server";
+    assert!(ended.stderr.contains(why), "{ended:?}");
 }
 
 // REQ: SUR-3

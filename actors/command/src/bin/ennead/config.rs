@@ -15,7 +15,7 @@ use crate::{
 /// Prints the settings of a session that would be opened with these arguments.
 pub(crate) async fn run(config: &Config, print: &Print) -> Result<Exit, Failure> {
     let options = session_options(print, Endpoint::messages("http://unknown.invalid", None))?;
-    let server = endpoint::from_environment()?;
+    let server = endpoint::of(&options).await?;
     let ennead = Ennead::start(server.options)
         .await
         .map_err(|error| Failure::of(Exit::RunFailed, &error))?;

@@ -1,4 +1,4 @@
-//! Which model server is asked: the one of the environment, or the embedded simulated model.
+//! Which model servers are asked: those that the environment and the user's settings name, or the embedded simulated model.
 
 use std::{
     net::{TcpStream, ToSocketAddrs},
@@ -7,8 +7,8 @@ use std::{
 };
 
 use ennead::{
-    Endpoint, OptionError, Options,
-    internal::{SimulatedTransport, Simulator, embedded},
+    Endpoint, Environment, OptionError, Options, SessionOptions,
+    internal::{SimulatedTransport, Simulator, embedded, with_model_variables},
 };
 use ennead_command::exit::{Exit, Failure};
 use ennead_tools::withdrawn_keys;
@@ -30,43 +30,91 @@ const ANTHROPIC: Variables =
 
 const OPENAI: Variables = Variables { base: "OPENAI_BASE_URL", key: "OPENAI_API_KEY" };
 
+const BEDROCK: Variables =
+    Variables { base: "ANTHROPIC_BEDROCK_BASE_URL", key: "AWS_BEARER_TOKEN_BEDROCK" };
+
+const MANTLE: Variables = Variables { base: "ANTHROPIC_BEDROCK_MANTLE_BASE_URL", ..BEDROCK };
+
+const VERTEX: Variables =
+    Variables { base: "ANTHROPIC_VERTEX_BASE_URL", key: "GOOGLE_OAUTH_ACCESS_TOKEN" };
+
+impl Variables {
+    /// Returns those that a provider is read from.
+    fn of(provider: &str) -> Self {
+        match provider {
+            "openai-chat" | "openai-responses" => OPENAI,
+            "bedrock" => BEDROCK,
+            "bedrock-mantle" => MANTLE,
+            "vertex" => VERTEX,
+            _ => ANTHROPIC,
+        }
+    }
+}
+
 /// How long a connection is tried for.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// The model server that is asked.
+/// The model servers that are asked.
 #[derive(Debug)]
-pub(crate) struct ModelServer {
+pub(crate) struct ModelServers {
     pub(crate) endpoint: Endpoint,
-    /// Options of the runtime that go with it.
+    /// Those to turn to, in order.
+    pub(crate) fallbacks: Vec<Endpoint>,
+    /// Options of the runtime that go with them.
     pub(crate) options: Options,
-    /// Its address as it was given, unless it is in this process.
+    /// The address of the first as it was given, unless it is in this process.
     pub(crate) base: Option<String>,
     /// The embedded simulated model, with the notice that people must read about it.
     pub(crate) why_simulated: Option<String>,
     pub(crate) variables: Variables,
 }
 
-/// Returns the server that the environment names.
+/// Returns the servers that the environment and the user's settings name.
 ///
 /// # Errors
 ///
-/// When there is no such provider, or the address is none.
-pub(crate) fn from_environment() -> Result<ModelServer, Failure> {
-    let endpoint = match Endpoint::from_env() {
-        Ok(endpoint) => endpoint,
-        Err(OptionError::NotSet { provider: "anthropic", .. }) if variable(PROVIDER).is_none() => {
-            return simulated();
+/// As of [`of`].
+pub(crate) async fn of_user() -> Result<ModelServers, Failure> {
+    let directory = std::env::current_dir().unwrap_or_else(|_| "/".into());
+    let unknown = Endpoint::messages("http://unknown.invalid", None);
+    of(&SessionOptions::new(directory, unknown)).await
+}
+
+/// Returns the servers that the environment names, and the settings of such a session that are not a repository's.
+///
+/// # Errors
+///
+/// When there is no such provider, the address is none, or the directory of the session cannot be used.
+pub(crate) async fn of(options: &SessionOptions) -> Result<ModelServers, Failure> {
+    let environment = with_model_variables(Environment::of_process(), options).await;
+    let environment = environment.map_err(|error| Failure::of(Exit::BadInput, &error))?;
+    let chain = match Endpoint::chain_from_environment(&environment) {
+        Ok(chain) => chain,
+        Err(OptionError::NotSet { provider: "anthropic", .. })
+            if environment.variable(PROVIDER).is_none_or(|it| it.is_empty()) =>
+        {
+            return simulated(&environment);
         }
         Err(error) => return Err(Failure::of(Exit::BadInput, &error)),
     };
-    let variables = if &*endpoint.provider == "anthropic" { ANTHROPIC } else { OPENAI };
-    let base = endpoint.base.to_string();
-    url_of(&base, variables.base)?;
-    let options = Options::default();
-    Ok(ModelServer { endpoint, options, base: Some(base), why_simulated: None, variables })
+    for endpoint in &chain {
+        url_of(&endpoint.base, Variables::of(&endpoint.provider).base)?;
+    }
+    let mut chain = chain.into_iter();
+    let endpoint = chain
+        .next()
+        .ok_or_else(|| Failure::new(Exit::BadInput, format!("{PROVIDER} names no provider")))?;
+    Ok(ModelServers {
+        variables: Variables::of(&endpoint.provider),
+        base: Some(endpoint.base.to_string()),
+        endpoint,
+        fallbacks: chain.collect(),
+        options: Options::default(),
+        why_simulated: None,
+    })
 }
 
-fn simulated() -> Result<ModelServer, Failure> {
+fn simulated(environment: &Environment) -> Result<ModelServers, Failure> {
     let playbook = match embedded("default") {
         Some(Ok(playbook)) => playbook,
         Some(Err(error)) => return Err(Failure::of(Exit::RunFailed, &error)),
@@ -78,13 +126,15 @@ fn simulated() -> Result<ModelServer, Failure> {
     let options = Options::default().transport(Arc::new(transport));
     // Never resolved: the transport answers whatever host is asked.
     let endpoint = Endpoint::messages("http://simulated.invalid", None);
-    let why_simulated = Some(why_simulated());
-    Ok(ModelServer { endpoint, options, base: None, why_simulated, variables: ANTHROPIC })
+    let why_simulated = Some(why_simulated(environment));
+    let (base, fallbacks, variables) = (None, Vec::new(), ANTHROPIC);
+    Ok(ModelServers { endpoint, fallbacks, options, base, why_simulated, variables })
 }
 
 /// That nothing real answers, and what to set. A key of the other provider was meant to be used.
-fn why_simulated() -> String {
-    let set = [OPENAI.key, OPENAI.base].into_iter().find(|it| variable(it).is_some());
+fn why_simulated(environment: &Environment) -> String {
+    let is_set = |it: &&str| environment.variable(it).is_some_and(|it| !it.is_empty());
+    let set = [OPENAI.key, OPENAI.base].into_iter().find(is_set);
     let missing = match set {
         Some(name) => format!(
             "{name} is set, but {PROVIDER} is not: set {PROVIDER}=openai-chat (or openai-responses) \

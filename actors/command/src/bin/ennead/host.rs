@@ -25,7 +25,7 @@ use crate::{
     demo, endpoint,
     program::{self, HostedProgram},
     show,
-    stream::{self, HostedClient, ProgramLink},
+    stream::{self, HostedClient, HostedRuntime, ProgramLink},
 };
 
 /// Clients at once at most. Each takes a socket, and two files of its session.
@@ -39,7 +39,8 @@ pub(crate) async fn run() -> Result<Exit, Failure> {
     let mut signals = Signals::take().await?;
     let environment = environment::of_process();
     demo::raise_open_files();
-    let server = endpoint::from_environment()?;
+    let server = endpoint::of_user().await?;
+    let is_simulated = server.why_simulated.is_some();
     let path = place::socket(&stream::configuration());
     let socket = HostSocket::listen(&path).map_err(|error| {
         let exit = match error {
@@ -54,7 +55,7 @@ pub(crate) async fn run() -> Result<Exit, Failure> {
         show::problem(why);
     }
     let host = Arc::new(ProgramHost {
-        ennead: Arc::new(ennead),
+        runtime: HostedRuntime { ennead: Arc::new(ennead), is_simulated },
         environment,
         places: Arc::new(Semaphore::new(MAX_CLIENTS)),
         ending: CancellationToken::new(),
@@ -77,14 +78,14 @@ pub(crate) async fn run() -> Result<Exit, Failure> {
     host.ending.cancel();
     // One that panicked is gone as the others are.
     while clients.join_next().await.is_some() {}
-    if let Some(ennead) = Arc::into_inner(host).and_then(|it| Arc::into_inner(it.ennead)) {
+    if let Some(ennead) = Arc::into_inner(host).and_then(|it| Arc::into_inner(it.runtime.ennead)) {
         ennead.shutdown().await;
     }
     Ok(Exit::Success)
 }
 
 struct ProgramHost {
-    ennead: Arc<Ennead>,
+    runtime: HostedRuntime,
     environment: BTreeMap<String, Digest>,
     /// One for each client, from its first byte on.
     places: Arc<Semaphore>,
@@ -106,14 +107,14 @@ impl ProgramHost {
             let _gone = send(&mut stream, &HostFrame::Refused(why)).await;
             return;
         };
-        let ennead = Arc::clone(&self.ennead);
+        let runs = self.runtime.clone();
         let session = |ends: ClientEnds| async {
             let variables = hello.variables.clone();
             let client = HostedProgram { notes: ends.notes.clone(), variables };
             // Reading files and long lines takes time, and other clients do not wait for it: each has a thread.
             let runtime = Handle::current();
             let serve =
-                move || runtime.block_on(program::on_behalf_of(client, serve(hello, ends, ennead)));
+                move || runtime.block_on(program::on_behalf_of(client, serve(hello, ends, runs)));
             tokio::task::spawn_blocking(serve).await.unwrap_or(Exit::RunFailed)
         };
         let _gone = guest::serve(stream, &self.ending, session).await;
@@ -133,12 +134,12 @@ impl ProgramHost {
 }
 
 /// Does what the client was started to do.
-async fn serve(hello: Hello, guest: ClientEnds, ennead: Arc<Ennead>) -> Exit {
+async fn serve(hello: Hello, guest: ClientEnds, runtime: HostedRuntime) -> Exit {
     let Hello { pid, directory, arguments, .. } = hello;
     let served = match args::read_from(arguments.into_iter().map(OsString::from)) {
         Ok(Some(Args { mut print, command: None, .. })) => {
             print.in_directory(&directory);
-            let client = Box::new(HostedClient { guest, pid, directory, ennead });
+            let client = Box::new(HostedClient { guest, pid, directory, runtime });
             stream::serve(print, ProgramLink::Client(client)).await
         }
         Ok(_) => Err(Failure::new(Exit::BadInput, "only programs with JSON lines are hosted")),

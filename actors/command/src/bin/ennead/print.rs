@@ -40,9 +40,11 @@ pub(crate) async fn run(args: Print) -> Result<Exit, Failure> {
     let piped = input::piped_in().await?;
     let bad = |error| Failure::of(Exit::BadInput, &error);
     let prompt = join_input(given.as_deref(), &piped).map_err(bad)?;
-    let server = endpoint::from_environment()?;
+    let server = endpoint::of(&options).await?;
     let (variables, is_simulated) = (server.variables, server.why_simulated.is_some());
-    let options = options.endpoint(stream::with_headers(server.endpoint, &args.protocol));
+    let options = options
+        .endpoint(stream::with_headers(server.endpoint, &args.protocol))
+        .fallbacks(server.fallbacks);
     let asks = prompter::is_somebody_there();
     let options = options.answers_by_handle(asks);
     let workspace = options.workspace.clone();

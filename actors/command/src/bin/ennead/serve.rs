@@ -60,8 +60,9 @@ async fn serve(args: Serve) -> Result<Exit, Failure> {
     let mut signals = Signals::take().await?;
     // Each session that is an actor keeps two files open.
     demo::raise_open_files();
-    let model = endpoint::from_environment()?;
-    let mut session = SessionOptions::new(&args.dir, model.endpoint);
+    let model = endpoint::of_user().await?;
+    let session = SessionOptions::new(&args.dir, model.endpoint);
+    let mut session = session.fallbacks(model.fallbacks);
     if let Some(name) = &args.model {
         session = session.model(name);
     }

@@ -40,7 +40,7 @@ use self::{
 };
 pub(crate) use self::{
     flags::{with_headers, without_lines},
-    link::{HostedClient, ProgramLink},
+    link::{HostedClient, HostedRuntime, ProgramLink},
 };
 use crate::{
     args::{InputFormat, OutputFormat, Print, Protocol},
@@ -96,11 +96,13 @@ pub(crate) async fn serve(mut args: Print, link: ProgramLink) -> Result<Exit, Fa
     let (skills, unusable) = skills_of(&options, protocol, &plugins);
     problems.extend(unusable);
     let prompt = prompt_of(&args)?;
-    let server = endpoint::from_environment()?;
+    let server = endpoint::of(&options).await?;
+    link.check_model(server.why_simulated.is_some())?;
     if let Some(why) = &server.why_simulated {
         show::problem(why);
     }
-    let mut options = options.endpoint(with_headers(server.endpoint, protocol));
+    let mut options =
+        options.endpoint(with_headers(server.endpoint, protocol)).fallbacks(server.fallbacks);
     let ids = EntropyStream::from_seed(RandomState::new().hash_one(std::process::id()));
     let OpenLink { pid, output, unread, rest } = link.open();
     let chosen = chosen::choose_session(&mut options, &args, &ids);

@@ -31,8 +31,15 @@ pub(crate) struct HostedClient {
     pub(crate) pid: u32,
     /// The working directory of its process.
     pub(crate) directory: PathBuf,
-    /// Runs the sessions of all clients.
+    pub(crate) runtime: HostedRuntime,
+}
+
+/// What runs the sessions of all clients of a host.
+#[derive(Clone)]
+pub(crate) struct HostedRuntime {
     pub(crate) ennead: Arc<Ennead>,
+    /// Whether the simulated model answers there, whatever server a session names.
+    pub(crate) is_simulated: bool,
 }
 
 /// A link whose output is open.
@@ -68,6 +75,29 @@ impl ProgramLink {
         }
     }
 
+    /// Checks that what serves the program can ask the model that it is to ask.
+    ///
+    /// # Errors
+    ///
+    /// When one is simulated and the other is not, as with settings that name a server and that the host did not have
+    /// when it was started.
+    pub(super) fn check_model(&self, is_simulated: bool) -> Result<(), Failure> {
+        let asked =
+            |is_simulated| if is_simulated { "the simulated model" } else { "a model server" };
+        match self {
+            Self::Client(client) if client.runtime.is_simulated != is_simulated => {
+                let what = format!(
+                    "the host asks {}, and the settings of this program name {}; start the host anew, \
+                     or the program with --host off",
+                    asked(client.runtime.is_simulated),
+                    asked(is_simulated)
+                );
+                Err(Failure::new(Exit::BadInput, what))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Opens the output and keeps the rest for later.
     pub(super) fn open(self) -> OpenLink {
         match self {
@@ -76,9 +106,10 @@ impl ProgramLink {
                 OpenLink { pid: std::process::id(), output, unread, rest: LinkRest::Process }
             }
             Self::Client(client) => {
-                let HostedClient { guest, pid, ennead, .. } = *client;
+                let HostedClient { guest, pid, runtime, .. } = *client;
                 let ClientEnds { input, output, unread, signals, .. } = guest;
-                let rest = LinkRest::Client(LinkedRuntime { input, signals, ennead });
+                let rest =
+                    LinkRest::Client(LinkedRuntime { input, signals, ennead: runtime.ennead });
                 OpenLink { pid, output, unread, rest }
             }
         }
