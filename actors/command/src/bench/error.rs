@@ -38,6 +38,9 @@ pub enum BenchError {
     /// A run ended otherwise than the playbook has it.
     #[error("a run ended with {0}")]
     Ended(&'static str),
+    /// A stage was due in a conversation that none is to shape: what was measured is not what was asked.
+    #[error("a shaper ran in a session that is measured without them")]
+    Shaped,
     /// The server did not make a session.
     #[error("the server refused a session with status {status}: {text}")]
     Refused {

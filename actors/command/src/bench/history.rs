@@ -6,6 +6,7 @@
 use std::{fs, time::Duration};
 
 use ennead::{Placement, SessionHandle};
+use memchr::memmem;
 use serde::Serialize;
 use serde_json::json;
 
@@ -122,16 +123,24 @@ impl PastConversation {
         fs::create_dir_all(&transcripts)?;
         let lines = self.lines.replace("SESSION", &id);
         fs::write(transcripts.join(format!("{id}.jsonl")), lines)?;
-        // So large that no shaper has anything to do.
+        // So large that no shaper has anything to do, and a model without a price, since what was spent is a
+        // reason to sum up, too.
         let shapers = json!({ "maxMessages": 1_000_000 });
-        let roomy = json!({ "ennead": { "contextWindow": 100_000_000, "shapers": shapers } });
+        let roomy = json!({
+            "model": "unpriced",
+            "ennead": { "contextWindow": 100_000_000, "shapers": shapers },
+        });
         let options = stage.session()?.settings_json(roomy)?.id(id);
         let opening = Reading::of(stage);
         let session = stage.ennead.open(options).await?;
         answered(&session, CALLS).await?;
         let first = Reading::of(stage).since(opening).own_wall();
         let (cpu, n_turns) = turns(stage, &session, n_runs).await?;
+        let transcript = session.transcript().to_owned();
         session.close().await;
+        if memmem::find(&fs::read(transcript)?, br#""kind":"shaper""#).is_some() {
+            return Err(BenchError::Shaped);
+        }
         Ok((first, cpu, n_turns))
     }
 }
