@@ -158,7 +158,7 @@ impl RunCheck {
                 Err(ViolationKind::WrongStep { expected: 1, found: *number })
             }
             // Steps 1 to 3 may leave records before that of step 1.
-            RecordKind::Hook { .. } | RecordKind::Path { .. } | RecordKind::Links { .. } => Ok(()),
+            RecordKind::Hook { .. } | RecordKind::Path { .. } | RecordKind::Links(_) => Ok(()),
             _ => Err(ViolationKind::OutOfPlace),
         }
     }
