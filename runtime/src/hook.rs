@@ -22,6 +22,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 pub use action::{HookAction, HttpHook};
+pub(crate) use agent_hook::LABEL_OF_AGENTS;
 use agent_hook::verdict_in;
 pub use answer::{HandlerEnd, HandlerOutput, HookAnswer, read_answer};
 pub use condition::HookCondition;

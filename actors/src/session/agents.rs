@@ -301,7 +301,8 @@ impl SessionState {
             let _gone = back.cast(SessionMsg::AgentEnded { agent: name, result });
         });
         let time_limit = request.verifies_for;
-        let request = RunRequest { time_limit, ..RunRequest::new(order.prompt.clone()) };
+        let mut request = RunRequest::new(order.prompt.clone());
+        request.time_limit = time_limit;
         let (request, begun) = match again {
             None if time_limit.is_some() => (request.origin("hook"), None),
             None => (request.origin("agent"), None),

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::{HookEvent, McpHook, PromptHook};
+use super::{HookEvent, LABEL_OF_AGENTS, McpHook, PromptHook};
 use crate::permission::Scope;
 
 /// What a handler does when it runs.
@@ -83,7 +83,7 @@ impl HookAction {
             Self::Http(http) => http.shown().to_owned(),
             Self::McpTool(call) => call.shown(),
             Self::Prompt(prompt) => format!("prompt: {}", prompt.prompt),
-            Self::Agent(prompt) => format!("agent: {}", prompt.prompt),
+            Self::Agent(prompt) => format!("{LABEL_OF_AGENTS}{}", prompt.prompt),
         }
     }
 }

@@ -9,6 +9,9 @@ use crate::{
 /// Milliseconds that an agent may take if its handler names no limit.
 pub(super) const AGENT_TIMEOUT_MS: u64 = 60_000;
 
+/// What the label of a handler begins with that has an agent verify.
+pub(crate) const LABEL_OF_AGENTS: &str = "agent: ";
+
 /// Lines of an answer at which a verdict may begin.
 const MAX_BEGINNINGS: usize = 4;
 

@@ -149,8 +149,8 @@ async fn session_whose_process_ended_while_an_agent_verified_goes_on_in_order() 
                 let kept = kept.split_inclusive('\n').take_while(|it| !it.contains(until));
                 fs::write(&path, kept.collect::<String>()).unwrap();
             }
-            Some("json") => {}
-            _ => fs::remove_file(&path).unwrap(),
+            Some("checkpoint") => fs::remove_file(&path).unwrap(),
+            _ => {}
         }
     }
     let again = crate::support::scripted::model(|_| text("I see"));
