@@ -140,7 +140,7 @@ async fn agent_reads_a_file_and_holds_the_run_open_until_that_is_as_it_is_to_be(
     let mut tools = asked[0].tools();
     tools.sort();
     assert_eq!(tools, ["Glob", "Grep", "Read"]);
-    assert!(asked[0].model().contains("haiku"), "a fast one that is known: {}", asked[0].model());
+    assert_eq!(asked[0].model(), "claude-sonnet-5", "no fast one is known here");
 
     // What they used is part of the run, and their transcripts are vouched for.
     assert_eq!(came.outcome.cost.agents().len(), 2);
@@ -277,12 +277,12 @@ async fn agent_verifies_for_a_sub_agent_too_and_chooses_the_model_of_its_handler
         (false, false, _) => text("done"),
     });
     let mut asks = handler("Found?");
-    asks["model"] = "claude-sonnet-5".into();
+    asks["model"] = "haiku".into();
     let options = place.session().setting("hooks", hooks("SubagentStop", &[asks]));
     let came = run(&place, options, &model, 2).await;
     assert!(came.read().contains("found 1"), "{}", came.read());
     let models: Vec<_> = came.by_agents().iter().map(|it| it.model().to_owned()).collect();
-    assert_eq!(models, ["claude-sonnet-5", "claude-sonnet-5"]);
+    assert_eq!(models, ["claude-haiku-4-5", "claude-haiku-4-5"]);
     assert_eq!(place.sidechains().len(), 3);
 }
 
