@@ -50,6 +50,8 @@ struct VerifiedRun {
     seen: Vec<Event>,
     model: Arc<Scripted>,
     transcript: PathBuf,
+    /// How the runs of sub-agents ended.
+    agent_ends: Vec<String>,
 }
 
 impl VerifiedRun {
@@ -85,11 +87,13 @@ async fn run(
     let transcript = session.transcript().to_owned();
     finish(ennead, session).await;
     record::replayed(&transcript, n_turns);
+    let mut agent_ends = Vec::new();
     for file in place.sidechains() {
         let n_turns = record::records(&file).iter().map(|it| it.turn).max().unwrap_or(0);
         record::replayed(&file, n_turns.into());
+        agent_ends.extend(record::run_ends(&file));
     }
-    VerifiedRun { outcome, seen, model: Arc::clone(model), transcript }
+    VerifiedRun { outcome, seen, model: Arc::clone(model), transcript, agent_ends }
 }
 
 /// The same under these handlers of one event; says how often `probe` ran, too.

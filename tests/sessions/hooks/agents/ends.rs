@@ -11,19 +11,18 @@ use crate::support::scripted::{alerts, refusal, silence};
 #[tokio::test]
 async fn agent_without_a_usable_answer_decides_nothing_unless_its_failing_denies() {
     type Answer = fn(&Asked) -> Reply;
-    let cases: [(Answer, &str, usize); 4] = [
-        (|_| text("I think so"), "cannot be read", 1),
-        (|_| refusal(400), "ended with an error", 1),
-        // Time is up.
-        (|_| silence(), "was stopped after", 1),
-        // Turns are up.
+    let cases: [(Answer, &str, usize, &str); 4] = [
+        (|_| text("I think so"), "cannot be read", 1, "no_pending_tools"),
+        (|_| refusal(400), "ended with an error", 1, "error"),
+        (|_| silence(), "was stopped after", 1, "timed_out"),
         (
             |it| call("g", "Glob", json!({"pattern": format!("{}*", it.n_answers())})),
             "reached a limit",
             50,
+            "max_turns",
         ),
     ];
-    for (answer, told, n_asked) in cases {
+    for (answer, told, n_asked, end) in cases {
         let mut asks = handler("Harmless?");
         if told == "was stopped after" {
             asks["timeout"] = json!(0.05);
@@ -31,7 +30,10 @@ async fn agent_without_a_usable_answer_decides_nothing_unless_its_failing_denies
         let handlers = std::slice::from_ref(&asks);
         let (came, n_ran) = under("PreToolUse", handlers, verified(answer), 2).await;
         assert_eq!((came.end(), n_ran), (RunEnd::NoPendingTools, 1), "{told}");
-        assert_eq!(came.by_agents().len(), n_asked, "{told}");
+        assert_eq!(
+            (came.by_agents().len(), &came.agent_ends[..]),
+            (n_asked, &[end.to_owned()][..])
+        );
         let alerts = alerts(&came.seen).join("\n");
         assert!(alerts.contains(told), "{told}: {alerts}");
         asks["onFailure"] = "block".into();
@@ -54,20 +56,23 @@ async fn agent_that_a_limit_does_not_let_start_is_a_failure_of_its_handler() {
     assert!(came.by_agents().is_empty());
 }
 
-/// A session whose agent waits at the model, with the prompt under way.
+/// A session whose agents wait at the model, one for each of these, with the prompt under way.
 async fn waiting(
     place: &TestDirs,
     model: &Arc<Scripted>,
+    asked: &[&str],
 ) -> (Ennead, ennead::SessionHandle, tokio::task::JoinHandle<RunOutcome>) {
     let (options, _) = probed(place);
-    let asks = handler("Is this held?");
+    let asks: Vec<Value> = asked.iter().map(|it| handler(it)).collect();
     let ennead = place.start(model).await;
-    let options = options.setting("hooks", hooks("PreToolUse", &[asks]));
+    let options = options.setting("hooks", hooks("PreToolUse", &asks));
     let session = ennead.open(options).await.unwrap();
     model.hold().close();
     let asking = session.clone();
     let run = tokio::spawn(async move { asking.prompt("do it").await.unwrap() });
-    model.hold().arrived().await;
+    for _ in asked {
+        model.hold().arrived().await;
+    }
     (ennead, session, run)
 }
 
@@ -80,7 +85,7 @@ fn sub_agents(ennead: &Ennead) -> Vec<ennead::data::Live> {
 #[tokio::test]
 async fn interrupt_ends_an_agent_that_verifies_and_closes_its_transcript() {
     let (place, model) = (TestDirs::new(), verified(|_| is_fine()));
-    let (ennead, session, run) = waiting(&place, &model).await;
+    let (ennead, session, run) = waiting(&place, &model, &["Is this held?"]).await;
     assert_eq!(sub_agents(&ennead).len(), 1);
     session.interrupt();
     let outcome = run.await.unwrap();
@@ -95,11 +100,26 @@ async fn interrupt_ends_an_agent_that_verifies_and_closes_its_transcript() {
     record::replayed(&place.sidechains()[0], 1);
 }
 
+// REQ: HKS-1, HKS-4
+#[tokio::test]
+async fn agents_of_one_firing_work_at_the_same_time_and_one_objection_is_enough() {
+    let answer = |asked: &Asked| if asked.user().contains("That") { objects() } else { is_fine() };
+    let (place, model) = (TestDirs::new(), verified(answer));
+    let (ennead, session, run) = waiting(&place, &model, &["This held?", "That held?"]).await;
+    assert_eq!(sub_agents(&ennead).len(), 2);
+    model.hold().open();
+    assert_eq!(run.await.unwrap().end, RunEnd::HookStopped);
+    let transcript = session.transcript().to_owned();
+    finish(ennead, session).await;
+    record::replayed(&transcript, 1);
+    assert_eq!(place.sidechains().len(), 2);
+}
+
 // REQ: HKS-1, RUN-2, AGT-3
 #[tokio::test]
 async fn crash_of_an_agent_that_verifies_is_a_failure_of_its_handler() {
     let (place, model) = (TestDirs::new(), verified(|_| is_fine()));
-    let (ennead, session, run) = waiting(&place, &model).await;
+    let (ennead, session, run) = waiting(&place, &model, &["Is this held?"]).await;
     let mut events = session.events();
     sub_agents(&ennead)[0].cell.kill();
     let outcome = run.await.unwrap();
@@ -134,7 +154,7 @@ async fn session_whose_process_ended_while_an_agent_verified_goes_on_in_order() 
             _ => is_fine(),
         }),
     );
-    let (ennead, session, run) = waiting(&place, &model).await;
+    let (ennead, session, run) = waiting(&place, &model, &["Is this held?"]).await;
     model.hold().open();
     let _ended = run.await.unwrap();
     finish(ennead, session).await;
