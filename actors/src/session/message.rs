@@ -35,8 +35,8 @@ use crate::{
     ports::errors::OpenError,
     services::mcp_server::Answered,
     storage::{archive::OpenOutcome, transcript_writer::Recorded},
-    turn::{hook_runner::Verifiers, model_call::SentMark, turn_supervisor::TurnMsg},
-    world::{hook_process::HandlerContext, source_files::Fingerprints},
+    turn::{model_call::SentMark, turn_supervisor::TurnMsg},
+    world::{hook_process::HandlerContext, source_files::Fingerprints, verifiers::Verifiers},
 };
 
 /// Receives how a run ended.

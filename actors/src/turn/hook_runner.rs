@@ -38,12 +38,12 @@ use crate::{
         clock::TimeSource,
         hook_process::{HandlerContext, HookCommand, HookHold, run_command},
         hook_tool,
+        verifiers::Verifiers,
     },
 };
 
 use detached::{DetachedHook, DetachedHooks};
 pub(crate) use firing::FiringRequest;
-pub(crate) use verifiers::Verifiers;
 
 /// Firings of one session that are queued or running at once.
 pub(crate) const WINDOW: NonZeroU32 = NonZeroU32::MIN.saturating_add(31);

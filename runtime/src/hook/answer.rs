@@ -10,7 +10,7 @@ use std::borrow::Cow;
 use serde_json::{Map, Value};
 
 use super::{HookDecision, HookEvent, HookPermission, HookVerdict, OnFailure, WatchReach};
-use crate::transcript::entry::SidechainHead;
+use crate::{digest::Digest, ids::AgentId};
 
 /// Bytes of standard output that are read where other sessions wait: well under a millisecond of work.
 const IN_PLACE: usize = 32 << 10;
@@ -28,8 +28,8 @@ pub struct HandlerOutput {
     pub duration_ms: u64,
     /// The object in its standard output, where somebody has read it before.
     pub read: ReadBefore,
-    /// Head of the transcript of the agent that verified.
-    pub sidechain: Option<SidechainHead>,
+    /// The agent that verified, and the head of its transcript.
+    pub sidechain: Option<(AgentId, Digest)>,
 }
 
 /// What is in an output, as far as it was read where no session waits. Of equal outputs it is equal.

@@ -21,7 +21,7 @@ use crate::{
     step2_state_initialization::{AwaitedFiring, FiringReason},
     step7_permission_gate::hook_condition::CallOfHook,
     tool::ToolCall,
-    transcript::entry::{RecordKind, StoredText, TextFolder},
+    transcript::entry::{RecordKind, SidechainHead, StoredText, TextFolder},
     turn::effect::HookFiring,
 };
 
@@ -221,7 +221,10 @@ impl Turn {
                 stdout: self.journal.stored(&output.stdout),
                 stderr: self.journal.stored(&output.stderr),
                 shows: None,
-                sidechain: output.sidechain.clone(),
+                sidechain: output
+                    .sidechain
+                    .clone()
+                    .map(|(agent, head)| SidechainHead { agent, head }),
             };
             self.journal.record(self.now, what);
             answers.push(answer);

@@ -22,7 +22,10 @@ use ennead_tools::locked::Locked as _;
 use ractor::ActorRef;
 use tokio::sync::oneshot;
 
-use crate::session::{RunError, RunOutcome, SessionContext, SessionMsg, SpawnRequest};
+use crate::{
+    session::{RunError, RunOutcome, SessionContext, SessionMsg, SpawnRequest},
+    world::verifiers::Verify,
+};
 
 pub(super) fn refuse(reply: oneshot::Sender<AgentReport>, why: String) {
     let _gone = reply.send(AgentReport::new(AgentStatus::Refused, None, why));
@@ -75,16 +78,6 @@ pub(crate) struct AgentPort {
 }
 
 impl AgentPort {
-    /// Has an agent verify for a hook handler, which ends by itself when it has worked for so long. Dropping the future
-    /// stops it.
-    pub(crate) fn verify(
-        &self,
-        order: AgentOrder,
-        limit: Duration,
-    ) -> BoxFuture<'static, AgentReport> {
-        self.start(order, Some(limit))
-    }
-
     fn start(
         &self,
         order: AgentOrder,
@@ -104,6 +97,12 @@ impl AgentPort {
                 AgentReport::new(AgentStatus::Cancelled, None, "the session has ended")
             })
         })
+    }
+}
+
+impl Verify for AgentPort {
+    fn verify(&self, order: AgentOrder, limit: Duration) -> BoxFuture<'static, AgentReport> {
+        self.start(order, Some(limit))
     }
 }
 

@@ -4,27 +4,16 @@ use std::time::Duration;
 
 use ennead_runtime::{
     hook::{HandlerEnd, HandlerOutput, HookHandler, PromptHook},
-    ports::AgentOrder,
+    ports::{AgentOrder, verified::output_of_verifier},
     saturating::Saturating as _,
 };
 
 use super::detached::HookLauncher;
-use crate::{session::agents::AgentPort, world::clock::within};
+use crate::world::{clock::within, verifiers::Verifiers};
 
 /// How long the end of an agent is waited for whose time is up. It ends by itself within two seconds; one that does not is
 /// stopped.
 const GRACE: Duration = Duration::from_secs(10);
-
-/// Starts the agents that verify for the handlers of one firing.
-#[derive(Debug)]
-pub(crate) struct Verifiers {
-    /// The way to the session.
-    pub(crate) port: AgentPort,
-    /// Names the firing within its run.
-    pub(crate) firing: String,
-    /// The model that is asked where a handler names none; `None`: the session's own.
-    pub(crate) model: Option<String>,
-}
 
 impl HookLauncher {
     /// Has an agent verify for a handler, which is the one of this number among those of its firing.
@@ -56,6 +45,13 @@ impl HookLauncher {
             None => (within(&*world.timer, GRACE, working).await, true),
         };
         let took = world.clock.elapsed().saturating_sub(started);
-        HandlerOutput::of_agent(report, is_late, u64::saturating(took.as_millis()))
+        let duration_ms = u64::saturating(took.as_millis());
+        match report {
+            Some(report) => output_of_verifier(report, is_late, duration_ms),
+            None => {
+                let (ended, why) = (HandlerEnd::TimedOut, "the agent did not end by itself");
+                HandlerOutput::new(ended, String::new(), why.into(), duration_ms)
+            }
+        }
     }
 }

@@ -14,8 +14,7 @@ use tokio_util::sync::CancellationToken;
 use super::{ActiveTurn, progress::ProgressPort};
 use crate::{
     session::{agents::AgentPort, processes::ProcessPort},
-    turn::hook_runner::Verifiers,
-    world::hook_process::HandlerContext,
+    world::{hook_process::HandlerContext, verifiers::Verifiers},
 };
 
 impl ActiveTurn {
@@ -71,7 +70,7 @@ impl ActiveTurn {
     pub(super) fn verifiers(&self, firing: &HookFiring) -> Option<Verifiers> {
         let is_agent = |it: &HookHandler| matches!(it.action, HookAction::Agent(_));
         firing.handlers.iter().any(is_agent).then(|| Verifiers {
-            port: self.agent_port(),
+            port: Arc::new(self.agent_port()),
             firing: format!("hook_{}_{}", self.turn.number(), firing.firing),
             model: self.turn.fast_model(),
         })

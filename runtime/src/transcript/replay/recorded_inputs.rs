@@ -247,7 +247,8 @@ impl<'a> RecordedInputs<'a> {
         let ended = HandlerEnd::read(*exit, ended);
         let text = |it| text_of(it, line.number, self.stored);
         let output = HandlerOutput::new(ended, text(stdout)?, text(stderr)?, *duration_ms);
-        Ok(Some(HandlerOutput { sidechain: sidechain.clone(), ..output }))
+        let sidechain = sidechain.as_ref().map(|it| (it.agent.clone(), it.head));
+        Ok(Some(HandlerOutput { sidechain, ..output }))
     }
 
     /// How a call was judged, where that is read and not done again.

@@ -5,7 +5,10 @@ use std::{collections::BTreeMap, fs, path::PathBuf};
 use ennead::{Ennead, data::ActorKind};
 
 use super::*;
-use crate::support::scripted::{alerts, refusal, silence};
+use crate::support::{
+    scripted::{alerts, refusal, silence},
+    until::until,
+};
 
 // REQ: HKS-1, HKS-2, HKS-4
 #[tokio::test]
@@ -131,6 +134,25 @@ async fn crash_of_an_agent_that_verifies_is_a_failure_of_its_handler() {
     finish(ennead, session).await;
     record::replayed(&transcript, 2);
     assert_eq!(record::run_ends(&place.sidechains()[0]), ["crashed"]);
+}
+
+// REQ: HKS-1, HKS-2, RUN-2
+#[tokio::test]
+async fn agent_ends_with_what_runs_the_handlers_and_a_call_is_denied_then() {
+    let (place, model) = (TestDirs::new(), verified(|_| is_fine()));
+    let (ennead, session, run) = waiting(&place, &model, &["Is this held?"]).await;
+    let all = ennead.directory().all();
+    let runs = all.iter().find(|it| it.kind == ActorKind::HookExecution).unwrap();
+    runs.cell.kill();
+    let outcome = run.await.unwrap();
+    assert_eq!((outcome.end, &*outcome.text), (RunEnd::NoPendingTools, "answer 1"));
+    until("the agent has ended", async || sub_agents(&ennead).is_empty()).await;
+    let transcript = session.transcript().to_owned();
+    finish(ennead, session).await;
+    let (_, result) = &record::results(&transcript)[&"t".into()];
+    assert!(result.contains("could not be run"), "{result}");
+    record::replayed(&transcript, 2);
+    assert_eq!(record::run_ends(&place.sidechains()[0]), ["interrupted"]);
 }
 
 /// All files below a directory.
