@@ -24,6 +24,7 @@ pub(crate) mod skill_files;
 pub(crate) mod source_files;
 pub(crate) mod sources;
 mod tree;
+pub(crate) mod verifiers;
 pub(crate) mod watched_files;
 
 use std::sync::Arc;

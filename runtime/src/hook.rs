@@ -3,6 +3,7 @@
 //! Deciding which handlers match and reading what they answered is here; running them is not.
 
 mod action;
+mod agent_hook;
 mod answer;
 mod condition;
 mod detached;
@@ -21,6 +22,8 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 pub use action::{HookAction, HttpHook};
+pub(crate) use agent_hook::LABEL_OF_AGENTS;
+use agent_hook::verdict_in;
 pub use answer::{HandlerEnd, HandlerOutput, HookAnswer, read_answer};
 pub use condition::HookCondition;
 pub(crate) use detached::MAX_DETACHED_MS;
@@ -235,7 +238,11 @@ impl HookHandler {
     ) -> HookAnswer {
         match (&self.action, output.ended) {
             (HookAction::Prompt(prompt), HandlerEnd::Exited(_)) => {
-                prompt.answer(event, output, self.on_failure, fail_closed)
+                prompt.answer(event, &output.stdout, self.on_failure, fail_closed)
+            }
+            (HookAction::Agent(prompt), HandlerEnd::Exited(_)) => {
+                let verdict = verdict_in(&output.stdout);
+                prompt.answer(event, verdict, self.on_failure, fail_closed)
             }
             _ => read_answer(event, output, self.on_failure, fail_closed),
         }

@@ -4,6 +4,8 @@ pub mod agents;
 mod made;
 pub mod messages;
 pub mod shells;
+#[doc(hidden)]
+pub mod verified;
 
 use std::{fmt, future::Future, pin::Pin, sync::Arc, time::Duration};
 

@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 use crate::support::scripted::{TestDirs, alerts, call, model, says, text};
 use crate::support::settings::SettingsJson as _;
 
+mod agents;
 mod batches;
 mod config;
 mod detached;

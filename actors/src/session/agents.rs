@@ -12,7 +12,7 @@ mod meta;
 pub(super) mod orphans;
 mod report;
 
-use std::{collections::BTreeMap, num::NonZeroU32, sync::Arc};
+use std::{collections::BTreeMap, num::NonZeroU32, sync::Arc, time::Duration};
 
 use ennead_runtime::{
     event::Event,
@@ -71,6 +71,8 @@ struct Request {
     order: AgentOrder,
     /// Of its parent's settings as they are now: a rule that holds for the parent holds for it.
     layers: Arc<[LayerText]>,
+    /// How long it may take, where it verifies for a hook handler.
+    verifies_for: Option<Duration>,
     reply: RequestReply,
     /// The path of its transcript, once it was started for a message.
     transcript: String,
@@ -120,7 +122,7 @@ impl Children {
 
     /// Keeps a call that wants a sub-agent, and returns what the machine is asked.
     pub(super) fn requested(&mut self, request: SpawnRequest) -> AgentRequest {
-        let SpawnRequest { key, limits, layers, order, reply } = request;
+        let SpawnRequest { key, limits, layers, order, verifies_for, reply } = request;
         let spawn = self.last_spawn.advance();
         let asked = AgentRequest {
             spawn,
@@ -134,9 +136,11 @@ impl Children {
                 (Some(true), None) => AgentPlacement::Background,
             },
             description: order.description.as_str().into(),
+            verifies: verifies_for.is_some(),
         };
         let (reply, transcript) = (RequestReply::Report(reply), String::new());
-        self.requests.insert(spawn, Request { order, layers, reply, transcript });
+        let request = Request { order, layers, verifies_for, reply, transcript };
+        self.requests.insert(spawn, request);
         asked
     }
 
@@ -269,12 +273,12 @@ impl SessionState {
     ) -> Result<Result<(), String>, ActorProcessingErr> {
         let (agent, again) = (plan.agent, plan.again.clone());
         let gone = || Ok(Err("the call that wanted it is gone".into()));
-        let Some(Request { order, layers, .. }) = self.children.requests.get(&id) else {
+        let Some(request) = self.children.requests.get(&id) else {
             return gone();
         };
         let facts = &self.machine.conversation().facts;
-        let can_go_on = can_go_on(&plan.kind, facts, order.worktree.is_some());
-        let Some(setup) = self.child_setup(myself, order, layers, plan) else {
+        let can_go_on = can_go_on(&plan.kind, facts, request.order.worktree.is_some());
+        let Some(setup) = self.child_setup(myself, request, plan) else {
             return Ok(Err("a transcript for it cannot be named".into()));
         };
         let transcript = setup.open.paths.file.display().to_string();
@@ -282,19 +286,25 @@ impl SessionState {
         let Some(request) = self.children.requests.get_mut(&id) else { return gone() };
         request.transcript.clone_from(&transcript);
         let order = &request.order;
-        self.session_context.hub.publish(Event::AgentStarted {
-            agent: agent.clone(),
-            call: order.tool_use.clone(),
-            description: order.description.as_str().into(),
-            in_background: background.is_some(),
-        });
+        // One that verifies is a part of its handler, whose beginning is an event.
+        if request.verifies_for.is_none() {
+            self.session_context.hub.publish(Event::AgentStarted {
+                agent: agent.clone(),
+                call: order.tool_use.clone(),
+                description: order.description.as_str().into(),
+                in_background: background.is_some(),
+            });
+        }
         let (back, name) = (myself.clone(), agent.clone());
         let ended = Box::new(move |result| {
             let result = Box::new(result);
             let _gone = back.cast(SessionMsg::AgentEnded { agent: name, result });
         });
-        let request = RunRequest::new(order.prompt.clone());
+        let time_limit = request.verifies_for;
+        let mut request = RunRequest::new(order.prompt.clone());
+        request.time_limit = time_limit;
         let (request, begun) = match again {
+            None if time_limit.is_some() => (request.origin("hook"), None),
             None => (request.origin("agent"), None),
             Some(message) => {
                 let begun = MessageReply::new(myself.clone(), id);

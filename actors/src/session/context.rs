@@ -108,8 +108,10 @@ impl SessionContext {
     /// embedder, so nothing that options give to one session alone is handed on.
     pub(crate) fn of_agent(&self, own: AgentContext<'_>) -> Self {
         let session = SessionId::of_agent(&own.facts.session, own.agent);
+        // What works for a hook is none of the conversation: listeners of that would take its words for those of a call.
+        let listens = (!own.facts.verifies).then(|| (self.hub.clone(), own.agent.clone()));
         Self {
-            hub: EventHub::new(Some((self.hub.clone(), own.agent.clone()))),
+            hub: EventHub::new(listens),
             span: spans::session(Some(&self.span), &session),
             session,
             facts: own.facts,

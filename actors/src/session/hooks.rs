@@ -24,11 +24,11 @@ impl SessionState {
         myself: &ActorRef<SessionMsg>,
         firing: HookFiring,
         context: HandlerContext,
-        HookToken { turn, token, span }: HookToken,
+        HookToken { turn, token, span, verifiers }: HookToken,
     ) -> HandlerResult {
         let runner = self.hook_runner(myself).await?;
         let number = firing.firing;
-        let request = HookRequest { firing, context, turn: turn.clone(), token, span };
+        let request = HookRequest { firing, context, turn: turn.clone(), token, span, verifiers };
         if let Err(refused) = runner.try_send(Box::new(request)) {
             let why = match refused {
                 Refused::Full(_) => "the queue of hooks is full",

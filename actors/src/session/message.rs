@@ -36,7 +36,7 @@ use crate::{
     services::mcp_server::Answered,
     storage::{archive::OpenOutcome, transcript_writer::Recorded},
     turn::{model_call::SentMark, turn_supervisor::TurnMsg},
-    world::{hook_process::HandlerContext, source_files::Fingerprints},
+    world::{hook_process::HandlerContext, source_files::Fingerprints, verifiers::Verifiers},
 };
 
 /// Receives how a run ended.
@@ -148,6 +148,8 @@ pub(crate) struct HookToken {
     pub(crate) token: TaskTrackerToken,
     /// The span of the step that fires them.
     pub(crate) span: tracing::Span,
+    /// Starts the agents that verify for them.
+    pub(crate) verifiers: Option<Verifiers>,
 }
 
 /// A model call that waits to be admitted.
@@ -173,6 +175,8 @@ pub(crate) struct SpawnRequest {
     pub(crate) layers: Arc<[LayerText]>,
     /// The task of the sub-agent, as the call gives it.
     pub(crate) order: AgentOrder,
+    /// How long it may take, where it verifies for a hook handler and no call asks.
+    pub(crate) verifies_for: Option<Duration>,
     /// Receives the report, once.
     pub(crate) reply: oneshot::Sender<AgentReport>,
 }

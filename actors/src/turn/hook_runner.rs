@@ -7,6 +7,7 @@
 
 mod detached;
 mod firing;
+mod verifiers;
 
 use std::{collections::HashMap, num::NonZeroU32, sync::Arc};
 
@@ -37,6 +38,7 @@ use crate::{
         clock::TimeSource,
         hook_process::{HandlerContext, HookCommand, HookHold, run_command},
         hook_tool,
+        verifiers::Verifiers,
     },
 };
 
@@ -65,6 +67,8 @@ pub(crate) struct HookRequest {
     pub(crate) token: TaskTrackerToken,
     /// The span of the step that fires them.
     pub(crate) span: Span,
+    /// Starts the agents that verify for them.
+    pub(crate) verifiers: Option<Verifiers>,
 }
 
 /// What a hook runner receives.
@@ -176,7 +180,7 @@ async fn start(
     myself: &ActorRef<HookMsg>,
     state: &mut HookRunnerState,
 ) -> Result<(), ActorProcessingErr> {
-    let HookRequest { firing, context, turn, token, span } = request;
+    let HookRequest { firing, context, turn, token, span, verifiers } = request;
     // The runner learns when the turn ends, and ends what it runs for it.
     myself.monitor(turn.get_cell());
     if ActorStatus::Stopping <= turn.get_status() {
@@ -193,18 +197,21 @@ async fn start(
     let work = Box::pin(async move {
         let launcher = launcher.with_input(written(input).await);
         let runs = conditions(call_of_hook, &handlers).await;
-        let run = |(handler, runs): (HookHandler, bool)| {
-            let (launcher, hold) = (&launcher, hold.clone());
+        let run = |(index, (handler, runs)): (usize, (HookHandler, bool))| {
+            let (launcher, verifiers, hold) = (&launcher, verifiers.as_ref(), hold.clone());
             let span = spans::hook(&span, event);
             async move {
-                if !runs {
-                    return HandlerOutput::unmet();
+                match &handler.action {
+                    _ if !runs => HandlerOutput::unmet(),
+                    HookAction::Agent(asked) => {
+                        launcher.verify(&handler, asked, verifiers.map(|it| (it, index))).await
+                    }
+                    _ => launcher.run(handler, hold).await,
                 }
-                launcher.run(handler, hold).await
             }
             .instrument(span)
         };
-        let outputs = join_all(handlers.into_iter().zip(runs).map(run)).await;
+        let outputs = join_all(handlers.into_iter().zip(runs).enumerate().map(run)).await;
         drop(hold);
         let _gone = back.cast(HookMsg::Finished(id, outputs));
     });
@@ -261,6 +268,8 @@ pub(crate) async fn run_handler(
         }
         // The turn asks the model.
         HookAction::Prompt(prompt) => prompt.asked(input),
+        // Of handlers that a turn waits for.
+        HookAction::Agent(_) => HandlerOutput::unmet(),
     }
 }
 

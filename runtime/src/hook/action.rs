@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::{HookEvent, McpHook, PromptHook};
+use super::{HookEvent, LABEL_OF_AGENTS, McpHook, PromptHook};
 use crate::permission::Scope;
 
 /// What a handler does when it runs.
@@ -26,6 +26,8 @@ pub enum HookAction {
     McpTool(McpHook),
     /// A model is asked.
     Prompt(PromptHook),
+    /// A sub-agent that can only read is asked.
+    Agent(PromptHook),
 }
 
 /// A request to a server, whose body is what a command would read.
@@ -64,6 +66,7 @@ impl HookAction {
             }
             Some("mcp_tool") => McpHook::read(entry).map(Self::McpTool),
             Some("prompt") => PromptHook::read(entry, event, scope).map(Self::Prompt),
+            Some("agent") => PromptHook::read(entry, event, scope).map(Self::Agent),
             Some(other) => Err(format!("handlers of type `{other}` are not known")),
             None => Err("it has no type".into()),
         }
@@ -79,7 +82,8 @@ impl HookAction {
             Self::InProcess { name } => name.clone(),
             Self::Http(http) => http.shown().to_owned(),
             Self::McpTool(call) => call.shown(),
-            Self::Prompt(prompt) => prompt.shown(),
+            Self::Prompt(prompt) => format!("prompt: {}", prompt.prompt),
+            Self::Agent(prompt) => format!("{LABEL_OF_AGENTS}{}", prompt.prompt),
         }
     }
 }

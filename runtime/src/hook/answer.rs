@@ -10,6 +10,7 @@ use std::borrow::Cow;
 use serde_json::{Map, Value};
 
 use super::{HookDecision, HookEvent, HookPermission, HookVerdict, OnFailure, WatchReach};
+use crate::{digest::Digest, ids::AgentId};
 
 /// Bytes of standard output that are read where other sessions wait: well under a millisecond of work.
 const IN_PLACE: usize = 32 << 10;
@@ -27,6 +28,8 @@ pub struct HandlerOutput {
     pub duration_ms: u64,
     /// The object in its standard output, where somebody has read it before.
     pub read: ReadBefore,
+    /// The agent that verified, and the head of its transcript.
+    pub sidechain: Option<(AgentId, Digest)>,
 }
 
 /// What is in an output, as far as it was read where no session waits. Of equal outputs it is equal.
@@ -70,7 +73,8 @@ pub enum HandlerEnd {
 impl HandlerOutput {
     /// Makes the output of a handler that ended this way after this many milliseconds.
     pub fn new(ended: HandlerEnd, stdout: String, stderr: String, duration_ms: u64) -> Self {
-        Self { ended, stdout, stderr, duration_ms, read: ReadBefore::default() }
+        let read = ReadBefore::default();
+        Self { ended, stdout, stderr, duration_ms, read, sidechain: None }
     }
 
     /// Returns whether it is short enough to be read where other sessions wait.

@@ -118,7 +118,13 @@ pub(crate) fn matching_commands<'a>(
     let mut found: Vec<&HookHandler> = Vec::new();
     let handlers = of_subject(table, event, subject);
     let is_other = |it: &HookAction| {
-        matches!(it, HookAction::Http(_) | HookAction::McpTool(_) | HookAction::Prompt(_))
+        matches!(
+            it,
+            HookAction::Http(_)
+                | HookAction::McpTool(_)
+                | HookAction::Prompt(_)
+                | HookAction::Agent(_)
+        )
     };
     for handler in handlers.filter(|it| !is_other(&it.action)) {
         let same = |it: &&HookHandler| it.scope != handler.scope && it.action == handler.action;

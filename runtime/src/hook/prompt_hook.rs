@@ -1,4 +1,4 @@
-//! Handlers that ask a model whether what happens is right.
+//! Handlers that ask a model, or an agent that can look for itself, whether what happens is right.
 //!
 //! The model answers `{"ok":true}`, or `{"ok":false,"reason":"…"}`. It can only object: nothing is allowed by it.
 
@@ -40,7 +40,7 @@ pub struct PromptHook {
 impl PromptHook {
     pub(super) fn read(entry: &Value, event: HookEvent, scope: Scope) -> Result<Self, String> {
         if !is_judged(event) {
-            return Err(format!("handlers of type `prompt` have no effect at {}", event.name()));
+            return Err(format!("its type of handler has no effect at {}", event.name()));
         }
         let prompt = named(entry, "prompt")?;
         if MAX_PROMPT < prompt.len() {
@@ -51,11 +51,6 @@ impl PromptHook {
         let model = model.filter(|it| !it.trim().is_empty() && !scope.is_of_repository());
         let continue_on_block = entry.get("continueOnBlock").and_then(Value::as_bool) == Some(true);
         Ok(Self { prompt, model, continue_on_block })
-    }
-
-    /// Returns what is shown of it.
-    pub(super) fn shown(&self) -> String {
-        format!("prompt: {}", self.prompt)
     }
 
     /// Makes what the model is asked, as the output of the handler so far. An input that is too long is not judged.
@@ -78,21 +73,21 @@ impl PromptHook {
     pub(super) fn answer(
         &self,
         event: HookEvent,
-        output: &HandlerOutput,
+        answer: &str,
         on_failure: OnFailure,
         fail_closed: bool,
     ) -> HookAnswer {
-        HookAnswer { verdict: self.verdict(event, output, on_failure, fail_closed).capped() }
+        HookAnswer { verdict: self.verdict(event, answer, on_failure, fail_closed).capped() }
     }
 
     fn verdict(
         &self,
         event: HookEvent,
-        output: &HandlerOutput,
+        answer: &str,
         on_failure: OnFailure,
         fail_closed: bool,
     ) -> HookVerdict {
-        let Some(Judgement { ok, reason, impossible }) = read(&output.stdout) else {
+        let Some(Judgement { ok, reason, impossible }) = read(answer) else {
             let why = format!("the answer of a model to a {} hook cannot be read", event.name());
             return failed(event, why, on_failure, fail_closed);
         };
@@ -195,8 +190,7 @@ mod tests {
     fn objection_means_at_each_event_what_it_is_to_mean() {
         let shown = |event, answer: &str, continues: bool| {
             let entry = json!({"prompt": "p", "continueOnBlock": continues});
-            let output = HandlerOutput::new(HandlerEnd::Exited(0), answer.into(), "".into(), 1);
-            let verdict = hook(entry).unwrap().verdict(event, &output, OnFailure::Ignore, false);
+            let verdict = hook(entry).unwrap().verdict(event, answer, OnFailure::Ignore, false);
             let denied = matches!(verdict.decision, Some(HookDecision::Deny { .. }));
             let parts = [
                 denied.then_some("deny"),

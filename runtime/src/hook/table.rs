@@ -4,7 +4,8 @@ use serde_json::Value;
 
 use super::{
     HookAction, HookCondition, HookEvent, HookHandler, HookTable, HookWait, Matcher,
-    ONLY_RESTRICTS, OnFailure, detached::MAX_DETACHED_MS, prompt_hook::PROMPT_TIMEOUT_MS,
+    ONLY_RESTRICTS, OnFailure, agent_hook::AGENT_TIMEOUT_MS, detached::MAX_DETACHED_MS,
+    prompt_hook::PROMPT_TIMEOUT_MS,
 };
 use crate::permission::Scope;
 
@@ -76,8 +77,11 @@ fn read_handler(
 ) -> Result<(HookHandler, Vec<String>), String> {
     let action = HookAction::read(entry, event, scope)?;
     let timeout_ms = match entry.get("timeout") {
-        None | Some(Value::Null) if matches!(action, HookAction::Prompt(_)) => PROMPT_TIMEOUT_MS,
-        None | Some(Value::Null) => DEFAULT_TIMEOUT_MS,
+        None | Some(Value::Null) => match action {
+            HookAction::Prompt(_) => PROMPT_TIMEOUT_MS,
+            HookAction::Agent(_) => AGENT_TIMEOUT_MS,
+            _ => DEFAULT_TIMEOUT_MS,
+        },
         Some(seconds) => milliseconds(seconds).ok_or("its timeout is no positive number")?,
     };
     let on_failure = match entry.get("onFailure").and_then(Value::as_str) {
@@ -166,7 +170,7 @@ mod tests {
             "PreToolUse": [
                 {"matcher": "(", "hooks": [{"type": "command", "command": "never"}]},
                 {"matcher": "Bash", "hooks": [
-                    {"type": "agent", "prompt": "p"},
+                    {"type": "oracle", "prompt": "p"},
                     {"type": "command"},
                     {"type": "command", "command": "c", "timeout": 1.5, "onFailure": "block"},
                 ]},

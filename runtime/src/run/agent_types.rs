@@ -2,11 +2,14 @@
 
 #[doc(hidden)]
 pub mod going_on;
+mod verifier;
 
 use std::{num::NonZeroU32, sync::Arc};
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+
+pub(crate) use verifier::verifier;
 
 use crate::{
     mcp::names::is_of_server,

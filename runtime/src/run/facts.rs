@@ -105,6 +105,9 @@ pub(crate) const FIRES_AT_BATCHES: u32 = 21;
 /// The first revision in which a compaction that did not help keeps later runs from another one, too.
 pub(crate) const REMEMBERS_FRUITLESS: u32 = 22;
 
+/// The first revision in which hooks have an agent verify.
+pub(crate) const HOOKS_START_AGENTS: u32 = 22;
+
 /// What is fixed when a session is opened.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SessionFacts {
@@ -139,7 +142,8 @@ pub struct SessionFacts {
     /// hook that allows a call and gives its input may answer in place of a person. From 19 on, hooks call tools of
     /// MCP servers. From 20 on, hooks ask models, and fire before a changed settings
     /// file holds. From 21 on, hooks fire when watched files have changed, and after all
-    /// calls of an answer. From 22 on, a compaction that did not help keeps later runs from another one.
+    /// calls of an answer. From 22 on, hooks have agents verify, and a compaction that did not help keeps later
+    /// runs from another one.
     #[serde(default, skip_serializing_if = "is_first")]
     pub revision: u32,
     /// The session; in a sub-agent the top session of its tree.
@@ -150,6 +154,10 @@ pub struct SessionFacts {
     pub agent_type: Arc<str>,
     /// Generations above it; 0 for a top session.
     pub depth: u32,
+    /// Whether it verifies for a hook handler: it fires no hooks about its own beginning and end, and has no agent of
+    /// its own verify.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub verifies: bool,
     /// The working directory; absolute.
     pub workspace: Arc<str>,
     /// Of a sub-agent that works in a worktree: the workspaces that it lies in, outermost first.

@@ -24,7 +24,7 @@ use crate::{
         agents::{AgentPlacement, BackgroundAgent},
         messages::Undelivered,
     },
-    run::agent_types::{AgentType, agent_type},
+    run::agent_types::{AgentType, agent_type, verifier},
     step1_settings_resolution::AgentLimits,
 };
 
@@ -153,14 +153,15 @@ impl Machine {
 
     /// Starts the sub-agent that a tool call wants.
     pub(super) fn spawn_agent(&mut self, now: Now, wanted: AgentRequest) {
-        let AgentRequest { spawn, key, limits, call, agent_type: kind, placement, description } =
-            wanted;
+        let AgentRequest { spawn, key, limits, call, placement, description, .. } = wanted;
         if !self.is_in_flight(key) {
             return self.effects.push(SessionEffect::DropRequest { spawn });
         }
         self.take_limits(limits);
         let facts = &self.conversation.facts;
-        let kind = match agent_type(kind.as_deref(), &facts.agent_types, &facts.tools) {
+        let named = wanted.agent_type.as_deref();
+        let kind = match agent_type(named, &facts.agent_types, &facts.tools) {
+            _ if wanted.verifies => verifier(),
             Ok(kind) => kind,
             Err(why) => return self.refuse(spawn, why.to_string()),
         };

@@ -60,6 +60,7 @@ impl Machine {
             stdout: Stored::new(&output.stdout, &mut stored),
             stderr: Stored::new(&output.stderr, &mut stored),
             shows: shows.clone(),
+            sidechain: None,
         };
         let line = Line::Harness(Box::new(Record::new(now.at, None, 0, what)));
         let lines = PendingLines { lines: vec![line], stored, sync: false };

@@ -268,6 +268,8 @@ pub struct AgentRequest {
     pub placement: AgentPlacement,
     /// Its task in a few words.
     pub description: Arc<str>,
+    /// Whether a hook handler wants it, and no call: it can read, and nothing else.
+    pub verifies: bool,
 }
 
 /// What a tool call sends a message with.

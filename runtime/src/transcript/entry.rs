@@ -27,8 +27,9 @@ pub use conversation_line::{
 };
 pub use line::Line;
 pub use parts::{
-    BackgroundRecord, CutText, DiscardedAnswer, MessageRecord, ModeChange, PassedStage, Record,
-    ShownPart, SidechainHead, SkippedBytes, UnconfirmedUsage, ViewChange, WithdrawnPrompt,
+    BackgroundRecord, CutText, DiscardedAnswer, LinksRecord, MessageRecord, ModeChange,
+    PassedStage, Record, ShownPart, SidechainHead, SkippedBytes, UnconfirmedUsage, ViewChange,
+    WithdrawnPrompt,
 };
 pub use step_detail::StepDetail;
 pub use stored::{Repeated, Stored, StoredText, TextFolder};
@@ -194,12 +195,7 @@ pub enum RecordKind {
         whole: Option<Stored>,
     },
     /// The paths of a shell command lead through links.
-    Links {
-        /// Id of the tool use, as the model issued it.
-        call: ToolUseId,
-        /// The `LinksSeen` of the permission gate, as JSON text.
-        seen: Stored,
-    },
+    Links(LinksRecord),
     /// A hook handler has ended.
     Hook {
         /// The event that the hooks run on.
@@ -232,6 +228,9 @@ pub enum RecordKind {
         /// Of one that was not waited for, at its end: the message that shows the model what it adds.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         shows: Option<EntryId>,
+        /// Head of the sidechain, when the handler was an agent.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        sidechain: Option<SidechainHead>,
     },
     /// A call was decided about; exactly one per tool use.
     Permission {

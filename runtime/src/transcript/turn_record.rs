@@ -191,7 +191,7 @@ impl TurnRecord {
             | RecordKind::ContextAppended { .. }
             | RecordKind::View(_)
             | RecordKind::Path { .. }
-            | RecordKind::Links { .. }
+            | RecordKind::Links(_)
             | RecordKind::RunEnd { .. }
             | RecordKind::PromptWithdrawn { .. }
             | RecordKind::Repair { .. } => return,

@@ -71,6 +71,11 @@ impl Turn {
         self.settings().agents
     }
 
+    /// Returns which turn of its run it is, from 1.
+    pub fn number(&self) -> u32 {
+        self.number
+    }
+
     /// Returns the settings of commands in the background.
     pub fn shell_settings(&self) -> ShellSettings {
         self.settings().shell

@@ -16,12 +16,12 @@ use crate::{
     },
     run::facts::{
         ASKS_SERVERS, FIRES_AT_BATCHES, FIRES_AT_FILES, FIRES_AT_SETTINGS, FIRES_MORE,
-        HOOKS_ASK_MODELS, HOOKS_CALL_TOOLS,
+        HOOKS_ASK_MODELS, HOOKS_CALL_TOOLS, HOOKS_START_AGENTS,
     },
     step2_state_initialization::{AwaitedFiring, FiringReason},
     step7_permission_gate::hook_condition::CallOfHook,
     tool::ToolCall,
-    transcript::entry::{RecordKind, StoredText, TextFolder},
+    transcript::entry::{RecordKind, SidechainHead, StoredText, TextFolder},
     turn::effect::HookFiring,
 };
 
@@ -79,7 +79,10 @@ impl Turn {
         reason: FiringReason,
     ) -> bool {
         let event = what.event();
-        if self.facts.revision < first_revision(event) {
+        // What a hook has started is no agent of the session's: its beginning and its end are the hook's.
+        let is_hooks_own = self.facts.verifies
+            && matches!(event, HookEvent::SubagentStart | HookEvent::SubagentStop);
+        if self.facts.revision < first_revision(event) || is_hooks_own {
             return false;
         }
         let subject = what.subject(&self.facts.agent_type);
@@ -147,6 +150,7 @@ impl Turn {
         let is_known = |it: &&HookHandler| match it.action {
             HookAction::McpTool(_) => HOOKS_CALL_TOOLS <= revision,
             HookAction::Prompt(_) => HOOKS_ASK_MODELS <= revision,
+            HookAction::Agent(_) => HOOKS_START_AGENTS <= revision,
             _ => true,
         };
         // What the user and the organisation set is no matter of a repository.
@@ -217,6 +221,10 @@ impl Turn {
                 stdout: self.journal.stored(&output.stdout),
                 stderr: self.journal.stored(&output.stderr),
                 shows: None,
+                sidechain: output
+                    .sidechain
+                    .clone()
+                    .map(|(agent, head)| SidechainHead { agent, head }),
             };
             self.journal.record(self.now, what);
             answers.push(answer);

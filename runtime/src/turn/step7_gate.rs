@@ -16,7 +16,7 @@ use crate::{
     step2_state_initialization::{CallStage, FiringReason},
     step7_permission_gate::{Decision, Gate, GateStep, Judged, Permit, ResolvedPath, offered},
     tool::{ToolErrorKind, ToolOutcome, ToolSpec},
-    transcript::entry::{RecordKind, StepDetail},
+    transcript::entry::{LinksRecord, RecordKind, StepDetail},
 };
 
 /// Bytes of a path as JSON that fit its record in addition to everything else.
@@ -156,7 +156,8 @@ impl Turn {
         if !judged.links().is_empty() {
             let text = serde_json::to_string(judged.links()).unwrap_or_default();
             let seen = self.journal.stored(&text);
-            self.journal.record(self.now, RecordKind::Links { call: call.clone(), seen });
+            self.journal
+                .record(self.now, RecordKind::Links(LinksRecord { call: call.clone(), seen }));
         }
         let Some((_, gate)) = &mut self.state.gate else { return };
         let step = gate.command_judged(judged);

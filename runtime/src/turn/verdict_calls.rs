@@ -53,7 +53,7 @@ impl Turn {
     }
 
     /// Returns a fast model, where the session knows one.
-    fn fast_model(&self) -> Option<String> {
+    pub fn fast_model(&self) -> Option<String> {
         let is_claude = matches!(
             self.facts.providers.first().map(|it| it.format),
             Some(

@@ -4,6 +4,7 @@
 //! `ENNEAD_KILLS` sets how many; 6 unless set.
 
 mod streaming;
+mod verifiers;
 
 use std::{
     collections::BTreeSet,

@@ -3,6 +3,7 @@
 mod ends;
 mod hosted;
 mod odd_input;
+mod verifiers;
 
 use std::{
     fs,

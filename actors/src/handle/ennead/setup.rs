@@ -75,6 +75,7 @@ impl Ennead {
             agent: None,
             agent_type: "".into(),
             depth: 0,
+            verifies: false,
             workspace: text(&dirs.workspace),
             within: Vec::new(),
             home: text(&dirs.home),

@@ -10,13 +10,14 @@ use ennead_runtime::{
         conversation::Conversation,
     },
     step1_settings_resolution::{LayerText, merge},
+    step7_permission_gate::Handler,
     tool::ToolSpec,
     transcript::entry::LineFrame,
 };
 use ractor::ActorRef;
 use serde_json::{Map, Value, json};
 
-use super::{Parent, StartPlan, meta::AgentMeta};
+use super::{Parent, Request, StartPlan, meta::AgentMeta};
 use crate::{
     session::{OpenPlan, SessionMsg, SessionSetup, SessionState, context::AgentContext},
     world::agent_memory::AgentNotes,
@@ -28,10 +29,10 @@ impl SessionState {
     pub(super) fn child_setup(
         &self,
         myself: &ActorRef<SessionMsg>,
-        order: &AgentOrder,
-        layers: &[LayerText],
+        Request { order, layers, verifies_for, .. }: &Request,
         plan: StartPlan<'_>,
     ) -> Option<SessionSetup> {
+        let verifies = verifies_for.is_some();
         let StartPlan { agent, kind, lease, again } = plan;
         let parent = &self.session_context;
         let paths = self.layout.sidechain(&parent.facts.session, agent).ok()?;
@@ -44,6 +45,11 @@ impl SessionState {
         facts.plans = None;
         facts.agents = facts.agents.iter().chain([agent]).cloned().collect();
         facts.agent_type = Arc::clone(&kind.name);
+        facts.verifies = verifies;
+        if verifies {
+            // What would be asked is denied: nobody knows of it.
+            facts.handler = Handler::None;
+        }
         facts.depth += 1;
         facts.transcript = paths.file.display().to_string().into();
         facts.directory = paths.directory.display().to_string().into();

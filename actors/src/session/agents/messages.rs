@@ -72,7 +72,8 @@ impl Children {
         order.model = known.as_ref().and_then(|it| it.model.clone());
         let agent = AgentId::from(to);
         let (reply, transcript) = (RequestReply::Sent(reply), String::new());
-        self.requests.insert(spawn, Request { order, layers, reply, transcript });
+        let request = Request { order, layers, verifies_for: None, reply, transcript };
+        self.requests.insert(spawn, request);
         let request = MessageRequest { spawn, key, limits, call, agent, known };
         SessionInput::SendMessage(Box::new(request))
     }

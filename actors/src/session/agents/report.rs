@@ -3,7 +3,10 @@
 //! This side runs in the executor of a call and not
 //! in the session.
 
-use std::sync::{Arc, Mutex};
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
 use ennead_runtime::{
     ids::{AgentId, ToolUseId},
@@ -19,7 +22,10 @@ use ennead_tools::locked::Locked as _;
 use ractor::ActorRef;
 use tokio::sync::oneshot;
 
-use crate::session::{RunError, RunOutcome, SessionContext, SessionMsg, SpawnRequest};
+use crate::{
+    session::{RunError, RunOutcome, SessionContext, SessionMsg, SpawnRequest},
+    world::verifiers::Verify,
+};
 
 pub(super) fn refuse(reply: oneshot::Sender<AgentReport>, why: String) {
     let _gone = reply.send(AgentReport::new(AgentStatus::Refused, None, why));
@@ -71,15 +77,19 @@ pub(crate) struct AgentPort {
     pub(crate) session_context: Arc<SessionContext>,
 }
 
-impl SpawnAgent for AgentPort {
-    fn spawn(&self, order: AgentOrder) -> BoxFuture<'static, AgentReport> {
+impl AgentPort {
+    fn start(
+        &self,
+        order: AgentOrder,
+        verifies_for: Option<Duration>,
+    ) -> BoxFuture<'static, AgentReport> {
         let session = self.session.clone();
         let (key, limits) = (self.key, self.limits);
         let layers = Arc::clone(&self.layers);
         Box::pin(async move {
             let guard = StopOnDrop(Mutex::new(Some((session.clone(), order.tool_use.clone()))));
             let (reply, report) = oneshot::channel();
-            let request = SpawnRequest { key, limits, layers, order, reply };
+            let request = SpawnRequest { key, limits, layers, order, verifies_for, reply };
             let _gone = session.cast(SessionMsg::SpawnAgent(Box::new(request)));
             let report = report.await;
             guard.disarm();
@@ -87,6 +97,18 @@ impl SpawnAgent for AgentPort {
                 AgentReport::new(AgentStatus::Cancelled, None, "the session has ended")
             })
         })
+    }
+}
+
+impl Verify for AgentPort {
+    fn verify(&self, order: AgentOrder, limit: Duration) -> BoxFuture<'static, AgentReport> {
+        self.start(order, Some(limit))
+    }
+}
+
+impl SpawnAgent for AgentPort {
+    fn spawn(&self, order: AgentOrder) -> BoxFuture<'static, AgentReport> {
+        self.start(order, None)
     }
 
     fn send(&self, message: AgentMessage) -> BoxFuture<'static, Result<Delivered, Undelivered>> {

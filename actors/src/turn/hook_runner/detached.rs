@@ -166,6 +166,18 @@ impl DetachedHooks {
 }
 
 impl HookLauncher {
+    pub(super) fn session_context(&self) -> &SessionContext {
+        &self.session_context
+    }
+
+    pub(super) fn event(&self) -> HookEvent {
+        self.context.event
+    }
+
+    pub(super) fn input(&self) -> &str {
+        &self.input
+    }
+
     pub(super) fn with_input(self, input: Arc<str>) -> Self {
         Self { input, ..self }
     }

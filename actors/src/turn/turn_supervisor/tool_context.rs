@@ -3,17 +3,18 @@
 use std::sync::Arc;
 
 use ennead_runtime::{
-    hook::HookEvent,
+    hook::{HookAction, HookEvent, HookHandler},
     ports::{BoxFuture, Cancel, SpawnAgent, ToolContext, WorkGuard},
     sandbox::Sandbox,
     tool::ToolCall,
+    turn::effect::HookFiring,
 };
 use tokio_util::sync::CancellationToken;
 
 use super::{ActiveTurn, progress::ProgressPort};
 use crate::{
     session::{agents::AgentPort, processes::ProcessPort},
-    world::hook_process::HandlerContext,
+    world::{hook_process::HandlerContext, verifiers::Verifiers},
 };
 
 impl ActiveTurn {
@@ -21,14 +22,7 @@ impl ActiveTurn {
     pub(super) fn tool_context(&self, call: &ToolCall) -> ToolContext {
         let facts = &self.session_context.facts;
         let nests = facts.tools.iter().any(|it| it.name.as_str() == "Agent");
-        let agents = nests.then(|| {
-            let (session, key) = (self.session.clone(), self.key);
-            let (limits, layers) = (self.turn.agent_limits(), self.turn.layers());
-            let worktree_base = self.turn.worktree_base();
-            let session_context = Arc::clone(&self.session_context);
-            let port = AgentPort { session, key, limits, layers, worktree_base, session_context };
-            Arc::new(port) as Arc<dyn SpawnAgent>
-        });
+        let agents = nests.then(|| Arc::new(self.agent_port()) as Arc<dyn SpawnAgent>);
         let mut context = ToolContext::new(
             facts.session.clone(),
             Arc::clone(&facts.workspace),
@@ -58,6 +52,28 @@ impl ActiveTurn {
             tool: call.name.clone(),
         }));
         context
+    }
+
+    /// Returns the way to the session, which starts sub-agents.
+    fn agent_port(&self) -> AgentPort {
+        AgentPort {
+            session: self.session.clone(),
+            key: self.key,
+            limits: self.turn.agent_limits(),
+            layers: self.turn.layers(),
+            worktree_base: self.turn.worktree_base(),
+            session_context: Arc::clone(&self.session_context),
+        }
+    }
+
+    /// Returns what starts the agents that verify for these handlers; `None` where none of them wants one.
+    pub(super) fn verifiers(&self, firing: &HookFiring) -> Option<Verifiers> {
+        let is_agent = |it: &HookHandler| matches!(it.action, HookAction::Agent(_));
+        firing.handlers.iter().any(is_agent).then(|| Verifiers {
+            port: Arc::new(self.agent_port()),
+            firing: format!("hook_{}_{}", self.turn.number(), firing.firing),
+            model: self.turn.fast_model(),
+        })
     }
 
     /// Returns the variables of child processes. A variable with an empty value is removed.

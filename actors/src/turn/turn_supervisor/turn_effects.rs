@@ -157,7 +157,8 @@ fn run_hooks(
     state.firing = Some((firing.firing, firing.handlers.len()));
     let context = Box::new(state.handler_context(firing.event));
     let (token, span) = (state.scope.tracker.token(), state.step_span.clone());
-    let request = HookToken { turn: myself.clone(), token, span };
+    let verifiers = state.verifiers(&firing);
+    let request = HookToken { turn: myself.clone(), token, span, verifiers };
     state.session.cast(SessionMsg::RunHooks { firing: Box::new(firing), context, request })?;
     Ok(())
 }

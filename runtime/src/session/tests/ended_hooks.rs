@@ -64,6 +64,7 @@ fn session_that_goes_on_takes_over_texts_that_were_read_and_cut_before() {
         stdout: Stored::Text(output.to_string()),
         stderr: Stored::Text(String::new()),
         shows: Some("m1".into()),
+        sidechain: None,
     };
     let tasks = BackgroundTasks { hooks: vec![hook], ..BackgroundTasks::default() };
     let text = |stored: &Stored| match stored {

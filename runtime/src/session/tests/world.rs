@@ -244,6 +244,7 @@ impl SessionWorld {
             agent_type: None,
             placement,
             description: "look about".into(),
+            verifies: false,
         }));
     }
 

@@ -10,7 +10,7 @@ use crate::{
     step6_tool_dispatch::current_name,
     step7_permission_gate::Decision,
     tool::{ToolCall, ToolErrorKind},
-    transcript::entry::{SidechainHead, Stored},
+    transcript::entry::Stored,
 };
 
 /// The calls of one turn.
@@ -150,8 +150,6 @@ impl Calls {
         &mut self,
         id: &ToolUseId,
         error: Option<ToolErrorKind>,
-        sidechain: Option<&SidechainHead>,
-        evidence: &Evidence<'_>,
     ) -> Result<(), ViolationKind> {
         let call = self.find(id)?;
         let id = || id.clone();
@@ -165,11 +163,6 @@ impl Calls {
                 return Err(ViolationKind::NotAllowed { call: id() });
             }
             _ => call.ended = Some(error.is_some()),
-        }
-        if let Some(named) = sidechain
-            && (evidence.sidechain)(named) == Some(false)
-        {
-            return Err(ViolationKind::WrongSidechain);
         }
         Ok(())
     }

@@ -5,6 +5,7 @@ use std::{collections::BTreeSet, mem, sync::Arc};
 use super::{Evidence, ViolationKind, calls::text, turn::TurnCheck};
 use crate::{
     digest::Digest,
+    hook::LABEL_OF_AGENTS,
     ids::{EntryId, RunId},
     message::Message,
     step::Step,
@@ -19,7 +20,7 @@ pub(super) struct RunCheck {
     pub(super) used: u64,
     /// Used by the turn before its second step was on record.
     pub(super) used_early: u64,
-    /// Whether a tool was asked for, which may have started sub-agents.
+    /// Whether a tool was asked for, or an agent verified for a hook: either may have started sub-agents.
     pub(super) has_called: bool,
     pub(super) turns: u32,
     pub(super) turn: Option<TurnCheck>,
@@ -127,6 +128,10 @@ impl RunCheck {
                 *used = used.saturating_add(usage.total().0);
                 turn.record(&record.what, evidence)
             }
+            RecordKind::Hook { handler, .. } if handler.starts_with(LABEL_OF_AGENTS) => {
+                self.has_called = true;
+                turn.record(&record.what, evidence)
+            }
             other => turn.record(other, evidence),
         }
     }
@@ -158,7 +163,7 @@ impl RunCheck {
                 Err(ViolationKind::WrongStep { expected: 1, found: *number })
             }
             // Steps 1 to 3 may leave records before that of step 1.
-            RecordKind::Hook { .. } | RecordKind::Path { .. } | RecordKind::Links { .. } => Ok(()),
+            RecordKind::Hook { .. } | RecordKind::Path { .. } | RecordKind::Links(_) => Ok(()),
             _ => Err(ViolationKind::OutOfPlace),
         }
     }

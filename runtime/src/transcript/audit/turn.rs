@@ -5,7 +5,7 @@ use crate::{
     message::Message,
     step::Step,
     step5_model_call::FailureClass,
-    transcript::entry::{RecordKind, StepDetail},
+    transcript::entry::{RecordKind, SidechainHead, StepDetail},
 };
 
 /// The shapers, cheapest first.
@@ -194,10 +194,22 @@ impl TurnCheck {
                 self.calls.intend(call, tool, *digest)?;
             }
             RecordKind::ToolEnd { call, error, sidechain, .. } => {
-                self.calls.end(call, *error, sidechain.as_ref(), evidence)?;
+                self.calls.end(call, *error)?;
+                vouched(sidechain.as_ref(), evidence)?;
             }
+            RecordKind::Hook { sidechain, .. } => vouched(sidechain.as_ref(), evidence)?,
             _ => {}
         }
         Ok(())
+    }
+}
+
+/// Holds the transcript of a sub-agent against the head that a record names.
+fn vouched(named: Option<&SidechainHead>, evidence: &Evidence<'_>) -> Result<(), ViolationKind> {
+    match named {
+        Some(named) if (evidence.sidechain)(named) == Some(false) => {
+            Err(ViolationKind::WrongSidechain)
+        }
+        _ => Ok(()),
     }
 }

@@ -4,7 +4,9 @@
 //! paths. They are cut to the same length each until the record fits, and a cut is visible.
 
 use super::{MAX_RECORD, harness};
-use crate::transcript::entry::{BackgroundRecord, Record, RecordKind, StepDetail, Stored};
+use crate::transcript::entry::{
+    BackgroundRecord, LinksRecord, Record, RecordKind, StepDetail, Stored,
+};
 
 /// Marks where a text was cut.
 const MARK: char = '…';
@@ -61,7 +63,7 @@ fn texts(what: &mut RecordKind) -> Vec<&mut String> {
             StepDetail::Nothing { nothing } => vec![nothing.to_mut()],
             _ => Vec::new(),
         },
-        RecordKind::SourcesSeen { seen } | RecordKind::Links { seen, .. } => {
+        RecordKind::SourcesSeen { seen } | RecordKind::Links(LinksRecord { seen, .. }) => {
             stored(seen).into_iter().collect()
         }
         RecordKind::Shaper { why, cause, .. } => cause.iter_mut().chain([why]).collect(),

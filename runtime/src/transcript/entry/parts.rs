@@ -56,6 +56,15 @@ pub struct SidechainHead {
     pub head: Digest,
 }
 
+/// The links that the paths of a shell command lead through.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LinksRecord {
+    /// Id of the tool use, as the model issued it.
+    pub call: ToolUseId,
+    /// The `LinksSeen` of the permission gate, as JSON text.
+    pub seen: Stored,
+}
+
 /// How a sub-agent in the background is.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BackgroundRecord {

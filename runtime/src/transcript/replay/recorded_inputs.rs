@@ -17,7 +17,7 @@ use crate::{
     step1_settings_resolution::LayerText,
     step7_permission_gate::{Judged, LinksSeen, PathKind, ResolvedPath, path_resolution::can_be},
     time::Timestamp,
-    transcript::entry::{Line, RecordKind, StepDetail, Stored},
+    transcript::entry::{Line, LinksRecord, RecordKind, StepDetail, Stored},
     turn::{
         Effect, Turn, TurnInput,
         effect::{HookFiring, Purpose, ShapeOrder},
@@ -228,7 +228,15 @@ impl<'a> RecordedInputs<'a> {
         of_call: Option<&ToolUseId>,
     ) -> Result<Option<HandlerOutput>, ReplayError> {
         let Some(RecordKind::Hook {
-            event, call, exit, ended, duration_ms, stdout, stderr, ..
+            event,
+            call,
+            exit,
+            ended,
+            duration_ms,
+            stdout,
+            stderr,
+            sidechain,
+            ..
         }) = record(line).map(|it| &it.what)
         else {
             return Ok(None);
@@ -238,7 +246,9 @@ impl<'a> RecordedInputs<'a> {
         }
         let ended = HandlerEnd::read(*exit, ended);
         let text = |it| text_of(it, line.number, self.stored);
-        Ok(Some(HandlerOutput::new(ended, text(stdout)?, text(stderr)?, *duration_ms)))
+        let output = HandlerOutput::new(ended, text(stdout)?, text(stderr)?, *duration_ms);
+        let sidechain = sidechain.as_ref().map(|it| (it.agent.clone(), it.head));
+        Ok(Some(HandlerOutput { sidechain, ..output }))
     }
 
     /// How a call was judged, where that is read and not done again.
@@ -259,7 +269,7 @@ impl<'a> RecordedInputs<'a> {
     /// The links that the paths of a command led through.
     fn links(&self, of: &ToolUseId, step: Step) -> Result<LinksSeen, ReplayError> {
         match self.ahead(0).and_then(record).map(|it| &it.what) {
-            Some(RecordKind::Links { call, seen }) if call == of => {
+            Some(RecordKind::Links(LinksRecord { call, seen })) if call == of => {
                 self.json(seen, "links of a command", step)
             }
             _ => Ok(LinksSeen::default()),

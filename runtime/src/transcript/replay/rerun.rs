@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{
     catalogue::Catalogue,
-    hook::HookEvent,
+    hook::{HookAction, HookEvent, HookHandler},
     step::Step,
     step9_stop_check::RunBudget,
     time::Timestamp,
@@ -27,6 +27,7 @@ pub(super) struct Rerun<'a> {
     asked: VecDeque<Effect>,
     report: Option<TurnReport>,
     appends: Vec<(Timestamp, Append)>,
+    has_verified: bool,
 }
 
 /// A turn that was walked again.
@@ -35,6 +36,8 @@ pub(super) struct Walked {
     pub(super) report: Option<TurnReport>,
     /// What it had recorded, as far as the file has it, and when.
     pub(super) appends: Vec<(Timestamp, Append)>,
+    /// Whether it fired hooks that have agents verify.
+    pub(super) has_verified: bool,
 }
 
 impl<'a> Rerun<'a> {
@@ -57,6 +60,7 @@ impl<'a> Rerun<'a> {
             asked,
             report: None,
             appends: Vec::new(),
+            has_verified: false,
         }
     }
 
@@ -96,7 +100,8 @@ impl<'a> Rerun<'a> {
             self.carry_out(effects)?;
         }
         if self.inputs.is_over() || self.report.is_some() {
-            return Ok(Walked { report: self.report, appends: self.appends });
+            let Self { report, appends, has_verified, .. } = self;
+            return Ok(Walked { report, appends, has_verified });
         }
         let found = self.inputs.rest().map(|it| (it.number, excerpt(&it.line())));
         let (line, found) = found.unwrap_or_default();
@@ -117,6 +122,11 @@ impl<'a> Rerun<'a> {
                         self.report = Some(*report);
                     }
                     Effect::Publish(_) | Effect::WatchFiles(_) => {}
+                    Effect::RunHooks(firing) => {
+                        let is_agent = |it: &HookHandler| matches!(it.action, HookAction::Agent(_));
+                        self.has_verified |= firing.handlers.iter().any(is_agent);
+                        self.asked.push_back(Effect::RunHooks(firing));
+                    }
                     asked => self.asked.push_back(asked),
                 }
             }

@@ -101,7 +101,7 @@ pub(super) fn write(record: &Record, out: &mut TraceLines) -> fmt::Result {
         RecordKind::Repair(SkippedBytes { offset, length, .. }) => {
             out.end(format_args!("  {length} bytes at {offset} are no line"))
         }
-        RecordKind::Links { .. } => out.end(format_args!("    its paths lead through links")),
+        RecordKind::Links(_) => out.end(format_args!("    its paths lead through links")),
         RecordKind::Path { path, .. } => out.end(format_args!("    path {}", short(&path.real))),
     }
 }

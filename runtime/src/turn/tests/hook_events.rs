@@ -19,7 +19,7 @@ use crate::{
     permission::{PermissionMode, Scope},
     run::{
         RunEnd,
-        facts::{FIRES_AT_BATCHES, REVISION},
+        facts::{FIRES_AT_BATCHES, HOOKS_START_AGENTS, REVISION},
     },
     step3_context_assembly::{InstructionFile, PathRule},
     step5_model_call::FailureClass,
@@ -239,5 +239,39 @@ fn all_calls_of_an_answer_fire_one_event_and_in_earlier_sessions_none() {
         let play = play(world);
         assert_eq!(fired(&play, HookEvent::PostToolBatch), n_fired, "{revision}: {}", play.log());
         check(&play);
+    }
+}
+
+// REQ: HKS-1
+#[test]
+fn agents_verify_for_hooks_and_in_earlier_sessions_none_does() {
+    let handler = json!({"type": "agent", "prompt": "0 {\"ok\":false}"});
+    let settings = json!({"hooks": {"PreToolUse": [{"hooks": [handler]}]}});
+    for (revision, n_fired) in [(REVISION, 1), (HOOKS_START_AGENTS - 1, 0)] {
+        let answers = vec![calls(&["a:Read:a.rs"]), text("done")];
+        let mut world = World::with(settings.clone(), answers);
+        Arc::make_mut(&mut world.facts).revision = revision;
+        let play = play(world);
+        assert_eq!(fired(&play, HookEvent::PreToolUse), n_fired, "{revision}: {}", play.log());
+        assert_eq!(read(&play).contains("a PreToolUse hook objects"), n_fired == 1, "{revision}");
+        check(&play);
+    }
+}
+
+// REQ: HKS-1, HKS-3
+#[test]
+fn what_verifies_for_a_hook_fires_nothing_about_its_own_beginning_and_end() {
+    let settings = json!({"hooks": {
+        "SubagentStart": [{"hooks": [{"type": "command", "command": "0"}]}],
+        "SubagentStop": [{"hooks": [{"type": "command", "command": "0"}]}],
+    }});
+    for (verifies, n_fired) in [(false, 1), (true, 0)] {
+        let mut world = World::with(settings.clone(), vec![text("done")]);
+        let facts = Arc::make_mut(&mut world.facts);
+        (facts.agent, facts.verifies) = (Some("a".into()), verifies);
+        let play = play(world);
+        for event in [HookEvent::SubagentStart, HookEvent::SubagentStop] {
+            assert_eq!(fired(&play, event), n_fired, "{event:?}: {}", play.log());
+        }
     }
 }

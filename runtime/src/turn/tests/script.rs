@@ -56,6 +56,7 @@ pub(crate) fn facts(handler: Handler) -> SessionFacts {
         agent: None,
         agent_type: "".into(),
         depth: 0,
+        verifies: false,
         within: Vec::new(),
         workspace: "/w".into(),
         home: "/h".into(),

@@ -354,7 +354,8 @@ pub(super) fn run_handler(handler: &HookHandler) -> HandlerOutput {
     if matches!(handler.action, HookAction::Prompt(_)) {
         return HandlerOutput::new(HandlerEnd::ForModel, label, String::new(), 2);
     }
-    let (word, text) = label.split_once(' ').unwrap_or((&label, ""));
+    let does = label.strip_prefix("agent: ").unwrap_or(&label);
+    let (word, text) = does.split_once(' ').unwrap_or((does, ""));
     let ended = match word {
         "timeout" => HandlerEnd::TimedOut,
         "crash" => HandlerEnd::Crashed,

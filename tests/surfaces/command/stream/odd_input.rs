@@ -14,7 +14,7 @@ fn request(id: &str, request: &Value) -> String {
 }
 
 /// The one transcript of the configuration directory.
-fn transcript(place: &CommandDirs) -> PathBuf {
+pub(super) fn transcript(place: &CommandDirs) -> PathBuf {
     let projects = place.work().join("../config/projects");
     let directory = fs::read_dir(projects).unwrap().next().unwrap().unwrap().path();
     let mut entries = fs::read_dir(directory).unwrap().map(|it| it.unwrap().path());

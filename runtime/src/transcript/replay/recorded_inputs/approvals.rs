@@ -129,7 +129,7 @@ impl RecordedInputs<'_> {
             }
             Some(
                 RecordKind::Path { .. }
-                | RecordKind::Links { .. }
+                | RecordKind::Links(_)
                 | RecordKind::Question { .. }
                 | RecordKind::Permission { .. },
             ) => true,

@@ -12,7 +12,7 @@ use crate::{
     step8_tool_execution::post_tool_use_hooks::{event_after, with_context},
     tool::{ToolCall, ToolErrorKind, ToolNote, ToolOutcome},
     transcript::{
-        entry::{RecordKind, StepDetail},
+        entry::{LinksRecord, RecordKind, StepDetail},
         replay::window::conversation_line,
     },
     turn::{Turn, TurnInput},
@@ -67,7 +67,7 @@ impl<'a> RecordedInputs<'a> {
                 Some(
                     RecordKind::Permission { call, .. }
                     | RecordKind::Path { call, .. }
-                    | RecordKind::Links { call, .. }
+                    | RecordKind::Links(LinksRecord { call, .. })
                     | RecordKind::Question { call, .. }
                     | RecordKind::Approval { call, .. }
                     | RecordKind::Hook { event: HookEvent::PreToolUse, call: Some(call), .. },

@@ -135,7 +135,12 @@ impl Session {
         let conversation = self.machine.conversation_mut();
         setup.facts = Arc::clone(&conversation.facts);
         setup.memory.joined.clone_from(&conversation.memory.joined);
-        let Walked { report, appends } = Rerun::new(setup, recorded, stored).walk()?;
+        let Walked { report, appends, has_verified } =
+            Rerun::new(setup, recorded, stored).walk()?;
+        if let Some(decisions) = self.decisions.as_mut().filter(|_| has_verified) {
+            // What it is named is of no matter here.
+            decisions.agent_call.get_or_insert_with(|| "hook".into());
+        }
         for (at, append) in appends {
             let Some((key, _)) = started else {
                 let conversation = self.machine.conversation_mut();
@@ -216,6 +221,7 @@ impl Session {
             agent_type: None,
             placement: AgentPlacement::Foreground,
             description: "".into(),
+            verifies: false,
         };
         self.feed(at, SessionInput::SpawnAgent(wanted));
         let Some(agent) = self.decisions.as_mut().and_then(|it| it.asks_for.take()) else { return };

@@ -1,0 +1,58 @@
+//! What an agent that verifies for a hook handler leaves as the output of that handler.
+
+use super::{AgentReport, AgentStatus};
+use crate::hook::{HandlerEnd, HandlerOutput};
+
+/// Makes the output of a hook handler for which the agent verified, and ended after so many milliseconds. Only a
+/// whole answer that came in time is one.
+pub fn output_of_verifier(report: AgentReport, is_late: bool, duration_ms: u64) -> HandlerOutput {
+    let AgentReport { status, agent, text, head, .. } = report;
+    let why = match status {
+        Some(AgentStatus::Completed) => "",
+        Some(AgentStatus::Cut) => "the agent reached a limit before it answered",
+        Some(AgentStatus::Stalled) => "the agent made no progress",
+        Some(AgentStatus::Cancelled) => "the agent was stopped before it answered",
+        Some(AgentStatus::Refused) => "the agent was not started",
+        Some(AgentStatus::Failed) | None => "the agent ended with an error",
+    };
+    let ended = match status {
+        _ if is_late => HandlerEnd::TimedOut,
+        Some(AgentStatus::Completed) => HandlerEnd::Exited(0),
+        _ => HandlerEnd::Unusable,
+    };
+    let said_why = matches!(status, Some(AgentStatus::Failed | AgentStatus::Refused));
+    let (stdout, stderr) = match text.trim() {
+        text if said_why && !text.is_empty() => (String::new(), format!("{why}: {text}")),
+        text => (text.to_owned(), why.to_owned()),
+    };
+    HandlerOutput {
+        sidechain: agent.zip(head),
+        ..HandlerOutput::new(ended, stdout, stderr, duration_ms)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // REQ: HKS-1
+    #[test]
+    fn only_an_agent_that_has_ended_by_itself_and_in_time_has_answered() {
+        let ended = |status: AgentStatus, is_late| {
+            let report = AgentReport::new(status, Some("a".into()), "{\"ok\":true}");
+            output_of_verifier(report, is_late, 10).ended
+        };
+        for status in [
+            AgentStatus::Cut,
+            AgentStatus::Failed,
+            AgentStatus::Stalled,
+            AgentStatus::Cancelled,
+            AgentStatus::Refused,
+        ] {
+            assert_eq!(ended(status, false), HandlerEnd::Unusable, "{status:?}");
+            assert_eq!(ended(status, true), HandlerEnd::TimedOut, "{status:?}");
+        }
+        assert_eq!(ended(AgentStatus::Completed, false), HandlerEnd::Exited(0));
+        assert_eq!(ended(AgentStatus::Completed, true), HandlerEnd::TimedOut);
+    }
+}
