@@ -1,3 +1,5 @@
+//! Variables that name endpoints, one by one and as a chain; those that cannot be used.
+
 use super::*;
 
 #[track_caller]
