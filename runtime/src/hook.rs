@@ -240,6 +240,14 @@ impl HookHandler {
             (HookAction::Prompt(prompt), HandlerEnd::Exited(_)) => {
                 prompt.answer(event, &output.stdout, self.on_failure, fail_closed)
             }
+            // What an agent reads to verify is not kept from it by the handler that it verifies for.
+            (HookAction::Agent(_), HandlerEnd::Cycle) => {
+                read_answer(event, output, OnFailure::Ignore, false)
+            }
+            (HookAction::Agent(_), HandlerEnd::Exited(_)) if !output.is_short() => {
+                let unusable = HandlerOutput { ended: HandlerEnd::Unusable, ..output.clone() };
+                read_answer(event, &unusable, self.on_failure, fail_closed)
+            }
             (HookAction::Agent(prompt), HandlerEnd::Exited(_)) => {
                 let verdict = verdict_in(&output.stdout);
                 prompt.answer(event, verdict, self.on_failure, fail_closed)

@@ -127,6 +127,8 @@ pub struct ShaperSetup {
     /// Messages from which on a summary is made again where the last one did not help and the context fits
     /// the window; 0 where every summary helped.
     pub summary_pause: usize,
+    /// Whether it waits only while the context fits the window.
+    pub pauses_where_it_fits: bool,
     /// A summary was asked for, whatever the pressure: what to keep in mind.
     pub asked: Option<Arc<str>>,
     /// How tokens are estimated.

@@ -52,6 +52,13 @@ impl CommandDirs {
         for name in ["AWS_BEARER_TOKEN_BEDROCK", "AWS_DEFAULT_REGION", "CLOUD_ML_REGION"] {
             command.env_remove(name);
         }
+        for cloud in ["BEDROCK", "BEDROCK_MANTLE", "VERTEX"] {
+            command.env_remove(format!("ANTHROPIC_{cloud}_BASE_URL"));
+        }
+        for name in ["BEDROCK", "MANTLE", "VERTEX"] {
+            command.env_remove(format!("CLAUDE_CODE_USE_{name}"));
+        }
+        command.env_remove("ANTHROPIC_VERTEX_PROJECT_ID").env_remove("GOOGLE_OAUTH_ACCESS_TOKEN");
         command
             .env_remove("CLAUDE_CONFIG_DIR")
             .env_remove("RUST_LOG")

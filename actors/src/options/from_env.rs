@@ -24,26 +24,22 @@ const REGIONS: [&str; 2] = ["AWS_REGION", "AWS_DEFAULT_REGION"];
 /// Where no region is named.
 const REGION: &str = "us-east-1";
 
-/// Every variable that an endpoint is read from.
-pub(crate) const ENDPOINT_VARIABLES: [&str; 18] = [
-    PROVIDER,
-    ANTHROPIC_BASE,
-    ANTHROPIC_KEY,
-    ANTHROPIC_TOKEN,
-    OPENAI_BASE,
-    OPENAI_KEY,
-    BEDROCK_KEY,
-    BEDROCK_BASE,
-    MANTLE_BASE,
-    VERTEX_TOKEN,
-    VERTEX_BASE,
-    VERTEX_PROJECT,
-    VERTEX_LOCATION,
-    REGIONS[0],
-    REGIONS[1],
-    SWITCHES[0].0,
-    SWITCHES[1].0,
-    SWITCHES[2].0,
+/// Every variable that an endpoint is read from. Of those that say the same in several ways one list is together: who sets
+/// one of them means none of the others.
+pub(crate) const ENDPOINT_VARIABLES: [&[&str]; 13] = [
+    &[PROVIDER, SWITCHES[0].0, SWITCHES[1].0, SWITCHES[2].0],
+    &[ANTHROPIC_KEY, ANTHROPIC_TOKEN],
+    &[ANTHROPIC_BASE],
+    &[OPENAI_KEY],
+    &[OPENAI_BASE],
+    &[BEDROCK_KEY],
+    &[BEDROCK_BASE],
+    &[MANTLE_BASE],
+    &REGIONS,
+    &[VERTEX_TOKEN],
+    &[VERTEX_BASE],
+    &[VERTEX_PROJECT],
+    &[VERTEX_LOCATION],
 ];
 
 /// What other programs switch a provider on with, where [`PROVIDER`] is not set.
@@ -114,7 +110,8 @@ impl Endpoint {
 /// The providers that are asked, each once. There is always one.
 fn providers(environment: &Environment) -> Vec<String> {
     let is_on = |name: &&(&str, &str)| {
-        variable(environment, name.0).is_some_and(|it| !matches!(&*it, "0" | "false"))
+        variable(environment, name.0)
+            .is_some_and(|it| !["0", "false", "no", "off"].contains(&&*it.to_ascii_lowercase()))
     };
     let listed = variable(environment, PROVIDER);
     let switched = || SWITCHES.iter().find(is_on).map(|it| it.1.to_owned());

@@ -199,7 +199,8 @@ impl SessionFiles<'_> {
     /// A sidechain that is gone took with it what its agent did.
     fn sidechain_is_there(&self, record: &Record) -> Result<(), String> {
         match &record.what {
-            RecordKind::ToolEnd { sidechain: Some(head), .. } => {
+            RecordKind::ToolEnd { sidechain: Some(head), .. }
+            | RecordKind::Hook { sidechain: Some(head), .. } => {
                 let file = sidechain(&self.folder, &head.agent);
                 if self.sidechains.contains(&file) {
                     Ok(())

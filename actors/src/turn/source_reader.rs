@@ -4,7 +4,10 @@ use std::{io, sync::Arc};
 
 use ennead_runtime::{
     ports::BoxFuture,
-    run::derived_settings::{CompiledSettings, DeriveOrder},
+    run::{
+        derived_settings::{CompiledSettings, DeriveOrder},
+        facts::SessionFacts,
+    },
     step1_settings_resolution::LayerText,
     step3_context_assembly::{SourceTexts, SourcesLook, SourcesOrder, SourcesSeen},
     turn::input::SettingsRead,
@@ -54,7 +57,7 @@ pub(crate) fn sources(
             Default::default()
         };
         if session_context.facts.agent.is_some() {
-            for_agent(&session_context.facts.agent_type, &mut texts);
+            for_agent(&session_context.facts, &mut texts);
         }
         if let Some(notes) = session_context.notes.clone() {
             let index = tokio::task::spawn_blocking(move || notes.index()).await;
@@ -85,9 +88,7 @@ pub(crate) fn look(
         if !session_context.reads_sources {
             *seen = SourcesSeen { contents: seen.contents, ..SourcesSeen::default() };
         }
-        if session_context.facts.agent.is_some()
-            && is_for_looking(&session_context.facts.agent_type)
-        {
+        if session_context.facts.agent.is_some() && is_for_looking(&session_context.facts) {
             seen.instructions.clear();
             seen.path_rules.clear();
             seen.nested.clear();
@@ -119,15 +120,16 @@ fn put_in_own(texts: &mut SourceTexts, session_context: &SessionContext) {
 
 /// What a sub-agent is not given: the memory, which is its parent's; and, where it
 /// only looks or plans, the instructions for work that it will not do.
-fn for_agent(kind: &str, texts: &mut SourceTexts) {
+fn for_agent(facts: &SessionFacts, texts: &mut SourceTexts) {
     texts.auto_memory = None;
-    if is_for_looking(kind) {
+    if is_for_looking(facts) {
         texts.instructions.clear();
         texts.path_rules.clear();
     }
 }
 
-/// Whether sub-agents of this type only look or plan.
-fn is_for_looking(kind: &str) -> bool {
-    matches!(kind, "Explore" | "Plan")
+/// Whether a sub-agent only looks or plans. One that verifies for a hook takes no instructions from the files that it
+/// judges.
+fn is_for_looking(facts: &SessionFacts) -> bool {
+    facts.verifies || matches!(&*facts.agent_type, "Explore" | "Plan")
 }

@@ -184,6 +184,7 @@ fn setup(resolved: &Resolved, facts: &SessionFacts) -> ShaperSetup {
         keeps_frames: KEEPS_FRAMES <= facts.revision,
         counts_cleared: COUNTS_CLEARED <= facts.revision,
         summary_pause: 0,
+        pauses_where_it_fits: true,
         asked: None,
         counting: counting(facts),
     }

@@ -18,6 +18,8 @@ pub fn output_of_verifier(report: AgentReport, is_late: bool, duration_ms: u64) 
     let ended = match status {
         _ if is_late => HandlerEnd::TimedOut,
         Some(AgentStatus::Completed) => HandlerEnd::Exited(0),
+        // A guard that was not asked lets no call through.
+        Some(AgentStatus::Refused) => HandlerEnd::Refused,
         _ => HandlerEnd::Unusable,
     };
     let said_why = matches!(status, Some(AgentStatus::Failed | AgentStatus::Refused));
@@ -42,16 +44,13 @@ mod tests {
             let report = AgentReport::new(status, Some("a".into()), "{\"ok\":true}");
             output_of_verifier(report, is_late, 10).ended
         };
-        for status in [
-            AgentStatus::Cut,
-            AgentStatus::Failed,
-            AgentStatus::Stalled,
-            AgentStatus::Cancelled,
-            AgentStatus::Refused,
-        ] {
+        for status in
+            [AgentStatus::Cut, AgentStatus::Failed, AgentStatus::Stalled, AgentStatus::Cancelled]
+        {
             assert_eq!(ended(status, false), HandlerEnd::Unusable, "{status:?}");
             assert_eq!(ended(status, true), HandlerEnd::TimedOut, "{status:?}");
         }
+        assert_eq!(ended(AgentStatus::Refused, false), HandlerEnd::Refused);
         assert_eq!(ended(AgentStatus::Completed, false), HandlerEnd::Exited(0));
         assert_eq!(ended(AgentStatus::Completed, true), HandlerEnd::TimedOut);
     }

@@ -105,6 +105,9 @@ pub(crate) const FIRES_AT_BATCHES: u32 = 21;
 /// The first revision in which a compaction that did not help keeps later runs from another one, too.
 pub(crate) const REMEMBERS_FRUITLESS: u32 = 22;
 
+/// The first revision in which no fast model is asked by a name that its cloud does not have.
+pub(crate) const NAMES_FAST_MODEL: u32 = 22;
+
 /// The first revision in which hooks have an agent verify.
 pub(crate) const HOOKS_START_AGENTS: u32 = 22;
 

@@ -142,6 +142,7 @@ pub(crate) fn read_case(case: &Value) -> Result<ShaperCase, BadCase> {
         counts_cleared: true,
         sharing: Sharing::default(),
         summary_pause: 0,
+        pauses_where_it_fits: true,
         asked: None,
         // Cases count four characters as a token.
         counting: Counting::Chars,

@@ -72,7 +72,10 @@ pub(super) fn trigger(context: &ShapedContext, setup: &ShaperSetup) -> Result<()
         None => return Err("no pressure"),
         Some(Trigger::Messages | Trigger::Cost) => true,
         // A remedy for a request that was refused does not wait, and nothing did in earlier revisions.
-        Some(Trigger::Tokens) => setup.trigger_override.is_none() && setup.fixed != Tokens(0),
+        Some(Trigger::Tokens) => {
+            let fits = !setup.pauses_where_it_fits || context.tokens <= setup.context_budget;
+            setup.trigger_override.is_none() && setup.fixed != Tokens(0) && fits
+        }
     };
     if pauses && context.messages.len() < setup.summary_pause {
         return Err("the last summary did not help, and little was said since");

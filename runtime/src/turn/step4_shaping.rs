@@ -12,7 +12,10 @@ use crate::{
     message::{Message, Messages, estimate_of},
     run::{
         conversation::ShapedView,
-        facts::{CLEARS_OLD, COUNTS_CLEARED, KEEPS_FRAMES, REBUILDS, SHAPES_CONVERSATION},
+        facts::{
+            CLEARS_OLD, COUNTS_CLEARED, KEEPS_FRAMES, REBUILDS, REMEMBERS_FRUITLESS,
+            SHAPES_CONVERSATION,
+        },
     },
     step::Step,
     step2_state_initialization::FiringReason,
@@ -49,6 +52,7 @@ impl Turn {
             keeps_frames: KEEPS_FRAMES <= self.facts.revision,
             counts_cleared: COUNTS_CLEARED <= self.facts.revision,
             summary_pause: self.memory.compactions.pause(),
+            pauses_where_it_fits: REMEMBERS_FRUITLESS <= self.facts.revision,
             asked: self.compacts.clone(),
             counting: self.counting(),
         }));

@@ -12,6 +12,7 @@ use crate::{
     block::Block,
     message::{Message, MessageKind},
     recovery::chain::ChainModel,
+    run::facts::NAMES_FAST_MODEL,
     step5_model_call::{
         request::{CachePlan, EncodedHead, PrefixChain, PromptCaching, RequestHead},
         view::{ViewTarget, compile_for},
@@ -54,17 +55,24 @@ impl Turn {
 
     /// Returns a fast model, where the session knows one.
     pub fn fast_model(&self) -> Option<String> {
-        let is_claude = matches!(
-            self.facts.providers.first().map(|it| it.format),
-            Some(
-                WireFormat::AnthropicMessages
-                    | WireFormat::BedrockInvoke
-                    | WireFormat::VertexRawPredict
-            )
-        );
+        let first = self.facts.providers.first()?;
+        let format = first.format;
+        let is_claude = match format {
+            WireFormat::AnthropicMessages
+            | WireFormat::BedrockInvoke
+            | WireFormat::VertexRawPredict => true,
+            WireFormat::OpenAiChat | WireFormat::OpenAiResponses => false,
+        };
         let known = self.memory.resolved.as_ref().map(|it| &it.models);
         let known = known.filter(|it| is_claude && it.find(FAST_MODEL).is_some())?;
-        Some(known.resolve(FAST_MODEL).to_owned())
+        let name = known.resolve(FAST_MODEL);
+        // The clouds have names of their own, which only settings know.
+        let has_own_names =
+            matches!(format, WireFormat::BedrockInvoke | WireFormat::VertexRawPredict)
+                || &*first.name == "bedrock-mantle";
+        let is_of_claude = known.find(name).is_some_and(|it| &*it.id == name);
+        let is_wrong = NAMES_FAST_MODEL <= self.facts.revision && has_own_names && is_of_claude;
+        (!is_wrong).then(|| name.to_owned())
     }
 
     /// Asks a model. Returns the estimate of what it is sent.

@@ -117,7 +117,14 @@ fn users_settings_name_the_model_server_and_those_of_a_repository_do_not() {
     let of_user = ended(&mut place.command(&args));
     assert_eq!((of_user.code, &*of_user.stdout), (Some(0), "m: hey\n"), "{of_user:?}");
     assert!(!of_user.stderr.contains("no real model"), "{of_user:?}");
-    // The key is for the server: commands do not have it, and nobody reads it.
+    // A key of the environment is not sent to a server that settings name with a token.
+    user_settings(
+        &place,
+        &json!({"env": {"ANTHROPIC_BASE_URL": server.address, "ANTHROPIC_AUTH_TOKEN": "wrong"}}),
+    );
+    let refused = ended(place.command(&args).env("ANTHROPIC_API_KEY", "right"));
+    assert_eq!(refused.code, Some(3), "{refused:?}");
+    user_settings(&place, &env);
     let shown = ended(&mut place.command(&["config", "--explain"]));
     assert!(shown.stdout.contains("env.ANTHROPIC_API_KEY = (set)"), "{shown:?}");
 
@@ -141,6 +148,13 @@ fn providers_of_a_list_are_turned_to_in_their_order() {
     let result: Value = serde_json::from_str(&chain.stdout).unwrap();
     assert_eq!(result["result"], "m: hey", "{result}");
     assert_eq!(result["fallback"]["provider"], "openai-chat", "{result}");
+
+    // Nor is one that is away a reason not to begin.
+    command.env("ANTHROPIC_BASE_URL", "http://127.0.0.1:1").env("ANTHROPIC_API_KEY", "any");
+    command.args(["--settings", r#"{"ennead":{"maxRetries":0}}"#]);
+    let away = ended(&mut command);
+    let result: Value = serde_json::from_str(&away.stdout).unwrap();
+    assert_eq!((away.code, &result["result"]), (Some(0), &json!("m: hey")), "{away:?}");
 
     // One of a list that has no key is no provider that is silently left out.
     let lacking = ended(command.env_remove("OPENAI_BASE_URL").env_remove("OPENAI_API_KEY"));

@@ -57,11 +57,11 @@ impl Ennead {
         if let Some(id) = options.id.as_ref().filter(|it| !is_uuid(it.as_str())) {
             return Err(OpenError::BadId(id.to_string()));
         }
-        // On the older Bedrock Claude has names of a kind that no settings have by themselves.
+        // On Bedrock Claude has names that no settings have by themselves.
         let has_own_names = matches!(
             options.endpoint.format,
             WireFormat::OpenAiChat | WireFormat::OpenAiResponses | WireFormat::BedrockInvoke
-        );
+        ) || &*options.endpoint.provider == "bedrock-mantle";
         let has_model = !has_own_names
             || options.settings.get("model").is_some_and(serde_json::Value::is_string);
         let mut real_paths = RealPaths::default();

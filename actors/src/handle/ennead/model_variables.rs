@@ -36,9 +36,13 @@ pub async fn with_model_variables(
     }
     all.retain(|it| !matches!(it.scope, Scope::Project | Scope::Local));
     let merged = merge(&all);
-    let add = |environment: Environment, name: &str| match merged.settings.env.get(name) {
-        Some(value) => environment.with(name, value.as_str()),
-        None => environment,
-    };
-    Ok(ENDPOINT_VARIABLES.into_iter().fold(environment, add))
+    let of_settings = &merged.settings.env;
+    Ok(ENDPOINT_VARIABLES.into_iter().fold(environment, |environment, names| {
+        let set: Vec<_> = names.iter().filter_map(|it| of_settings.get_key_value(*it)).collect();
+        if set.is_empty() {
+            return environment;
+        }
+        let others = names.iter().fold(environment, |it, name| it.without(name));
+        set.into_iter().fold(others, |it, (name, value)| it.with(name, value.as_str()))
+    }))
 }

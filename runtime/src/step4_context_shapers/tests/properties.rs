@@ -212,6 +212,7 @@ prop_compose! {
         counts_cleared: true,
             sharing: Sharing::default(),
         summary_pause: 0,
+        pauses_where_it_fits: true,
         asked: None,
         counting,
         }

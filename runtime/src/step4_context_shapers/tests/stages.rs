@@ -31,6 +31,7 @@ pub(in crate::step4_context_shapers) fn setup(
         keeps_frames: true,
         counts_cleared: true,
         summary_pause: 0,
+        pauses_where_it_fits: true,
         asked: None,
         counting: Counting::Chars,
     }

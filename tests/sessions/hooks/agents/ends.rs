@@ -47,15 +47,15 @@ async fn agent_without_a_usable_answer_decides_nothing_unless_its_failing_denies
 
 // REQ: HKS-1, AGT-7
 #[tokio::test]
-async fn agent_that_a_limit_does_not_let_start_is_a_failure_of_its_handler() {
+async fn call_is_denied_where_a_limit_does_not_let_its_agent_start() {
     let place = TestDirs::new();
     let (options, ran) = probed(&place);
     let options = options.setting("hooks", hooks("PreToolUse", &[handler("Harmless?")]));
     let options = options.own_setting("agents", json!({"maxInTree": 0}));
     let came = run(&place, options, &verified(|_| objects()), 2).await;
-    assert_eq!((came.end(), ran.lock().unwrap().len()), (RunEnd::NoPendingTools, 1));
+    assert_eq!((came.end(), ran.lock().unwrap().len()), (RunEnd::NoPendingTools, 0));
     let alerts = alerts(&came.seen).join("\n");
-    assert!(alerts.contains("the agent was not started"), "{alerts}");
+    assert!(alerts.contains("a PreToolUse hook could not be run"), "{alerts}");
     assert!(came.by_agents().is_empty());
 }
 

@@ -69,4 +69,8 @@ fn program_sees_the_handler_of_an_agent_that_verifies_and_no_message_of_it() {
     let verified = place.run(&["verify", transcript.to_str().unwrap()]);
     assert_ne!(verified.code, Some(0), "{verified:?}");
     assert!(format!("{verified:?}").contains("another hash"), "{verified:?}");
+    fs::remove_file(&files[0]).unwrap();
+    let verified = place.run(&["verify", transcript.to_str().unwrap()]);
+    assert_ne!(verified.code, Some(0), "{verified:?}");
+    assert!(format!("{verified:?}").contains("is missing"), "{verified:?}");
 }

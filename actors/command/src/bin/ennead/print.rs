@@ -42,6 +42,8 @@ pub(crate) async fn run(args: Print) -> Result<Exit, Failure> {
     let prompt = join_input(given.as_deref(), &piped).map_err(bad)?;
     let server = endpoint::of(&options).await?;
     let (variables, is_simulated) = (server.variables, server.why_simulated.is_some());
+    // Where another server can answer, one that is away is no reason not to begin.
+    let tried = server.base.clone().filter(|_| server.fallbacks.is_empty());
     let options = options
         .endpoint(stream::with_headers(server.endpoint, &args.protocol))
         .fallbacks(server.fallbacks);
@@ -58,7 +60,7 @@ pub(crate) async fn run(args: Print) -> Result<Exit, Failure> {
         ennead.shutdown().await;
         return Err(show::failure_result(format, Failure::of(exit_of(&error), &error)));
     }
-    if let Some(base) = &server.base {
+    if let Some(base) = &tried {
         endpoint::try_connection(base, variables.base)
             .map_err(|it| show::failure_result(format, it))?;
     }
