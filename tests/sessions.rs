@@ -8,7 +8,6 @@ mod background_tasks;
 mod chosen;
 pub(crate) mod context;
 mod determinism;
-mod failed_summaries;
 mod fallback;
 mod gate;
 mod gate_fuzz;

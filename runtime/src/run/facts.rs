@@ -102,8 +102,8 @@ pub(crate) const FIRES_AT_FILES: u32 = 21;
 /// The first revision in which hooks fire after all calls of an answer.
 pub(crate) const FIRES_AT_BATCHES: u32 = 21;
 
-/// The first revision in which a compaction that did not help keeps later runs from another one, too.
-pub(crate) const REMEMBERS_FRUITLESS: u32 = 22;
+/// The first revision in which a compaction that did not help keeps a run from another one only while the context fits.
+pub(crate) const PAUSES_WITHIN_WINDOW: u32 = 22;
 
 /// The first revision in which no fast model is asked by a name that its cloud does not have.
 pub(crate) const NAMES_FAST_MODEL: u32 = 22;
@@ -145,8 +145,8 @@ pub struct SessionFacts {
     /// hook that allows a call and gives its input may answer in place of a person. From 19 on, hooks call tools of
     /// MCP servers. From 20 on, hooks ask models, and fire before a changed settings
     /// file holds. From 21 on, hooks fire when watched files have changed, and after all
-    /// calls of an answer. From 22 on, hooks have agents verify, and a compaction that did not help keeps later
-    /// runs from another one.
+    /// calls of an answer. From 22 on, hooks have agents verify, and what does not fit is summed up although the
+    /// last summary did not help.
     #[serde(default, skip_serializing_if = "is_first")]
     pub revision: u32,
     /// The session; in a sub-agent the top session of its tree.

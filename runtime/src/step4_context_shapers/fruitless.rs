@@ -10,7 +10,7 @@ use crate::tokens::Tokens;
 /// Fruitless compactions in a row after which the run ends.
 pub(crate) const MAX_FRUITLESS: usize = 3;
 
-/// Counts compactions. One per run, which begins without a count; how long the next one waits holds for the session.
+/// Counts compactions. One per run; an empty one at its start.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CompactionWatch {
     fruitless: Vec<FruitlessCompaction>,
@@ -51,11 +51,6 @@ impl CompactionWatch {
     pub fn wait(&mut self, n_messages: usize) {
         self.fruitless.clear();
         self.pause = n_messages.saturating_add(n_messages.div_ceil(2));
-    }
-
-    /// Returns the watch of the run that follows.
-    pub(crate) fn for_next_run(&self) -> Self {
-        Self { fruitless: Vec::new(), pause: self.pause }
     }
 
     /// Returns the number of messages from which on there is a compaction again; 0 when none waits.

@@ -9,13 +9,10 @@ use crate::{
     message::{Message, MessageKind, Messages, estimate_of},
     run::{
         RunEnd,
-        facts::{FIRES_MORE, REBUILDS, REMEMBERS_FRUITLESS},
+        facts::{FIRES_MORE, REBUILDS},
     },
     step2_state_initialization::FiringReason,
-    step4_context_shapers::{
-        ShapedContext, ShaperSetup, Stage, Trigger, fruitless::CompactionWatch, shrink,
-        under_pressure,
-    },
+    step4_context_shapers::{ShapedContext, ShaperSetup, Stage, Trigger, shrink, under_pressure},
     step5_model_call::ModelAnswer,
     tokens::Tokens,
     transcript::entry::Boundary,
@@ -126,9 +123,6 @@ impl Turn {
         }
         self.memory.anchor = None;
         self.memory.spent = Money::default();
-        if self.compacts.is_some() && REMEMBERS_FRUITLESS <= self.facts.revision {
-            self.memory.compactions = CompactionWatch::default();
-        }
     }
 
     /// Shows the harness's own context again where the summary took its place, in turns whose stages were given it; the

@@ -13,7 +13,7 @@ use crate::{
     run::{
         conversation::ShapedView,
         facts::{
-            CLEARS_OLD, COUNTS_CLEARED, KEEPS_FRAMES, REBUILDS, REMEMBERS_FRUITLESS,
+            CLEARS_OLD, COUNTS_CLEARED, KEEPS_FRAMES, PAUSES_WITHIN_WINDOW, REBUILDS,
             SHAPES_CONVERSATION,
         },
     },
@@ -52,7 +52,7 @@ impl Turn {
             keeps_frames: KEEPS_FRAMES <= self.facts.revision,
             counts_cleared: COUNTS_CLEARED <= self.facts.revision,
             summary_pause: self.memory.compactions.pause(),
-            pauses_where_it_fits: REMEMBERS_FRUITLESS <= self.facts.revision,
+            pauses_where_it_fits: PAUSES_WITHIN_WINDOW <= self.facts.revision,
             asked: self.compacts.clone(),
             counting: self.counting(),
         }));
