@@ -245,7 +245,8 @@ impl HookHandler {
                 read_answer(event, output, OnFailure::Ignore, false)
             }
             (HookAction::Agent(_), HandlerEnd::Exited(_)) if !output.is_short() => {
-                let unusable = HandlerOutput { ended: HandlerEnd::Unusable, ..output.clone() };
+                let (ended, why) = (HandlerEnd::Unusable, "the answer is too long".to_owned());
+                let unusable = HandlerOutput::new(ended, String::new(), why, output.duration_ms);
                 read_answer(event, &unusable, self.on_failure, fail_closed)
             }
             (HookAction::Agent(prompt), HandlerEnd::Exited(_)) => {

@@ -1,10 +1,10 @@
-//! What an agent that verifies for a hook handler leaves as the output of that handler.
+//! Turns the report of an agent that verified into the output of its hook handler.
 
 use super::{AgentReport, AgentStatus};
 use crate::hook::{HandlerEnd, HandlerOutput};
 
-/// Makes the output of a hook handler for which the agent verified, and ended after so many milliseconds. Only a
-/// whole answer that came in time is one.
+/// Makes the output of a hook handler from the report of its agent, which took `duration_ms`. Only an agent that ended by
+/// itself and in time has answered.
 pub fn output_of_verifier(report: AgentReport, is_late: bool, duration_ms: u64) -> HandlerOutput {
     let AgentReport { status, agent, text, head, .. } = report;
     let why = match status {

@@ -15,7 +15,7 @@ use super::{CommandDirs, Ended, Simulation, processes::LIMIT};
 
 /// A request as a server has it.
 struct Request {
-    /// `POST /… HTTP/1.1`.
+    /// The first line: method, path and version of HTTP.
     line: String,
     authorization: Option<String>,
     body: Value,

@@ -138,7 +138,7 @@ impl Session {
         let Walked { report, appends, has_verified } =
             Rerun::new(setup, recorded, stored).walk()?;
         if let Some(decisions) = self.decisions.as_mut().filter(|_| has_verified) {
-            // What it is named is of no matter here.
+            // No record of a handler names a call; the replay needs one to count what agents used, whatever its id is.
             decisions.agent_call.get_or_insert_with(|| "hook".into());
         }
         for (at, append) in appends {
