@@ -8,6 +8,7 @@ mod background_tasks;
 mod chosen;
 pub(crate) mod context;
 mod determinism;
+mod failed_summaries;
 mod fallback;
 mod gate;
 mod gate_fuzz;

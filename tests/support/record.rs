@@ -117,7 +117,7 @@ pub(crate) fn records(transcript: &Path) -> Vec<Record> {
 pub(crate) fn shells(transcript: &Path) -> Vec<(String, String)> {
     let records = records(transcript).into_iter();
     let shell = |record: Record| match record.what {
-        RecordKind::Shell { shell, state, .. } => Some((shell.to_string(), state)),
+        RecordKind::Shell(it) => Some((it.shell.to_string(), it.state)),
         _ => None,
     };
     records.filter_map(shell).collect()

@@ -21,7 +21,7 @@ use crate::{
     storage::frame::FrameKind,
 };
 
-const KIND: FrameKind = FrameKind { kind: 2, version: 2 };
+const KIND: FrameKind = FrameKind { kind: 2, version: 3 };
 
 /// Bytes that decoding may allocate.
 const LIMIT: usize = 64 * 1024 * 1024;

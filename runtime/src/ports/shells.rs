@@ -18,7 +18,7 @@ use crate::{
     saturating::Saturating as _,
     step1_settings_resolution::ShellSettings,
     step3_context_assembly::reminder,
-    transcript::entry::RecordKind,
+    transcript::entry::{RecordKind, ShellRecord},
 };
 
 /// Characters of a command that records, reminders and status show.
@@ -253,13 +253,13 @@ impl ShellStatus {
     /// Returns the transcript record of its state.
     #[doc(hidden)]
     pub fn record(&self) -> RecordKind {
-        RecordKind::Shell {
+        RecordKind::Shell(ShellRecord {
             shell: self.shell.clone(),
             command: (*self.command).to_owned(),
             state: self.state.code().into(),
             exit_code: self.state.exit_code(),
             is_unreported: false,
-        }
+        })
     }
 
     /// Returns one of an earlier process, as its record has it. One that was running then is gone.

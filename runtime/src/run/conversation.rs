@@ -23,7 +23,7 @@ use crate::{
     run::{
         InvalidRequest,
         derived_settings::DerivedSettings,
-        facts::{ESTIMATES_BY_CLASS, SessionFacts},
+        facts::{ESTIMATES_BY_CLASS, REMEMBERS_FRUITLESS, SessionFacts},
         history::{History, HistoryUpdate},
         no_progress::{DenialWatch, NoProgressWatch},
     },
@@ -131,7 +131,7 @@ pub struct TurnMemory {
     pub progress: NoProgressWatch,
     /// The watch for denials; of the run.
     pub denials: DenialWatch,
-    /// The watch for compactions that do not help; of the run.
+    /// The watch for compactions that do not help; of the run, but for how long the next one waits.
     pub compactions: CompactionWatch,
     /// Whether a run began since the session was opened.
     pub has_run: bool,
@@ -287,7 +287,10 @@ impl Conversation {
     pub fn begin_run(&mut self, prompt: Arc<Message>) {
         self.memory.progress = NoProgressWatch::default();
         self.memory.denials = DenialWatch::default();
-        self.memory.compactions = CompactionWatch::default();
+        self.memory.compactions = match self.facts.revision {
+            ..REMEMBERS_FRUITLESS => CompactionWatch::default(),
+            _ => self.memory.compactions.for_next_run(),
+        };
         self.memory.stop_blocks = 0;
         self.memory.run_heads.clear();
         self.apply(HistoryUpdate::Message(prompt));

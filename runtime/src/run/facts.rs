@@ -20,7 +20,7 @@ use crate::{
 };
 
 /// The revision of the rules by which turns decide; see [`SessionFacts::revision`].
-pub const REVISION: u32 = 22;
+pub const REVISION: u32 = 23;
 
 /// The first revision in which what becomes due in a session is appended to the conversation.
 pub(crate) const APPENDS: u32 = 5;
@@ -105,6 +105,9 @@ pub(crate) const FIRES_AT_BATCHES: u32 = 21;
 /// The first revision in which a compaction that did not help keeps a run from another one only while the context fits.
 pub(crate) const PAUSES_WITHIN_WINDOW: u32 = 22;
 
+/// The first revision in which a compaction that did not help keeps later runs from another one, too.
+pub(crate) const REMEMBERS_FRUITLESS: u32 = 23;
+
 /// The first revision in which no fast model is asked by a name that its cloud does not have.
 pub(crate) const NAMES_FAST_MODEL: u32 = 22;
 
@@ -146,7 +149,7 @@ pub struct SessionFacts {
     /// MCP servers. From 20 on, hooks ask models, and fire before a changed settings
     /// file holds. From 21 on, hooks fire when watched files have changed, and after all
     /// calls of an answer. From 22 on, hooks have agents verify, and what does not fit is summed up although the
-    /// last summary did not help.
+    /// last summary did not help. From 23 on, a summary that did not help keeps later runs from another one.
     #[serde(default, skip_serializing_if = "is_first")]
     pub revision: u32,
     /// The session; in a sub-agent the top session of its tree.

@@ -29,7 +29,7 @@ use crate::{
         outcome::{RunError, RunOutcome},
     },
     transcript::{
-        entry::{BackgroundRecord, ConversationLine, Line, Record, RecordKind},
+        entry::{BackgroundRecord, ConversationLine, Line, Record, RecordKind, ShellRecord},
         load::BackgroundTasks,
     },
     turn::effect::HistoryUpdate,
@@ -164,7 +164,7 @@ impl Machine {
         let lines: Vec<Line> = shells
             .chain(agents)
             .map(|(mut what, is_known)| {
-                if let RecordKind::Shell { is_unreported, .. }
+                if let RecordKind::Shell(ShellRecord { is_unreported, .. })
                 | RecordKind::BackgroundAgent(BackgroundRecord { is_unreported, .. }) = &mut what
                 {
                     *is_unreported = !is_known;

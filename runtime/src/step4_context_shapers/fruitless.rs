@@ -10,7 +10,7 @@ use crate::tokens::Tokens;
 /// Fruitless compactions in a row after which the run ends.
 pub(crate) const MAX_FRUITLESS: usize = 3;
 
-/// Counts compactions. One per run; an empty one at its start.
+/// Counts compactions. One per run, which begins without a count; how long the next one waits holds for the session.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CompactionWatch {
     fruitless: Vec<FruitlessCompaction>,
@@ -53,9 +53,24 @@ impl CompactionWatch {
         self.pause = n_messages.saturating_add(n_messages.div_ceil(2));
     }
 
+    /// Returns the watch of the run that follows.
+    pub(crate) fn for_next_run(&self) -> Self {
+        Self::waiting(self.pause)
+    }
+
+    /// Makes a watch without a count, whose next compaction waits until there are so many messages; 0 when none waits.
+    pub(crate) fn waiting(pause: usize) -> Self {
+        Self { fruitless: Vec::new(), pause }
+    }
+
     /// Returns the number of messages from which on there is a compaction again; 0 when none waits.
     pub fn pause(&self) -> usize {
         self.pause
+    }
+
+    /// Has the next compaction wait for nothing.
+    pub(crate) fn stop_waiting(&mut self) {
+        self.pause = 0;
     }
 
     /// Notes that something else made the context fit: the count begins anew. Where compactions had not helped before,

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     approval::{AnsweredBy, RuleUpdate},
     digest::Digest,
-    ids::{AgentId, ApprovalId, EntryId, ShellId, ToolName, ToolUseId},
+    ids::{AgentId, ApprovalId, EntryId, ToolName, ToolUseId},
     permission::PermissionMode,
     step::Step,
     step5_model_call::cache_watch::PromptCacheEvent,
@@ -28,8 +28,8 @@ pub use conversation_line::{
 pub use line::Line;
 pub use parts::{
     BackgroundRecord, CutText, DiscardedAnswer, LinksRecord, MessageRecord, ModeChange,
-    PassedStage, Record, ShownPart, SidechainHead, SkippedBytes, UnconfirmedUsage, ViewChange,
-    WithdrawnPrompt,
+    PassedStage, Record, ShellRecord, ShownPart, SidechainHead, SkippedBytes, UnconfirmedUsage,
+    ViewChange, WithdrawnPrompt,
 };
 pub use step_detail::StepDetail;
 pub use stored::{Repeated, Stored, StoredText, TextFolder};
@@ -127,6 +127,9 @@ pub enum RecordKind {
         /// The failure that made it run again.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         cause: Option<String>,
+        /// From how many messages on there is a summary again, where the last one did not help.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        waits: Option<std::num::NonZeroUsize>,
     },
     /// A model call has ended.
     ModelAttempt {
@@ -347,20 +350,7 @@ pub enum RecordKind {
         sidechain: Option<SidechainHead>,
     },
     /// A command goes on in the background, or has ended there and the model is notified. Its turn is always 0.
-    Shell {
-        /// The name of the command: `bash_1` and so on.
-        shell: ShellId,
-        /// The beginning of the command.
-        command: String,
-        /// The code of a [`ShellState`](crate::ports::shells::ShellState).
-        state: String,
-        /// The exit code of the shell, if it exited.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        exit_code: Option<i32>,
-        /// Whether the model has not learned of its end; written when the session is closed.
-        #[serde(default, rename = "untold", skip_serializing_if = "std::ops::Not::not")]
-        is_unreported: bool,
-    },
+    Shell(ShellRecord),
     /// A sub-agent works in the background, or has ended there and the model is notified. Its turn is always 0.
     BackgroundAgent(BackgroundRecord),
     /// A sub-agent at work was sent a message, which is shown to it before its next turn. Its turn is always 0.

@@ -180,7 +180,7 @@ impl TurnRecord {
             | RecordKind::Mode(_) => &mut self.decisions,
             RecordKind::ToolIntent { .. }
             | RecordKind::ToolEnd { .. }
-            | RecordKind::Shell { .. }
+            | RecordKind::Shell(_)
             | RecordKind::BackgroundAgent(_)
             | RecordKind::AgentMessage(_) => &mut self.calls,
             RecordKind::Hook { .. } => &mut self.hooks,

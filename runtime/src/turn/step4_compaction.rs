@@ -9,7 +9,7 @@ use crate::{
     message::{Message, MessageKind, Messages, estimate_of},
     run::{
         RunEnd,
-        facts::{FIRES_MORE, REBUILDS},
+        facts::{FIRES_MORE, REBUILDS, REMEMBERS_FRUITLESS},
     },
     step2_state_initialization::FiringReason,
     step4_context_shapers::{ShapedContext, ShaperSetup, Stage, Trigger, shrink, under_pressure},
@@ -123,6 +123,9 @@ impl Turn {
         }
         self.memory.anchor = None;
         self.memory.spent = Money::default();
+        if REMEMBERS_FRUITLESS <= self.facts.revision {
+            self.memory.compactions.stop_waiting();
+        }
     }
 
     /// Shows the harness's own context again where the summary took its place, in turns whose stages were given it; the

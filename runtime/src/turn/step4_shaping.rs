@@ -3,7 +3,7 @@
 //! The step is walked stage by stage, and the stage auto_compact has hooks and
 //! a model call in its middle.
 
-use std::{borrow::Cow, sync::Arc};
+use std::{borrow::Cow, num::NonZeroUsize, sync::Arc};
 
 use super::{Awaits, Effect, Then, Turn};
 use crate::{
@@ -14,7 +14,7 @@ use crate::{
         conversation::ShapedView,
         facts::{
             CLEARS_OLD, COUNTS_CLEARED, KEEPS_FRAMES, PAUSES_WITHIN_WINDOW, REBUILDS,
-            SHAPES_CONVERSATION,
+            REMEMBERS_FRUITLESS, SHAPES_CONVERSATION,
         },
     },
     step::Step,
@@ -182,6 +182,10 @@ impl Turn {
         let after = self.state.shaped.as_ref().map_or(before, |it| it.tokens);
         let cause = self.state.shaping.failure.as_ref().map(|it| it.class.code().to_owned());
         let attempt = cause.as_ref().map(|_| self.state.model.attempt);
+        // Other stages change nothing about it.
+        let may_wait = matches!(stage, Stage::AutoCompact | Stage::OverflowReduction)
+            && REMEMBERS_FRUITLESS <= self.facts.revision;
+        let pause = self.memory.compactions.pause();
         let what = RecordKind::Shaper {
             stage: stage.name().into(),
             fired,
@@ -191,6 +195,7 @@ impl Turn {
             why: why.into(),
             attempt,
             cause,
+            waits: NonZeroUsize::new(pause).filter(|_| may_wait),
         };
         self.journal.record(self.now, what);
         let (tokens_before, tokens_after) = (before, after);

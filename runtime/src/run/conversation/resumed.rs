@@ -8,10 +8,13 @@ use super::{Conversation, TurnMemory};
 use crate::{
     ids::EntryId,
     run::{
-        facts::{APPENDS, ESTIMATES_BY_CLASS, REBUILDS, SHOWS_SKILLS, SHOWS_TASKS},
+        facts::{
+            APPENDS, ESTIMATES_BY_CLASS, REBUILDS, REMEMBERS_FRUITLESS, SHOWS_SKILLS, SHOWS_TASKS,
+        },
         history::History,
     },
     step3_context_assembly::appended::ShownParts,
+    step4_context_shapers::fruitless::CompactionWatch,
     tool::Access,
     transcript::{
         entry::{Line, ShownPart},
@@ -48,6 +51,9 @@ impl Conversation {
         memory.retries = state.used.failed_calls.saturating_add(state.used.lost_calls());
         memory.learned = state.used.learned.clone();
         memory.anchor = state.anchor.clone();
+        if REMEMBERS_FRUITLESS <= self.facts.revision {
+            memory.compactions = CompactionWatch::waiting(state.summary_pause);
+        }
         if memory.tools.todos != state.tasks.todos() {
             Arc::make_mut(&mut memory.tools).todos = state.tasks.todos().to_vec();
         }

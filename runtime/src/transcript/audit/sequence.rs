@@ -188,7 +188,7 @@ impl SequenceChecker<'_> {
             }
             RecordKind::Repair { .. }
             | RecordKind::Alert { .. }
-            | RecordKind::Shell { .. }
+            | RecordKind::Shell(_)
             | RecordKind::BackgroundAgent(_) => return Ok(()),
             RecordKind::AgentMessage(it) => return self.received(record, it.message.clone()),
             // Between runs, or between the turns of one.

@@ -5,7 +5,7 @@
 
 use super::{MAX_RECORD, harness};
 use crate::transcript::entry::{
-    BackgroundRecord, LinksRecord, Record, RecordKind, StepDetail, Stored,
+    BackgroundRecord, LinksRecord, Record, RecordKind, ShellRecord, StepDetail, Stored,
 };
 
 /// Marks where a text was cut.
@@ -94,7 +94,7 @@ fn texts(what: &mut RecordKind) -> Vec<&mut String> {
         }
         RecordKind::RunEnd { reason, .. } => vec![reason],
         RecordKind::Alert { what } => vec![what],
-        RecordKind::Shell { command, .. } => vec![command],
+        RecordKind::Shell(ShellRecord { command, .. }) => vec![command],
         RecordKind::BackgroundAgent(BackgroundRecord { description, .. }) => vec![description],
         // A text that does not fit lies next to the transcript.
         RecordKind::AgentMessage(_) => Vec::new(),

@@ -246,13 +246,13 @@ fn question(call: crate::ids::ToolUseId, reason: String) -> RecordKind {
 // REQ: SES-4, PRM-9
 #[test]
 fn kind_that_is_written_is_the_kind_that_is_read() {
-    let shell = RecordKind::Shell {
+    let shell = RecordKind::Shell(crate::transcript::entry::ShellRecord {
         shell: "bash_1".into(),
         command: "make".into(),
         state: "exited".into(),
         exit_code: Some(2),
         is_unreported: true,
-    };
+    });
     let mode = RecordKind::Mode(crate::transcript::entry::ModeChange {
         mode: crate::permission::PermissionMode::Plan,
         call: Some("c".into()),

@@ -8,7 +8,7 @@ use super::{RecordKind, Stored};
 use crate::{
     catalogue::Money,
     digest::Digest,
-    ids::{AgentId, EntryId, RunId, ToolUseId},
+    ids::{AgentId, EntryId, RunId, ShellId, ToolUseId},
     permission::PermissionMode,
     time::Timestamp,
     tokens::Tokens,
@@ -88,6 +88,23 @@ pub struct MessageRecord {
     pub message: EntryId,
     /// The text of the message, or where it is kept.
     pub text: Stored,
+}
+
+/// A command that goes on in the background, or has ended there.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ShellRecord {
+    /// The name of the command: `bash_1` and so on.
+    pub shell: ShellId,
+    /// The beginning of the command.
+    pub command: String,
+    /// The code of a [`ShellState`](crate::ports::shells::ShellState).
+    pub state: String,
+    /// The exit code of the shell, if it exited.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exit_code: Option<i32>,
+    /// Whether the model has not learned of its end; written when the session is closed.
+    #[serde(default, rename = "untold", skip_serializing_if = "std::ops::Not::not")]
+    pub is_unreported: bool,
 }
 
 /// Bytes of a transcript that are not a line.

@@ -12,7 +12,7 @@ use crate::{
         agents::{BackgroundAgent, BackgroundState},
         shells::{ShellState, ShellStatus},
     },
-    transcript::entry::{BackgroundRecord, Record, RecordKind, Stored},
+    transcript::entry::{BackgroundRecord, Record, RecordKind, ShellRecord, Stored},
 };
 
 /// Hooks that are kept in mind.
@@ -38,7 +38,7 @@ pub struct BackgroundTasks {
 impl BackgroundTasks {
     pub(crate) fn note(&mut self, record: &Record) {
         match &record.what {
-            RecordKind::Shell { shell, command, state, exit_code, is_unreported } => {
+            RecordKind::Shell(ShellRecord { shell, command, state, exit_code, is_unreported }) => {
                 let number = shell.as_str().rsplit('_').next().and_then(|it| it.parse().ok());
                 self.last_shell = self.last_shell.max(number.unwrap_or(0));
                 match ShellState::read(state, *exit_code) {

@@ -27,6 +27,8 @@ pub(crate) struct RecordedState {
     pub(crate) anchor: Option<Anchor>,
     /// The model of the last answer, and what its provider reported.
     answered: Option<(Arc<str>, Tokens)>,
+    /// From how many messages on there is a summary again; 0 when none waits.
+    pub(crate) summary_pause: usize,
     /// How the last run ended.
     pub(super) last_end: Option<RunEnd>,
     /// Messages for the agent that its conversation does not show yet, oldest first.
@@ -48,6 +50,7 @@ impl RecordedState {
         match &record.what {
             RecordKind::RunEnd { reason, .. } => self.last_end = RunEnd::read(reason),
             RecordKind::View(change) => self.view.note(change),
+            RecordKind::Shaper { waits: Some(messages), .. } => self.summary_pause = messages.get(),
             RecordKind::AgentMessage(message) => self.unread.push(message.clone()),
             RecordKind::TurnStep { detail: StepDetail::Model { anchor: Some(it), .. }, .. } => {
                 let (by_class, by_chars) = *it;
@@ -69,6 +72,7 @@ impl RecordedState {
             self.files.forget_touched();
             self.view.compacted();
             self.anchor = None;
+            self.summary_pause = 0;
         }
         if let Some(answer) = &line.answer {
             let model = answer.signed_by().cloned().unwrap_or_else(|| "".into());

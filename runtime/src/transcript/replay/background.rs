@@ -13,7 +13,7 @@ use crate::{
     },
     session::SessionInput,
     step3_context_assembly::in_reminder,
-    transcript::entry::{BackgroundRecord, RecordKind},
+    transcript::entry::{BackgroundRecord, RecordKind, ShellRecord},
 };
 
 /// In front of the file that has all of the output of a command.
@@ -28,7 +28,7 @@ enum Task {
 impl Task {
     fn read(what: &RecordKind) -> Option<Self> {
         match what {
-            RecordKind::Shell { shell, command, state, exit_code, .. } => {
+            RecordKind::Shell(ShellRecord { shell, command, state, exit_code, .. }) => {
                 Some(Self::Shell(ShellStatus {
                     shell: shell.clone(),
                     command: command.as_str().into(),

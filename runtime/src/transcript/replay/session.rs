@@ -197,7 +197,7 @@ impl Session {
         }
         let Some(decisions) = &self.decisions else { return Ok(()) };
         match &record.what {
-            RecordKind::Shell { .. } | RecordKind::BackgroundAgent(_)
+            RecordKind::Shell(_) | RecordKind::BackgroundAgent(_)
                 if record.run.as_ref() == Some(&self.run.id) =>
             {
                 if let Some(kept) = background::kept(&record.what) {

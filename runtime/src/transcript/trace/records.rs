@@ -11,8 +11,8 @@ use crate::{
     step7_permission_gate::Decision,
     tool::{ToolErrorKind, Truncation},
     transcript::entry::{
-        BackgroundRecord, ModeChange, PassedStage, Record, RecordKind, ShownPart, SkippedBytes,
-        StepDetail, Stored, ViewChange, WithdrawnPrompt,
+        BackgroundRecord, ModeChange, PassedStage, Record, RecordKind, ShellRecord, ShownPart,
+        SkippedBytes, StepDetail, Stored, ViewChange, WithdrawnPrompt,
     },
 };
 
@@ -81,7 +81,7 @@ pub(super) fn write(record: &Record, out: &mut TraceLines) -> fmt::Result {
         RecordKind::ToolEnd { call, error, duration_ms, truncation, .. } => {
             tool_end(call, *error, *duration_ms, truncation.as_ref(), out)
         }
-        RecordKind::Shell { shell, command, state, exit_code, .. } => {
+        RecordKind::Shell(ShellRecord { shell, command, state, exit_code, .. }) => {
             let (code, command) = (after(" ", *exit_code), short(command));
             out.end(format_args!("    {shell} in the background: {state}{code}, {command}"))
         }
