@@ -19,6 +19,7 @@ mod library;
 mod limits;
 mod mcp;
 mod messages;
+mod notebooks;
 mod older_forms;
 mod openai;
 mod output;
