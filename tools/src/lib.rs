@@ -26,6 +26,7 @@ mod edit;
 mod glob;
 #[cfg(feature = "search")]
 mod grep;
+mod multi_edit;
 mod notebook_edit;
 mod read;
 mod send_message;

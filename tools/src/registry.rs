@@ -12,6 +12,7 @@ use crate::{
     bash::{Bash, BashOutput, KillShell},
     built_in::Declared,
     edit::Edit,
+    multi_edit::MultiEdit,
     notebook_edit::NotebookEdit,
     plan::{EnterPlanMode, ExitPlanMode},
     question::AskUserQuestion,
@@ -30,6 +31,14 @@ use crate::{glob::Glob, grep::Grep};
 /// Tools hold no state, so all sessions of a process share them: their schemas are compiled once.
 pub fn builtin_tools() -> Vec<Arc<dyn Tool>> {
     static TOOLS: LazyLock<Vec<Arc<dyn Tool>>> = LazyLock::new(compiled);
+    TOOLS.clone()
+}
+
+/// Returns the tools that a session has only if they are asked for by name: MultiEdit, which programs knew before Edit did
+/// all of its work.
+pub fn optional_tools() -> Vec<Arc<dyn Tool>> {
+    static TOOLS: LazyLock<Vec<Arc<dyn Tool>>> =
+        LazyLock::new(|| vec![Arc::new(Declared::<MultiEdit>::new())]);
     TOOLS.clone()
 }
 

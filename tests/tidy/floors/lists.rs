@@ -173,6 +173,7 @@ pub(super) const TOOLS: &[Floor] = &[
             "edit",
             "glob",
             "grep",
+            "multi_edit",
             "notebook_edit",
             "plan",
             "question",

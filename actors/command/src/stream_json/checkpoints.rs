@@ -23,7 +23,7 @@ use tokio::task::spawn_blocking;
 use self::history::{Entry, History, MAX_BYTES, restore};
 
 /// Tools whose changes are kept.
-const CHANGING: [&str; 3] = ["Edit", "NotebookEdit", "Write"];
+const CHANGING: [&str; 4] = ["Edit", "MultiEdit", "NotebookEdit", "Write"];
 
 /// Why files are not put back.
 #[derive(Debug, thiserror::Error)]
@@ -216,11 +216,13 @@ mod tests {
     #[test]
     fn every_built_in_tool_that_changes_a_file_it_names_keeps_it() {
         use ennead::tool::{Access, builtin_tools};
+        use ennead_tools::registry::optional_tools;
         let (_place, _work, kept) = place();
         let changing = |it: &Arc<dyn Tool>| matches!(it.spec().access, Access::WritePath { .. });
-        let tools: Vec<_> = builtin_tools().into_iter().filter(changing).collect();
+        let tools: Vec<_> =
+            builtin_tools().into_iter().chain(optional_tools()).filter(changing).collect();
         let names: Vec<_> = tools.iter().map(|it| it.spec().name.to_string()).collect();
-        assert_eq!(names, ["Write", "Edit", "NotebookEdit"]);
+        assert_eq!(names, ["Write", "Edit", "NotebookEdit", "MultiEdit"]);
         for (tool, kept) in tools.iter().zip(kept.watching(tools.clone())) {
             assert!(!Arc::ptr_eq(tool, &kept), "{}", tool.spec().name);
         }
