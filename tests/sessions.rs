@@ -6,6 +6,7 @@ mod approvals;
 mod background_agents;
 mod background_tasks;
 mod chosen;
+mod confirmed_changes;
 pub(crate) mod context;
 mod determinism;
 mod fallback;
