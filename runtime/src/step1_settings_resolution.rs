@@ -4,6 +4,7 @@
 //! layers; the result remembers which layer each value came from.
 
 mod certificates;
+mod code_edit;
 mod ennead_section;
 mod explain;
 mod fallback_model;
@@ -30,6 +31,7 @@ use std::{
 use serde::{Deserialize, Serialize};
 
 pub use certificates::Certificates;
+pub use code_edit::CodeEditSettings;
 pub use explain::{Explained, explain};
 pub use fallback_model::FallbackModel;
 pub use merge::{merge, merge_values, merge_with};
@@ -109,6 +111,8 @@ pub struct Settings {
     pub certificates: Certificates,
     /// Who is asked about calls, and for how long.
     pub approvals: ApprovalSettings,
+    /// How many files a turn changes before somebody is asked.
+    pub code_edit: CodeEditSettings,
     /// How often lines are forced to disk.
     pub durability: Durability,
     /// Defaults of the channels.
@@ -357,6 +361,7 @@ impl Default for Settings {
             http: HttpSettings::default(),
             certificates: Certificates::default(),
             approvals: ApprovalSettings::default(),
+            code_edit: CodeEditSettings::default(),
             durability: Durability::default(),
             output: OutputSettings::default(),
             parameters: Parameters::default(),

@@ -71,6 +71,8 @@ pub(crate) struct TurnState {
     pub chosen_mode: Option<PermissionMode>,
     /// Step 7: the question about that call.
     pub question: Option<OpenQuestion>,
+    /// Step 7: files that this turn changes without a question.
+    pub unasked_changes: u32,
     /// Step 7: an answer ended the run, so nothing else runs.
     pub is_cut_off: bool,
     /// Firings of hooks so far.

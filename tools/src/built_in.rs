@@ -89,8 +89,18 @@ pub(crate) async fn at_path<I: Send + 'static>(
 
 /// Makes the declaration of a tool that changes the file in its field `file_path`.
 pub(crate) fn changing_spec(name: &str, description: &str, input_schema: Arc<str>) -> ToolSpec {
+    changing_spec_at("file_path", name, description, input_schema)
+}
+
+/// Makes the declaration of a tool that changes the file in this field.
+pub(crate) fn changing_spec_at(
+    field: &'static str,
+    name: &str,
+    description: &str,
+    input_schema: Arc<str>,
+) -> ToolSpec {
     ToolSpec::new(name, description, input_schema)
-        .with_access(Access::WritePath { field: "file_path".into() })
+        .with_access(Access::WritePath { field: field.into() })
         .with_output_cap(20_000)
         .with_timeout_ms(60_000)
 }

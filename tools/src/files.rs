@@ -20,7 +20,8 @@ const BINARY_PROBE: usize = 8000;
 /// Bytes of original content that a structured result carries at most; above, it is `null`.
 const MAX_ORIGINAL: usize = 256 << 10;
 
-const MARK: &str = "\u{feff}";
+/// The byte order mark of UTF-8, which some files begin with.
+pub(crate) const MARK: &str = "\u{feff}";
 
 /// A file taken into memory.
 #[derive(Debug)]

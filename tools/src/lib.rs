@@ -26,6 +26,8 @@ mod edit;
 mod glob;
 #[cfg(feature = "search")]
 mod grep;
+mod multi_edit;
+mod notebook_edit;
 mod read;
 mod send_message;
 mod tasks;
@@ -44,12 +46,14 @@ mod globs;
 mod helper;
 mod hidden;
 mod hosted;
+mod notebook;
 mod output;
 mod patch;
 mod paths;
 mod plan;
 mod question;
 mod replace;
+mod text_edit;
 #[cfg(feature = "search")]
 mod walk;
 

@@ -12,6 +12,8 @@ use crate::{
     bash::{Bash, BashOutput, KillShell},
     built_in::Declared,
     edit::Edit,
+    multi_edit::MultiEdit,
+    notebook_edit::NotebookEdit,
     plan::{EnterPlanMode, ExitPlanMode},
     question::AskUserQuestion,
     read::Read,
@@ -23,12 +25,20 @@ use crate::{
 #[cfg(feature = "search")]
 use crate::{glob::Glob, grep::Grep};
 
-/// Returns all tools of this crate: Read, Write, Edit, Glob, Grep, Bash, BashOutput, KillShell, TaskOutput, TaskStop,
-/// TodoWrite, Agent, SendMessage, EnterPlanMode, ExitPlanMode, AskUserQuestion, in this order. Glob and Grep need the feature `search`.
+/// Returns the tools that a session has: Read, Write, Edit, NotebookEdit, Glob, Grep, Bash, BashOutput, KillShell, TaskOutput,
+/// TaskStop, TodoWrite, Agent, SendMessage, EnterPlanMode, ExitPlanMode, AskUserQuestion, in this order. Glob and Grep need the feature `search`.
 ///
 /// Tools hold no state, so all sessions of a process share them: their schemas are compiled once.
 pub fn builtin_tools() -> Vec<Arc<dyn Tool>> {
     static TOOLS: LazyLock<Vec<Arc<dyn Tool>>> = LazyLock::new(compiled);
+    TOOLS.clone()
+}
+
+/// Returns the tools that a session has only if they are asked for by name: MultiEdit, which programs knew before Edit did
+/// all of its work.
+pub fn optional_tools() -> Vec<Arc<dyn Tool>> {
+    static TOOLS: LazyLock<Vec<Arc<dyn Tool>>> =
+        LazyLock::new(|| vec![Arc::new(Declared::<MultiEdit>::new())]);
     TOOLS.clone()
 }
 
@@ -37,6 +47,7 @@ fn compiled() -> Vec<Arc<dyn Tool>> {
         Arc::new(Declared::<Read>::new()),
         Arc::new(Declared::<Write>::new()),
         Arc::new(Declared::<Edit>::new()),
+        Arc::new(Declared::<NotebookEdit>::new()),
         #[cfg(feature = "search")]
         Arc::new(Declared::<Glob>::new()),
         #[cfg(feature = "search")]
@@ -72,6 +83,7 @@ mod tests {
             "Read",
             "Write",
             "Edit",
+            "NotebookEdit",
             "Glob",
             "Grep",
             "Bash",
@@ -111,6 +123,18 @@ mod tests {
             ("Read", r#"{"file_path":"/a","offset":1.0}"#, "cannot be read"),
             ("Read", r#"{"file_path":"/a","limit":1,"limit":2}"#, "duplicate field"),
             ("Edit", r#"{"file_path":"/a","old_string":"a","new_string":"b"}"#, ""),
+            ("NotebookEdit", r#"{"notebook_path":"/a.ipynb","new_source":"x","cell_id":"a"}"#, ""),
+            ("NotebookEdit", r#"{"notebook_path":"/a.ipynb","cell_id":"a"}"#, "new_source"),
+            (
+                "NotebookEdit",
+                r#"{"notebook_path":"/a","new_source":"","edit_mode":"x"}"#,
+                "edit_mode",
+            ),
+            (
+                "NotebookEdit",
+                r#"{"notebook_path":"/a","new_source":"","cell_type":"raw"}"#,
+                "cell_type",
+            ),
             ("Grep", r#"{"pattern":"a","-i":true,"-A":1,"output_mode":"count"}"#, ""),
             ("Grep", r#"{"pattern":"a","output_mode":"files"}"#, "output_mode"),
             ("Bash", r#"{"command":"ls","timeout":1000,"description":"d"}"#, ""),

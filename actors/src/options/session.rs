@@ -283,6 +283,12 @@ impl SessionOptions {
         self
     }
 
+    /// Adds the older tool MultiEdit, which makes several edits of a file or none.
+    #[must_use]
+    pub fn multi_edit(self) -> Self {
+        ennead_tools::registry::optional_tools().into_iter().fold(self, Self::tool)
+    }
+
     /// Adds an MCP server, or replaces the one of the same name.
     #[must_use]
     pub fn mcp_server(mut self, server: ServerConfig) -> Self {

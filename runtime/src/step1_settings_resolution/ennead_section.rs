@@ -6,8 +6,8 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::{
-    AgentLimits, ApprovalSettings, Durability, FallbackModel, HttpSettings, RedactSettings,
-    Settings, ShaperSettings, ShellSettings,
+    AgentLimits, ApprovalSettings, CodeEditSettings, Durability, FallbackModel, HttpSettings,
+    RedactSettings, Settings, ShaperSettings, ShellSettings, code_edit,
 };
 use crate::{
     catalogue::CatalogueOverrides,
@@ -43,6 +43,7 @@ pub(super) struct EnneadSettings {
     secret_env: Option<Vec<String>>,
     server_env: Option<BTreeMap<String, Vec<String>>>,
     redact: Option<RedactSettings>,
+    code_edit: Option<CodeEditSettings>,
 }
 
 /// A model to turn to: `"model"`, `"provider/model"` or `{"provider": …, "model": …}`.
@@ -63,8 +64,8 @@ impl From<Fallback> for FallbackModel {
 }
 
 /// Keys whose values are objects of keys.
-pub(super) const GROUPS: [&str; 7] =
-    ["shapers", "agents", "shell", "http", "approvals", "output", "redact"];
+pub(super) const GROUPS: [&str; 8] =
+    ["shapers", "agents", "shell", "http", "approvals", "output", "redact", code_edit::GROUP];
 
 /// Returns whether an object of one key can be read. `group` is one of [`GROUPS`].
 pub(super) fn fits(group: Option<&str>, one: Map<String, Value>) -> bool {
@@ -75,6 +76,7 @@ pub(super) fn fits(group: Option<&str>, one: Map<String, Value>) -> bool {
         Some("shell") => ShellSettings::deserialize(value).is_ok(),
         Some("output") => OutputSettings::deserialize(value).is_ok(),
         Some("approvals") => ApprovalSettings::deserialize(value).is_ok(),
+        Some(code_edit::GROUP) => CodeEditSettings::deserialize(value).is_ok(),
         Some("redact") => RedactSettings::deserialize(value).is_ok(),
         Some("http") => HttpSettings::deserialize(value).is_ok(),
         _ => EnneadSettings::deserialize(&value).is_ok() && Parameters::deserialize(value).is_ok(),

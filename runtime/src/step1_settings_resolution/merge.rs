@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 
 use super::{
     FallbackModel, InstructionSettings, LayerText, Resolved, Settings, WorktreeBase, certificates,
-    ennead_section, hooks,
+    code_edit, ennead_section, hooks,
     layer::{HOOKS_OFF, SettingsLayer, read_layer},
     models, redact, sandbox,
     secrets::SecretEnv,
@@ -107,6 +107,7 @@ pub fn merge_with(layers: &[LayerText], known: &Arc<Catalogue>) -> Resolved {
     settings.sandbox = sandbox::sandbox(&read, &mut warnings);
     settings.secrets = SecretEnv::of(&read, &mut warnings);
     settings.redact = redact::redact(&read, &mut warnings);
+    settings.code_edit = code_edit::code_edit(&read);
     let directories =
         merged.pointer("/permissions/additionalDirectories").and_then(Value::as_array);
     settings.permissions.additional_directories =

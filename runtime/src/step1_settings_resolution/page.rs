@@ -7,8 +7,8 @@ use serde::{Deserialize, Deserializer, de, forward_to_deserialize_any};
 use serde_json::{Value, json};
 
 use super::{
-    AgentLimits, ApprovalSettings, HttpSettings, LayerText, RedactSettings, Resolved, Settings,
-    ShaperSettings, ShellSettings,
+    AgentLimits, ApprovalSettings, CodeEditSettings, HttpSettings, LayerText, RedactSettings,
+    Resolved, Settings, ShaperSettings, ShellSettings,
     ennead_section::{EnneadSettings, GROUPS},
     merge,
     trust::{Trust, restrict},
@@ -177,6 +177,7 @@ fn defaults() -> Value {
             "approvals": it.approvals,
             "output": it.output,
             "redact": it.redact,
+            "code_edit": it.code_edit,
         },
     })
 }
@@ -263,6 +264,7 @@ fn every_field_of_the_settings_types_is_documented() {
         ("approvals", fields::<ApprovalSettings>()),
         ("output", fields::<OutputSettings>()),
         ("redact", fields::<RedactSettings>()),
+        ("code_edit", fields::<CodeEditSettings>()),
     ];
     let in_groups = groups
         .iter()

@@ -7,14 +7,15 @@ pub mod variables;
 
 use serde_json::{Map, Value};
 
-use super::LayerText;
+use super::{LayerText, code_edit, layer::snake};
 use crate::{hook::ONLY_RESTRICTS, permission::Scope};
 
 /// How far the files of a repository are trusted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Trust {
     /// Nothing of the repository starts, and nothing of it allows anything: deny and ask rules hold;
-    /// allow rules, directories, mode, hooks, servers, variables and limits of ennead do not.
+    /// allow rules, directories, mode, hooks, servers, variables and limits of ennead do not, but for the number of
+    /// file changes that pass without a question, which can only become smaller.
     #[default]
     Untrusted,
     /// Hooks and servers start, because the caller asked for these files by name. A hook can deny, ask
@@ -107,8 +108,16 @@ pub fn restrict(layer: LayerText, trust: Trust) -> LayerText {
     }
     match trust {
         Trust::Untrusted => {
-            for runs_or_raises in ["hooks", "env", "ennead"] {
+            for runs_or_raises in ["hooks", "env"] {
                 object.remove(runs_or_raises);
+            }
+            // Of these keys only the ones that can but tighten.
+            let own = object.remove("ennead");
+            if let Some(Value::Object(mut own)) = own {
+                own.retain(|name, _| snake(name) == code_edit::GROUP);
+                if !own.is_empty() {
+                    object.insert("ennead".into(), own.into());
+                }
             }
         }
         Trust::Headless | Trust::Trusted => restrain(&mut object),

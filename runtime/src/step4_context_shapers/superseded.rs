@@ -13,7 +13,7 @@ use crate::{ids::ToolUseId, message::Message};
 const READS: &str = "Read";
 
 /// Tools that change the file that they name.
-const CHANGES: &[&str] = &["Edit", "MultiEdit", "Write"];
+const CHANGES: &[&str] = &["Edit", "MultiEdit", "NotebookEdit", "Write"];
 
 /// First line and number of lines of a read; `None`: as far as the tool reads.
 type ReadRange = (Option<u64>, Option<u64>);
@@ -21,6 +21,7 @@ type ReadRange = (Option<u64>, Option<u64>);
 /// Of the inputs of these tools what distinguishes files and parts of them.
 #[derive(Deserialize)]
 struct FileInput {
+    #[serde(alias = "notebook_path")]
     file_path: String,
     #[serde(default)]
     offset: Option<u64>,
@@ -100,6 +101,8 @@ mod tests {
         let part = r#"{"file_path":"a","offset":5,"limit":9}"#;
         check(&[("1", "Read", a, false), ("2", "Read", b, false), ("3", "Read", a, false)], &["1"]);
         check(&[("1", "Read", a, false), ("2", "Edit", a, false)], &["1"]);
+        let notebook = r#"{"notebook_path":"a"}"#;
+        check(&[("1", "Read", a, false), ("2", "NotebookEdit", notebook, false)], &["1"]);
         check(&[("1", "Read", a, false), ("2", "Write", a, true)], &[]);
         check(&[("1", "Read", a, false), ("2", "Read", part, false)], &[]);
         check(&[("1", "Read", part, false), ("2", "Read", part, false)], &["1"]);

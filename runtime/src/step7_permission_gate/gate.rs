@@ -196,6 +196,15 @@ impl Gate {
         self.changed.is_some()
     }
 
+    /// Returns whether this decision has a file changed that nobody was asked about.
+    pub(crate) fn is_unasked_change(&self, decision: &Decision) -> bool {
+        let is_own = |it: &ResolvedPath| stage3::is_of_the_model(it, &self.setup);
+        decision.allowed
+            && decision.stage == GateStage::RuleEvaluation
+            && matches!(self.access, Access::WritePath { .. })
+            && !self.path.as_ref().is_some_and(is_own)
+    }
+
     /// Puts the call under another mode. Hooks, rules and paths are as they were.
     pub(crate) fn put_under(&mut self, setup: GateSetup) {
         self.setup = setup;
@@ -281,7 +290,7 @@ impl Gate {
                 // Somebody was asked, and that is all that these want.
                 stage3::RuleVerdict::Ask => {
                     let is_asked = [stage3::PLANNED, stage3::PERSONAL].contains(&reason.as_str());
-                    rule.is_some() || wants_rule || is_asked
+                    rule.is_some() || wants_rule || is_asked || stage3::is_confirmation(&reason)
                 }
             };
             if is_settled {

@@ -76,6 +76,8 @@ pub struct GateSetup {
     parent: Option<Arc<GateSetup>>,
     /// Where the next shell command starts.
     cwd: Arc<str>,
+    /// Changes of files that have passed in this turn without a question.
+    unasked_changes: u32,
 }
 
 impl GateSetup {
@@ -121,6 +123,7 @@ impl GateSetup {
             hidden,
             isolation: None,
             parent: None,
+            unasked_changes: 0,
         }
     }
 
@@ -181,6 +184,18 @@ impl GateSetup {
     #[must_use]
     pub(crate) fn with_cwd(&self, cwd: &str) -> Self {
         Self { cwd: cwd.into(), ..self.clone() }
+    }
+
+    /// Sets how many changes of files have passed in this turn without a question.
+    #[must_use]
+    pub(crate) fn after_changes(self, unasked_changes: u32) -> Self {
+        Self { unasked_changes, ..self }
+    }
+
+    /// Returns how many changes of files pass without a question in a turn, if that many have passed in this one.
+    pub(super) fn used_up_changes(&self) -> Option<u32> {
+        let limit = self.settings.code_edit.unasked_changes()?;
+        (limit <= self.unasked_changes).then_some(limit)
     }
 
     /// Returns what the parts of a shell command are judged by.
@@ -263,6 +278,10 @@ impl GateSetup {
         let sandbox = &self.settings.sandbox;
         let own =
             if sandbox.enabled { own.chain(Digest::of(sandbox.decides().as_bytes())) } else { own };
+        let own = match self.settings.code_edit.unasked_changes() {
+            Some(limit) => own.chain(Digest::of(format!("unasked changes: {limit}").as_bytes())),
+            None => own,
+        };
         self.parent.as_ref().map_or(own, |it| own.chain(it.epoch()))
     }
 

@@ -32,6 +32,9 @@ pub(super) const PLANNED: &str = "in plan mode nothing is changed unasked";
 /// Why a call is asked about that only a person decides.
 pub(super) const PERSONAL: &str = "only a person decides about it";
 
+/// Why a change of a file is asked about that would pass otherwise.
+const CONFIRMED: &str = "as many files as may be have been changed in this turn without a question";
+
 /// What rules and mode say. Stricter ones are smaller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum RuleVerdict {
@@ -163,6 +166,17 @@ fn evaluate_alone(
     if is_plan && is_file {
         return plain(RuleVerdict::Allow, "it is the plan of the session");
     }
+    let found = evaluate_leave(facts, &subject, setup);
+    match setup.used_up_changes() {
+        Some(limit) if found.answer == RuleVerdict::Allow && written(facts).is_some() => {
+            plain(RuleVerdict::Ask, &format!("{CONFIRMED} ({limit}, `ennead.codeEdit`)"))
+        }
+        _ => found,
+    }
+}
+
+/// What gives leave where nothing denies and nothing has to be asked: the mode, allow rules, hooks.
+fn evaluate_leave(facts: &CallFacts<'_>, subject: &Subject<'_>, setup: &GateSetup) -> RuleOutcome {
     let in_workspace =
         facts.path.is_some_and(|it| lies_in_workspace(it, setup) || is_kept(facts, it, setup));
     let otherwise = match mode::says(setup.mode(), facts.access, facts.effect, in_workspace) {
@@ -172,7 +186,7 @@ fn evaluate_alone(
         }
         ModeDecision::Rules { otherwise } => otherwise,
     };
-    if let Some(rule) = book.first(RuleKind::Allow, &subject) {
+    if let Some(rule) = setup.book().first(RuleKind::Allow, subject) {
         return ruled(RuleVerdict::Allow, "allowed", rule);
     }
     if matches!(facts.hooks, Remembered::Allow { .. }) {
@@ -201,6 +215,16 @@ fn is_answered(facts: &CallFacts<'_>, setup: &GateSetup) -> bool {
         "ExitPlanMode" => setup.mode() == PermissionMode::Plan && holds_text("plan"),
         _ => false,
     }
+}
+
+/// Returns whether a call is asked about because a turn has changed as many files as pass without a question.
+pub(super) fn is_confirmation(reason: &str) -> bool {
+    reason.starts_with(CONFIRMED)
+}
+
+/// Returns whether a path holds what the model keeps for itself: the plan of the session, or its notes.
+pub(super) fn is_of_the_model(path: &ResolvedPath, setup: &GateSetup) -> bool {
+    is_note(path, setup) || setup.mode() == PermissionMode::Plan && is_plan(path, setup)
 }
 
 /// The path that a tool writes to.

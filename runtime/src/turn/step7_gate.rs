@@ -14,7 +14,9 @@ use crate::{
     run::{RunEnd, facts::HOOKS_ANSWER},
     step::Step,
     step2_state_initialization::{CallStage, FiringReason},
-    step7_permission_gate::{Decision, Gate, GateStep, Judged, Permit, ResolvedPath, offered},
+    step7_permission_gate::{
+        Decision, Gate, GateSetup, GateStep, Judged, Permit, ResolvedPath, offered,
+    },
     tool::{ToolErrorKind, ToolOutcome, ToolSpec},
     transcript::entry::{LinksRecord, RecordKind, StepDetail},
 };
@@ -55,8 +57,7 @@ impl Turn {
             self.deny_the_rest();
         }
         let open = self.state.calls.iter().position(|it| matches!(it.stage, CallStage::Open));
-        // A command is judged from where it will start.
-        let setup = self.state.gate_setup.as_ref().map(|it| it.with_cwd(self.cwd()));
+        let setup = self.setup_of_call();
         let (Some(index), Some(setup)) = (open, setup) else { return self.gate_closed() };
         let state = &self.state.calls[index];
         let Some(spec) = &state.spec else { return self.gate_closed() };
@@ -66,6 +67,13 @@ impl Turn {
         }
         self.state.gate = Some((index, gate));
         self.gate_step(step);
+    }
+
+    /// Returns what the next call is judged by: a command from where it will start, a change of a file by how many there
+    /// are already.
+    pub(super) fn setup_of_call(&self) -> Option<GateSetup> {
+        let setup = self.state.gate_setup.as_ref()?;
+        Some(setup.with_cwd(self.cwd()).after_changes(self.state.unasked_changes))
     }
 
     pub(super) fn gate_step(&mut self, step: GateStep) {
@@ -170,6 +178,7 @@ impl Turn {
 
     fn decided(&mut self, index: usize, decision: Decision, permit: Option<Permit>) {
         let Some((_, gate)) = self.state.gate.take() else { return };
+        self.state.unasked_changes += u32::from(gate.is_unasked_change(&decision));
         let allow_rules = if decision.allowed { Vec::new() } else { gate.allow_rules() };
         let state = &mut self.state.calls[index];
         let rewritten = (state.call.input != gate.call().input).then(|| gate.call().input.clone());

@@ -38,9 +38,7 @@ impl Turn {
         if self.facts.revision < HOLDS_AT_GATE {
             return;
         }
-        let Some(setup) = self.state.gate_setup.as_ref().map(|it| it.with_cwd(self.cwd())) else {
-            return;
-        };
+        let Some(setup) = self.setup_of_call() else { return };
         let Some((_, gate)) = &mut self.state.gate else { return };
         if gate.epoch() == setup.epoch() {
             return;

@@ -9,16 +9,41 @@ use std::{
 use ennead::{Endpoint, Ennead, Options, Placement, RunRequest, SessionOptions};
 
 use super::*;
-use crate::support::scripted::SESSION;
+use crate::support::{
+    scripted::{SESSION, calls},
+    settings::SettingsJson as _,
+};
 
 /// Names the directory to the process that is killed.
 const PLACE: &str = "ENNEAD_TEST_PLACE";
+
+/// Has it change files.
+const CHANGES: &str = "ENNEAD_TEST_CHANGES";
 
 fn scripted() -> Arc<Scripted> {
     model(|asked: &Asked| match asked.results().len() {
         0 => bash("t", "echo ran >> made"),
         _ => text("done"),
     })
+}
+
+/// Changes one file more than pass without a question.
+fn changing() -> Arc<Scripted> {
+    model(|asked: &Asked| match asked.results().len() {
+        0 => {
+            let ids: Vec<String> = (0..6).map(|it| format!("w{it}")).collect();
+            let input = |id: &String| json!({"file_path": id, "content": "x"});
+            let all: Vec<_> = ids.iter().map(|it| (it.as_str(), "Write", input(it))).collect();
+            calls(&all)
+        }
+        _ => text("done"),
+    })
+}
+
+fn confirming(root: &std::path::Path) -> SessionOptions {
+    options(root)
+        .mode(PermissionMode::AcceptEdits)
+        .own_setting("codeEdit", json!({"confirm": true}))
 }
 
 fn options(root: &std::path::Path) -> SessionOptions {
@@ -41,9 +66,12 @@ async fn start(model: &Arc<Scripted>) -> Ennead {
 #[ignore = "is run as a process of its own by the other tests here"]
 async fn process_that_asks() {
     let Some(root) = std::env::var_os(PLACE).map(PathBuf::from) else { return };
-    let model = scripted();
+    let (model, options) = match std::env::var_os(CHANGES) {
+        Some(_) => (changing(), confirming(&root)),
+        None => (scripted(), options(&root)),
+    };
     let ennead = start(&model).await;
-    let session = ennead.open(options(&root)).await.unwrap();
+    let session = ennead.open(options).await.unwrap();
     let of_run = session.clone();
     // Where a run is resumed this waits for its outcome.
     let request = RunRequest::new("go").run("r-1").system("Answer in one word.");
@@ -57,7 +85,13 @@ async fn process_that_asks() {
 
 /// Runs it until it has asked, and kills it. Returns the name of the question.
 fn killed_while_asking(place: &TestDirs) -> String {
+    killed(place, &[])
+}
+
+/// The same, with these variables.
+fn killed(place: &TestDirs, variables: &[(&str, &str)]) -> String {
     let mut child: Child = Command::new(std::env::current_exe().unwrap())
+        .envs(variables.iter().copied())
         .args([
             "sessions::approvals::kills::process_that_asks",
             "--exact",
@@ -122,6 +156,28 @@ async fn question_survives_a_kill_and_its_call_runs_once_when_it_is_answered() {
         std::fs::read_to_string(place.path(&file)).ok()
     };
     ennead_runtime::transcript::replay::replay(&bytes, &stored).unwrap();
+}
+
+// REQ: TOL-12, SES-4
+#[tokio::test]
+async fn changes_that_passed_before_a_kill_are_counted_after_it() {
+    let place = TestDirs::new();
+    let id = killed(&place, &[(CHANGES, "1")]);
+    let model = changing();
+    let ennead = start(&model).await;
+    let session = ennead.open(confirming(&place.path(""))).await.unwrap();
+    let question = listed(&session).await;
+    assert_eq!((question.id.as_str(), question.call.id.as_str()), (&*id, "w5"));
+    assert!(question.reason.contains("(5, `ennead.codeEdit`)"), "{}", question.reason);
+    session.answer(&question.key(), "page", PermissionAnswer::deny("enough")).await.unwrap();
+    let request = RunRequest::new("go").run("r-1");
+    tokio::time::timeout(LIMIT, session.run(request)).await.unwrap().unwrap();
+    // It was asked in each process, and nothing else was.
+    assert!(records(&place, "question").iter().all(|it| it["id"] == *id));
+    finish(ennead, session).await;
+    let made = ["w0", "w4", "w5"].map(|it| place.has(&format!("workspace/{it}")));
+    assert_eq!(made, [true, true, false]);
+    check_transcript(&place);
 }
 
 // REQ: PRM-5, SES-4

@@ -275,6 +275,24 @@ fn flags_of_lines_are_announced_or_refused_where_no_lines_are_printed() {
     assert_eq!(run(&["--max-budget-usd", "-1"]).code, Some(2));
 }
 
+// REQ: TOL-6, SUR-3
+#[test]
+fn older_tool_is_there_only_where_it_is_named() {
+    for (flags, own, older) in [
+        (&[][..], true, false),
+        (&["--tools", "Read,MultiEdit"], false, true),
+        (&["--allowedTools", "MultiEdit"], true, true),
+        (&["--tools", "NotebookEdit", "--allowedTools", "MultiEdit"], true, false),
+    ] {
+        let place = CommandDirs::new();
+        let command = place.command(&[&DRIVEN[..], flags].concat());
+        let lines = lines(&with_input(command, prompt("hello").as_bytes()));
+        let tools = of_type(&lines, "system")[0]["tools"].as_array().unwrap().clone();
+        let has = |name: &str| tools.iter().any(|it| it == name);
+        assert_eq!((has("NotebookEdit"), has("MultiEdit")), (own, older), "{flags:?}: {tools:?}");
+    }
+}
+
 // REQ: SUR-2, SUR-3
 #[test]
 fn simulated_answers_are_marked_and_what_waits_for_trust_is_listed() {

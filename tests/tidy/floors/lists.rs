@@ -153,6 +153,7 @@ pub(super) const TOOLS: &[Floor] = &[
             "hidden",
             "hosted",
             "locked",
+            "notebook",
             "output",
             "patch",
             "paths",
@@ -163,7 +164,7 @@ pub(super) const TOOLS: &[Floor] = &[
     ),
     ("confinement and files", &["sandbox", "source_file", "walk"]),
     ("processes, and answers within a size", &["capped", "declared", "process_tree", "rule_file"]),
-    ("frames of tools", &["built_in", "replace", "custom", "mcp"]),
+    ("frames of tools", &["built_in", "replace", "text_edit", "custom", "mcp"]),
     (
         "tools",
         &[
@@ -172,6 +173,8 @@ pub(super) const TOOLS: &[Floor] = &[
             "edit",
             "glob",
             "grep",
+            "multi_edit",
+            "notebook_edit",
             "plan",
             "question",
             "read",

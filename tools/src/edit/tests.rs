@@ -8,6 +8,7 @@ use super::*;
 use crate::{
     read::Read,
     test_support::{World, structured},
+    text_edit::MAX_SNIPPET_LINES,
 };
 
 fn change(path: &str, old: &str, new: &str) -> serde_json::Value {
@@ -120,4 +121,16 @@ fn a_long_change_is_shown_in_part() {
     world.ok::<Read>(json!({"file_path": path}));
     let outcome = world.ok::<Edit>(change(&path, "x", &"y\n".repeat(100)));
     assert_eq!(outcome.text.lines().count(), 1 + MAX_SNIPPET_LINES + 1);
+}
+
+// REQ: TOL-7
+#[test]
+fn edit_that_would_make_a_file_longer_than_tools_read_is_refused() {
+    let mut world = World::new();
+    let path = world.file("a", "x".repeat(1 << 16));
+    world.ok::<Read>(json!({"file_path": path}));
+    let mut all = change(&path, "x", &"y".repeat(1 << 11));
+    all["replace_all"] = true.into();
+    assert!(world.failed::<Edit>(all).contains("would have more than"));
+    assert_eq!(world.content("a").len(), 1 << 16);
 }

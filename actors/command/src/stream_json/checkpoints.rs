@@ -1,5 +1,4 @@
-//! File checkpoints: what Edit and Write found in a file before they changed it for the first time after a prompt,
-//! so that `rewind_files` can put it back.
+//! File checkpoints: what tools found in a file before they changed it for the first time after a prompt, so that `rewind_files` can put it back.
 //!
 //! Next to the transcript lies `file-history/`: an index, one line for each prompt and each file, and the bytes that
 //! files had. So a later process can go back as well. What commands change is not kept.
@@ -24,7 +23,7 @@ use tokio::task::spawn_blocking;
 use self::history::{Entry, History, MAX_BYTES, restore};
 
 /// Tools whose changes are kept.
-const CHANGING: [&str; 2] = ["Edit", "Write"];
+const CHANGING: [&str; 4] = ["Edit", "MultiEdit", "NotebookEdit", "Write"];
 
 /// Why files are not put back.
 #[derive(Debug, thiserror::Error)]
@@ -211,6 +210,22 @@ mod tests {
         assert!(matches!(unknown, RewindError::UnknownPrompt(_)), "{unknown}");
         later.follow(place.path().join("other"));
         assert!(later.rewind("p1").is_err());
+    }
+
+    // REQ: SUR-3, TOL-6
+    #[test]
+    fn every_built_in_tool_that_changes_a_file_it_names_keeps_it() {
+        use ennead::tool::{Access, builtin_tools};
+        use ennead_tools::registry::optional_tools;
+        let (_place, _work, kept) = place();
+        let changing = |it: &Arc<dyn Tool>| matches!(it.spec().access, Access::WritePath { .. });
+        let tools: Vec<_> =
+            builtin_tools().into_iter().chain(optional_tools()).filter(changing).collect();
+        let names: Vec<_> = tools.iter().map(|it| it.spec().name.to_string()).collect();
+        assert_eq!(names, ["Write", "Edit", "NotebookEdit", "MultiEdit"]);
+        for (tool, kept) in tools.iter().zip(kept.watching(tools.clone())) {
+            assert!(!Arc::ptr_eq(tool, &kept), "{}", tool.spec().name);
+        }
     }
 
     // REQ: SUR-3

@@ -127,6 +127,10 @@ const diff = (() => {
         : undefined;
     }
     if (content !== undefined && /write|create/i.test(tool)) return view("", content);
+    // What a cell of a notebook holds so far is not in the input.
+    const source = string(input.new_source);
+    if (source !== undefined && input.edit_mode !== "delete" && string(input.notebook_path) !== undefined)
+      return view("", source);
     return undefined;
   }
 

@@ -24,6 +24,7 @@ mod class_flow;
 mod class_tables;
 mod classes;
 mod command_files;
+mod confirmed;
 mod evaluated;
 mod everyday;
 mod hostile;

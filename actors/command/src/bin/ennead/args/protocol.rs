@@ -15,6 +15,7 @@ pub(crate) struct Protocol {
     #[arg(long)]
     pub(crate) verbose: bool,
     /// Built-in tools that the session has: `default` for all, an empty text for none, or a list.
+    /// The older tool `MultiEdit` is there only where this list or `--allowed-tools` names it.
     #[arg(long, value_name = "LIST")]
     pub(crate) tools: Option<String>,
     /// Who answers questions about permissions: `stdio` for the program that drives the command, or a tool

@@ -11,6 +11,7 @@ use ennead_runtime::{
     permission::RuleKind,
     recovery::{backoff::MAX_RETRIES, chain::MAX_FALLBACKS},
 };
+use ennead_tools::registry::optional_tools;
 use serde_json::Value;
 
 use crate::{
@@ -69,7 +70,7 @@ pub(crate) fn options_in(
     {
         for text in rules::split(lists) {
             let ruled = match kind {
-                RuleKind::Allow => options.allow(&text),
+                RuleKind::Allow => with_named(options, &text).allow(&text),
                 _ => options.deny(&text),
             };
             options = ruled.map_err(|error| Failure::of(Exit::BadInput, &error))?;
@@ -93,6 +94,15 @@ pub(crate) fn options_in(
     options.append_system_prompt.clone_from(&args.append_system_prompt);
     options.transcripts.clone_from(&args.transcripts);
     with_max_output(with_max_retries(options)?)
+}
+
+/// Adds the tool that a rule names, if it is one that sessions do not have otherwise.
+fn with_named(options: SessionOptions, rule: &str) -> SessionOptions {
+    let named = optional_tools().into_iter().find(|it| it.spec().name.as_str() == rule);
+    match named {
+        Some(tool) => options.tool(tool),
+        None => options,
+    }
 }
 
 /// `CLAUDE_CODE_MAX_OUTPUT_TOKENS` counts where no flag says otherwise.

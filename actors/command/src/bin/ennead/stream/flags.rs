@@ -73,6 +73,7 @@ pub(super) fn with_protocol(
         None | Some("default") => {}
         Some(list) => {
             let names: Vec<&str> = list.split(',').map(str::trim).collect();
+            options = options.multi_edit();
             options.tools.retain(|it| {
                 let name = it.spec().name.as_str();
                 names.contains(&name) || (name == "Agent" && names.contains(&"Task"))
