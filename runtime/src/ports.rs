@@ -230,6 +230,8 @@ pub struct AgentOrder {
     pub description: String,
     /// The task, as the prompt of the sub-agent.
     pub prompt: String,
+    /// Its place among the sub-agents of the same tool use, where that asks for several.
+    pub part: Option<u32>,
     /// Its type; `None` means `general-purpose`.
     pub agent_type: Option<String>,
     /// Its model; `None` means its parent's.

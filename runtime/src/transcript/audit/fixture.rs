@@ -145,6 +145,7 @@ pub(super) fn tool_end(call: &str, error: Option<ToolErrorKind>) -> Line {
         notes: None,
         truncation: None,
         sidechain: None,
+        sidechains: Vec::new(),
     };
     record(1, what)
 }
