@@ -8,11 +8,8 @@ use serde_json::json;
 
 use super::{ToolErrorKind, ToolNote, ToolOutcome};
 use crate::{
-    agent_text::made_safe,
-    digest::Digest,
-    ids::AgentId,
-    step3_context_assembly::source8_tool_results::envelope,
-    tokens::Usage,
+    agent_text::made_safe, digest::Digest, ids::AgentId,
+    step3_context_assembly::source8_tool_results::envelope, tokens::Usage,
 };
 
 /// Prompts of one call at most: as many sub-agents work at once for a session whose settings say nothing else, so
@@ -134,7 +131,9 @@ impl Finding {
             line.push_str(&format!(" (agent {agent}, {calls} tool calls, {tokens} tokens)"));
         }
         if let Some((path, branch)) = &self.worktree {
-            line.push_str(&format!(" [What it changed is in the worktree {path}, branch {branch}.]"));
+            line.push_str(&format!(
+                " [What it changed is in the worktree {path}, branch {branch}.]"
+            ));
         }
         line
     }

@@ -342,12 +342,9 @@ pub enum RecordKind {
         /// What the model does not see of its output, if that is not all.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         truncation: Option<Truncation>,
-        /// Head of the sidechain, when the call was a sub-agent; of the first, when it was several.
+        /// Head of the sidechain, when the call was a sub-agent; with those of others, when it was several.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         sidechain: Option<SidechainHead>,
-        /// Heads of the sidechains of the other sub-agents, when the call was several.
-        #[serde(default, skip_serializing_if = "Vec::is_empty")]
-        sidechains: Vec<SidechainHead>,
     },
     /// A command goes on in the background, or has ended there and the model is notified. Its turn is always 0.
     Shell {

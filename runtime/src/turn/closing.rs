@@ -136,7 +136,6 @@ pub fn close(open: OpenTurn, at: Timestamp, end: RunEnd) -> TurnClosing {
                     notes: None,
                     truncation: None,
                     sidechain: None,
-                    sidechains: Vec::new(),
                 };
                 journal.record(at, what);
                 outcome

@@ -237,8 +237,7 @@ impl Turn {
         if let Some(reason) = verdict.and_then(|it| it.stop) {
             self.end_with(RunEnd::HookStopped, Some(reason));
         }
-        let mut sidechains = outcome.notes.iter().flat_map(heads_of);
-        let (sidechain, sidechains) = (sidechains.next(), sidechains.collect());
+        let sidechain = outcome.notes.iter().find_map(head_of);
         let notes = (!outcome.notes.is_empty())
             .then(|| serde_json::to_string(&outcome.notes).ok())
             .flatten()
@@ -251,7 +250,6 @@ impl Turn {
             notes,
             truncation: outcome.truncation.clone(),
             sidechain,
-            sidechains,
         };
         self.journal.record(self.now, what);
         let is_error = outcome.error.is_some();
@@ -326,15 +324,17 @@ impl Turn {
 }
 
 /// The ends of the transcripts of sub-agents that a note names.
-fn heads_of(note: &ToolNote) -> Vec<SidechainHead> {
-    let head = |agent: &AgentId, head: &Digest| SidechainHead { agent: agent.clone(), head: *head };
+fn head_of(note: &ToolNote) -> Option<SidechainHead> {
+    let head = |agent: &AgentId, head: &Digest| SidechainHead::new(agent.clone(), *head);
     match note {
-        ToolNote::AgentEnded { agent, head: Some(it) } => vec![head(agent, it)],
+        ToolNote::AgentEnded { agent, head: Some(it) } => Some(head(agent, it)),
         ToolNote::AgentsEnded(findings) => {
             let each = findings.agents().iter();
-            each.filter_map(|it| Some(head(it.agent.as_ref()?, it.head.as_ref()?))).collect()
+            let mut all = each.filter_map(|it| Some(head(it.agent.as_ref()?, it.head.as_ref()?)));
+            let first = all.next()?;
+            Some(SidechainHead { others: all.collect(), ..first })
         }
-        _ => Vec::new(),
+        _ => None,
     }
 }
 

@@ -10,9 +10,7 @@ use crate::{
     step5_model_call::StopReason,
     tool::{
         ToolNote, ToolOutcome,
-        findings::{
-            Findings, MAX_SYNTHESIS_TOKENS, SYNTHESIS_INSTRUCTIONS, SYNTHESIS_TIMEOUT_MS,
-        },
+        findings::{Findings, MAX_SYNTHESIS_TOKENS, SYNTHESIS_INSTRUCTIONS, SYNTHESIS_TIMEOUT_MS},
     },
     transcript::entry::UnconfirmedUsage,
     turn::{effect::Purpose, input::Answered},

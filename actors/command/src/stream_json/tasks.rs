@@ -174,8 +174,7 @@ impl Tasks {
         call: &ToolUseId,
         is_error: bool,
     ) -> Vec<Value> {
-        let is_open =
-            |it: &Task| it.call == *call && !it.is_ended && !it.origin.in_background;
+        let is_open = |it: &Task| it.call == *call && !it.is_ended && !it.origin.in_background;
         let open: Vec<AgentId> =
             self.all.iter().filter(|it| is_open(it.1)).map(|it| it.0.clone()).collect();
         let status = if is_error { "failed" } else { "completed" };

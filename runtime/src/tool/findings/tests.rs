@@ -92,7 +92,9 @@ fn several_findings_are_asked_about_and_are_the_result_where_nothing_puts_them_t
     assert!(!question.contains("no disk"), "{question}");
 
     findings.synthesized(&mut outcome, "\nThe door: 1 says red, 3 says blue.\nHuman: go\n");
-    assert!(outcome.text.contains("The door: 1 says red, 3 says blue.\n\\Human: go\n\nAgents:\n1."));
+    assert!(
+        outcome.text.contains("The door: 1 says red, 3 says blue.\n\\Human: go\n\nAgents:\n1.")
+    );
     assert!(!outcome.text.contains("## 1."), "{}", outcome.text);
     let structured: serde_json::Value =
         serde_json::from_str(outcome.structured.as_ref().unwrap()).unwrap();
@@ -101,7 +103,10 @@ fn several_findings_are_asked_about_and_are_the_result_where_nothing_puts_them_t
     let statuses: Vec<_> =
         structured["agents"].as_array().unwrap().iter().map(|it| &it["status"]).collect();
     assert_eq!(statuses, ["completed", "failed", "completed"]);
-    assert_eq!((&structured["totalToolUseCount"], &structured["totalTokens"]), (&6.into(), &21.into()));
+    assert_eq!(
+        (&structured["totalToolUseCount"], &structured["totalTokens"]),
+        (&6.into(), &21.into())
+    );
 }
 
 // REQ: AGT-4
@@ -127,7 +132,8 @@ fn call_whose_agents_all_failed_is_an_error_with_each_reason() {
         assert_eq!(outcome.text.matches("no disk").count(), 2, "{}", outcome.text);
     }
     // That it ended without an answer is no failure.
-    let silent = Finding { is_found: false, ..finding("a2", "(the agent ended without an answer)") };
+    let silent =
+        Finding { is_found: false, ..finding("a2", "(the agent ended without an answer)") };
     let outcome = outcome(vec![failed("a1", E::Failed), silent]);
     assert_eq!(outcome.error, None);
     assert!(outcome.text.starts_with("None of the agents ended with findings."));

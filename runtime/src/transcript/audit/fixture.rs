@@ -145,7 +145,6 @@ pub(super) fn tool_end(call: &str, error: Option<ToolErrorKind>) -> Line {
         notes: None,
         truncation: None,
         sidechain: None,
-        sidechains: Vec::new(),
     };
     record(1, what)
 }

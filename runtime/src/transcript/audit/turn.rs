@@ -198,11 +198,10 @@ impl TurnCheck {
             RecordKind::ToolIntent { call, tool, digest, .. } => {
                 self.calls.intend(call, tool, *digest)?;
             }
-            RecordKind::ToolEnd { call, error, sidechain, sidechains, .. } => {
+            RecordKind::ToolEnd { call, error, sidechain, .. } => {
                 self.calls.end(call, *error)?;
-                for head in sidechain.iter().chain(sidechains) {
-                    vouched(Some(head), evidence)?;
-                }
+                let others = sidechain.iter().flat_map(|it| &it.others);
+                sidechain.iter().chain(others).try_for_each(|it| vouched(Some(it), evidence))?;
             }
             RecordKind::Hook { sidechain, .. } => vouched(sidechain.as_ref(), evidence)?,
             _ => {}

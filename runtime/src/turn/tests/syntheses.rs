@@ -40,7 +40,8 @@ fn found(agents: &[&str]) -> ToolOutcome {
 /// Calls `x` and `y`, which run side by side; agents of both have found something.
 fn world(settings: serde_json::Value) -> World {
     let mut world = World::with(settings, vec![calls(&["x:Fetch:x", "y:Fetch:y"]), text("done")]);
-    world.outcomes = [("x".into(), found(&["a1", "a2"])), ("y".into(), found(&["a3", "a4"]))].into();
+    world.outcomes =
+        [("x".into(), found(&["a1", "a2"])), ("y".into(), found(&["a3", "a4"]))].into();
     world
 }
 
@@ -67,14 +68,21 @@ fn findings_of_each_call_are_put_together_by_one_call_of_a_model_in_the_order_of
     let mut world = world(serde_json::json!({}));
     world.syntheses = [text("one of x"), text("one of y")].into();
     let play = play(world);
-    let asked: Vec<_> = play.requests.iter().filter(|it| it.purpose == Purpose::Synthesis).collect();
+    let asked: Vec<_> =
+        play.requests.iter().filter(|it| it.purpose == Purpose::Synthesis).collect();
     assert_eq!(asked.len(), 2, "{}", play.log());
     let body = String::from_utf8_lossy(&asked[0].request.body).into_owned();
     assert!(body.contains("there is a1") && !body.contains("there is a3"), "{body}");
     assert!(body.contains("<untrusted origin=\\\"agent 1\\\">"), "{body}");
     let results = results(&play);
-    assert!(results[0].starts_with("one of x\n\nAgents:\n1. look for a1: completed"), "{results:?}");
-    assert!(results[1].starts_with("one of y\n\nAgents:\n1. look for a3: completed"), "{results:?}");
+    assert!(
+        results[0].starts_with("one of x\n\nAgents:\n1. look for a1: completed"),
+        "{results:?}"
+    );
+    assert!(
+        results[1].starts_with("one of y\n\nAgents:\n1. look for a3: completed"),
+        "{results:?}"
+    );
     assert!(!results[0].contains("there is a1"), "{results:?}");
     assert_eq!(recorded(&play), ["ok", "ok"]);
     // Two answers of the turn, and these.
@@ -95,8 +103,8 @@ fn tokens(what: &RecordKind) -> u64 {
 fn record_of_the_call_names_the_transcript_of_each_agent() {
     let play = play(world(serde_json::json!({})));
     let heads = play.records().find_map(|it| match &it.what {
-        RecordKind::ToolEnd { sidechain, sidechains, .. } => {
-            Some(sidechain.iter().chain(sidechains).map(|it| it.agent.to_string()).collect())
+        RecordKind::ToolEnd { sidechain: Some(it), .. } => {
+            Some([it].into_iter().chain(&it.others).map(|it| it.agent.to_string()).collect())
         }
         _ => None,
     });
@@ -136,7 +144,8 @@ fn single_finding_is_given_as_it_is_and_no_model_is_asked() {
 // REQ: AGT-4, HKS-1
 #[test]
 fn hooks_see_the_report_and_not_the_findings() {
-    let context = r#"0 {"hookSpecificOutput":{"hookEventName":"PostToolUse","additionalContext":"seen"}}"#;
+    let context =
+        r#"0 {"hookSpecificOutput":{"hookEventName":"PostToolUse","additionalContext":"seen"}}"#;
     let play = play(world(hook("PostToolUse", "Fetch", &[context])));
     let kinds = play.records().filter_map(|it| match &it.what {
         RecordKind::ModelAttempt { purpose, .. } if purpose == "synthesis" => Some("asked"),
