@@ -252,20 +252,13 @@ fn finding(task: &str, ended: Result<EndedTask, String>) -> Finding {
     });
     // Each is waited for, so it has a status.
     let status = report.status.unwrap_or(AgentStatus::Failed);
-    let ToolOutcome { error, text, .. } = answer(status, &report.text);
-    Finding {
-        is_found: error.is_none() && !report.text.trim().is_empty(),
-        status: BackgroundState::Ended(status).code().to_owned(),
-        worktree: changed.map(|Changed { path, branch }| (path, branch)),
-        task: task.to_owned(),
-        agent: report.agent,
-        n_tool_uses: report.n_tool_uses,
-        usage: report.usage,
-        head: report.head,
-        can_go_on: report.can_go_on,
-        error,
-        text,
-    }
+    let (code, says) = (BackgroundState::Ended(status).code(), !report.text.trim().is_empty());
+    let mut finding = Finding::new(task, code, answer(status, &report.text), says);
+    finding.worktree = changed.map(|Changed { path, branch }| (path, branch));
+    (finding.agent, finding.head) = (report.agent, report.head);
+    (finding.n_tool_uses, finding.usage) = (report.n_tool_uses, report.usage);
+    finding.can_go_on = report.can_go_on;
+    finding
 }
 
 /// The answer for an agent that works in the background.

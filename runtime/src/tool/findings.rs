@@ -84,6 +84,7 @@ pub fn prompts(
 
 /// What became of one of several sub-agents.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Finding {
     /// Which; `None` when none was started.
     pub agent: Option<AgentId>,
@@ -110,6 +111,24 @@ pub struct Finding {
 }
 
 impl Finding {
+    /// Takes the prompt of an agent, the code of how it ended, and what its caller reads: that is what it found, where
+    /// it says so and nothing went wrong.
+    pub fn new(task: &str, status: &str, said: ToolOutcome, says_something: bool) -> Self {
+        Self {
+            agent: None,
+            status: status.to_owned(),
+            is_found: said.error.is_none() && says_something,
+            error: said.error,
+            task: task.to_owned(),
+            text: said.text,
+            n_tool_uses: 0,
+            usage: Usage::default(),
+            head: None,
+            worktree: None,
+            can_go_on: false,
+        }
+    }
+
     /// Its task, as a line names it.
     fn name(&self) -> String {
         let line = self.task.split_whitespace().collect::<Vec<_>>().join(" ");

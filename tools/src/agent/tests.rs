@@ -181,15 +181,10 @@ fn several_prompts_are_orders_of_one_call_that_are_under_way_together() {
     let mut orders = meeting.orders.lock().unwrap();
     orders.sort_by_key(|it| it.part);
     for (at, order) in orders.iter().enumerate() {
-        let expected =
+        let mut expected =
             AgentOrder::new("toolu_1".into(), format!("d ({}/3)", at + 1), &order.prompt);
-        let expected = AgentOrder {
-            part: u32::try_from(at).ok(),
-            agent_type: Some("t".into()),
-            model: Some("m".into()),
-            in_background: Some(false),
-            ..expected
-        };
+        (expected.part, expected.in_background) = (u32::try_from(at).ok(), Some(false));
+        (expected.agent_type, expected.model) = (Some("t".into()), Some("m".into()));
         assert_eq!(*order, expected);
     }
     assert_eq!(outcome.error, None, "{outcome:?}");
