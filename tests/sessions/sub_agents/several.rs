@@ -234,8 +234,8 @@ async fn interrupt_ends_all_agents_of_a_call_and_findings_that_are_there_stay() 
     hold.arrived().await;
     it.session.interrupt();
     let outcome = interrupted(run).await;
-    let (is_error, text) = result(&outcome);
-    assert!(is_error && text.starts_with("Interrupted before it ended."), "{text}");
+    let (is_error, seen) = result(&outcome);
+    assert!(is_error && seen.starts_with("Interrupted before it ended."), "{seen}");
     assert_eq!(it.session.status().await.unwrap().agents, 0);
     it.end(1).await;
 
@@ -250,8 +250,8 @@ async fn interrupt_ends_all_agents_of_a_call_and_findings_that_are_there_stay() 
     assert_eq!(it.syntheses().len(), 1);
     it.session.interrupt();
     let outcome = interrupted(run).await;
-    let (is_error, text) = result(&outcome);
-    assert!(!is_error && text.contains("held: true") && text.contains("held: false"), "{text}");
+    let (is_error, seen) = result(&outcome);
+    assert!(!is_error && seen.contains("held: true") && seen.contains("held: false"), "{seen}");
     hold.open();
     it.end(1).await;
 }
