@@ -258,7 +258,6 @@ pub mod data {
         tokens::Tokens,
         tool::{
             FileSeen, Todo, TodoStatus, ToolCall, ToolErrorKind, ToolMemory, ToolNote, Truncation,
-            findings::{Finding, Findings},
         },
         transcript::{
             audit::{Forked, Verified, Violation, ViolationKind},

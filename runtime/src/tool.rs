@@ -278,7 +278,11 @@ pub enum ToolNote {
     },
     /// The sub-agents of a call with several prompts have ended. Where there is more than one finding, a model puts
     /// them together.
-    AgentsEnded(Findings),
+    AgentsEnded {
+        /// What became of each.
+        #[doc(hidden)]
+        findings: Findings,
+    },
     /// The result shows how a sub-agent in the background ended, so that it is not reported again.
     BackgroundAgentEnded {
         /// Id of the sub-agent.
@@ -355,7 +359,7 @@ impl ToolMemory {
             ToolNote::CwdChanged { path } => self.cwd = Some(path.clone()),
             ToolNote::Todos(todos) => self.todos.clone_from(todos),
             ToolNote::AgentEnded { .. }
-            | ToolNote::AgentsEnded(_)
+            | ToolNote::AgentsEnded { .. }
             | ToolNote::BackgroundAgentEnded { .. } => {}
         }
     }

@@ -95,7 +95,7 @@ impl Redactor {
                         self.in_place(&mut todo.active_form);
                     }
                 }
-                ToolNote::AgentsEnded(findings) => {
+                ToolNote::AgentsEnded { findings } => {
                     for it in findings.agents_mut() {
                         self.in_place(&mut it.task);
                         self.in_place(&mut it.text);

@@ -218,7 +218,7 @@ impl Findings {
                 ToolOutcome::ok(text).with_structured(&structured)
             }
         };
-        ToolOutcome { notes: vec![ToolNote::AgentsEnded(self)], ..outcome }
+        ToolOutcome { notes: vec![ToolNote::AgentsEnded { findings: self }], ..outcome }
     }
 
     /// The error of all; `None` where one has ended in order.

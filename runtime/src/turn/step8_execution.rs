@@ -328,7 +328,7 @@ fn head_of(note: &ToolNote) -> Option<SidechainHead> {
     let head = |agent: &AgentId, head: &Digest| SidechainHead::new(agent.clone(), *head);
     match note {
         ToolNote::AgentEnded { agent, head: Some(it) } => Some(head(agent, it)),
-        ToolNote::AgentsEnded(findings) => {
+        ToolNote::AgentsEnded { findings } => {
             let each = findings.agents().iter();
             let mut all = each.filter_map(|it| Some(head(it.agent.as_ref()?, it.head.as_ref()?)));
             let first = all.next()?;

@@ -71,7 +71,7 @@ impl Turn {
 /// What sub-agents found, if the outcome is of a call of several.
 fn findings_of(outcome: &ToolOutcome) -> Option<&Findings> {
     outcome.notes.iter().find_map(|it| match it {
-        ToolNote::AgentsEnded(findings) => Some(findings),
+        ToolNote::AgentsEnded { findings } => Some(findings),
         _ => None,
     })
 }

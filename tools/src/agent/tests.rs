@@ -188,7 +188,7 @@ fn several_prompts_are_orders_of_one_call_that_are_under_way_together() {
         assert_eq!(*order, expected);
     }
     assert_eq!(outcome.error, None, "{outcome:?}");
-    let [ToolNote::AgentsEnded(findings)] = &outcome.notes[..] else { panic!("{outcome:?}") };
+    let [ToolNote::AgentsEnded { findings }] = &outcome.notes[..] else { panic!("{outcome:?}") };
     let found: Vec<_> =
         findings.agents().iter().map(|it| (it.task.as_str(), it.is_found)).collect();
     assert_eq!(found, [("north", true), ("fails", false), ("south", true)]);

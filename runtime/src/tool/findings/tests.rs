@@ -35,7 +35,7 @@ fn outcome(agents: Vec<Finding>) -> ToolOutcome {
 
 fn findings_of(outcome: &ToolOutcome) -> Findings {
     match &outcome.notes[..] {
-        [ToolNote::AgentsEnded(findings)] => findings.clone(),
+        [ToolNote::AgentsEnded { findings }] => findings.clone(),
         other => panic!("{other:?}"),
     }
 }
