@@ -149,7 +149,8 @@ mod tests {
         let env = json!({"ANTHROPIC_DEFAULT_HAIKU_MODEL": "nobody-knows"});
         let text = json!({"model": "opus", "env": env}).to_string();
         let layer = LayerText { scope: Scope::User, source: "user".into(), text };
-        let again = |of: &Catalogue| merge_with(&[layer.clone()], &of.clone().into()).models;
+        let again =
+            |of: &Catalogue| merge_with(std::slice::from_ref(&layer), &of.clone().into()).models;
         for recorded in [again(&Catalogue::built_in()), Catalogue::built_in().excerpt(["opus"])] {
             assert_eq!(again(&recorded), recorded, "as it was recorded");
         }
