@@ -37,5 +37,5 @@ mod shell_differential;
 mod shells;
 mod sources;
 mod spans;
-mod sub_agents;
+pub(crate) mod sub_agents;
 mod tls;

@@ -53,7 +53,8 @@ pub struct Accounts {
     pub retries: Account,
     /// Calls for summaries: [`CallKind::Compaction`].
     pub compactions: Account,
-    /// Calls that decided about calls, and those for hooks: [`CallKind::Classification`].
+    /// Calls that decided about calls, those for hooks, and those that put findings of sub-agents together:
+    /// [`CallKind::Classification`].
     #[serde(default)]
     pub classifications: Account,
 }
@@ -148,7 +149,7 @@ impl CallKind {
     fn of(purpose: &str, outcome: &str, unsaid: Option<&DiscardedAnswer>) -> Self {
         match unsaid {
             _ if purpose == "compaction" => Self::Compaction,
-            _ if matches!(purpose, "classification" | "hook") => Self::Classification,
+            _ if matches!(purpose, "classification" | "hook" | "synthesis") => Self::Classification,
             // The text before a pause is part of the answer.
             Some(unsaid) if unsaid.stop_reason != "pause_turn" => Self::Retry,
             _ if outcome != "ok" => Self::Retry,

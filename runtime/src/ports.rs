@@ -177,8 +177,7 @@ impl fmt::Debug for WorkGuard {
 
 /// Says when to give up.
 pub trait Cancel: Send + Sync + fmt::Debug {
-    /// Returns whether the call was cancelled. It is cheap: polled between slices of blocking work, and last before a
-    /// rename.
+    /// Returns whether the call was cancelled. It is cheap: polled between slices of work, and last before a rename.
     fn is_cancelled(&self) -> bool;
 
     /// Ends when the call is cancelled.
@@ -187,8 +186,7 @@ pub trait Cancel: Send + Sync + fmt::Debug {
 
 /// Runs sub-agents for the Agent tool.
 pub trait SpawnAgent: Send + Sync + fmt::Debug {
-    /// Starts one and waits for its end, or for its beginning where it works in the background. Dropping the future stops
-    /// the sub-agent.
+    /// Starts one and waits for its end, or for its beginning in the background. Dropping the future stops it.
     fn spawn(&self, order: AgentOrder) -> BoxFuture<'static, AgentReport>;
 
     /// Sends a message to a sub-agent, and waits until the agent has it on record. One that has ended goes on.
@@ -230,6 +228,8 @@ pub struct AgentOrder {
     pub description: String,
     /// The task, as the prompt of the sub-agent.
     pub prompt: String,
+    /// Its place among the sub-agents of the same tool use, where that asks for several.
+    pub part: Option<u32>,
     /// Its type; `None` means `general-purpose`.
     pub agent_type: Option<String>,
     /// Its model; `None` means its parent's.

@@ -180,7 +180,9 @@ pub(crate) struct ModelState {
     /// Step 7: the call about which a model is asked.
     pub classifying: Option<Classifying>,
     /// The handler of a hook for which a model is asked.
-    pub for_hook: Option<AskedByHook>,
+    pub for_hook: Option<SideQuestion>,
+    /// Step 8: the call for whose findings a model is asked.
+    pub synthesizing: Option<SideQuestion>,
     /// What a wait under way is for.
     pub waiting: Option<Purpose>,
     /// The failure that no remedy removed.
@@ -204,12 +206,12 @@ pub(crate) struct Classifying {
     pub estimate: Tokens,
 }
 
-/// A model is asked for a handler of the firing that is awaited.
+/// A model is asked for a handler of the firing that is awaited, or for a call.
 #[derive(Clone, Debug)]
-pub(crate) struct AskedByHook {
+pub(crate) struct SideQuestion {
     /// The model that is asked, and its provider.
     pub link: ChainModel,
-    /// Place of the handler in the firing.
+    /// Place of the handler in the firing, or of the call in the answer.
     pub index: usize,
     /// The estimate for the request.
     pub estimate: Tokens,
@@ -229,7 +231,9 @@ impl ModelState {
     pub(crate) fn parameters_for(&mut self, purpose: Purpose) -> &mut RequestParams {
         match purpose {
             Purpose::Turn => &mut self.answering,
-            Purpose::Compaction | Purpose::Classification | Purpose::Hook => &mut self.summarising,
+            Purpose::Compaction | Purpose::Classification | Purpose::Hook | Purpose::Synthesis => {
+                &mut self.summarising
+            }
         }
     }
 }

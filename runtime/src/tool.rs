@@ -1,11 +1,13 @@
 //! What a tool says of itself, what it is asked, and what it answers.
 
+pub mod findings;
 mod made;
 
 use std::{borrow::Cow, collections::BTreeMap, sync::Arc};
 
 use serde::{Deserialize, Serialize};
 
+use self::findings::Findings;
 use crate::{
     block::Block,
     digest::Digest,
@@ -274,6 +276,13 @@ pub enum ToolNote {
         /// Hash of the last record of its transcript.
         head: Option<Digest>,
     },
+    /// The sub-agents of a call with several prompts have ended. Where there is more than one finding, a model puts
+    /// them together.
+    AgentsEnded {
+        /// What became of each.
+        #[doc(hidden)]
+        findings: Findings,
+    },
     /// The result shows how a sub-agent in the background ended, so that it is not reported again.
     BackgroundAgentEnded {
         /// Id of the sub-agent.
@@ -349,7 +358,9 @@ impl ToolMemory {
             }
             ToolNote::CwdChanged { path } => self.cwd = Some(path.clone()),
             ToolNote::Todos(todos) => self.todos.clone_from(todos),
-            ToolNote::AgentEnded { .. } | ToolNote::BackgroundAgentEnded { .. } => {}
+            ToolNote::AgentEnded { .. }
+            | ToolNote::AgentsEnded { .. }
+            | ToolNote::BackgroundAgentEnded { .. } => {}
         }
     }
 }

@@ -36,6 +36,7 @@ mod step7_plan;
 mod step7_question;
 mod step8_batch_hooks;
 mod step8_execution;
+mod step8_synthesis;
 mod step9_stop_check;
 
 mod closing;

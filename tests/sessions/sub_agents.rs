@@ -1,5 +1,6 @@
 //! Sub-agents through the Agent tool: where they write, what they may, what their parent receives.
 
+pub(crate) mod several;
 mod worktree;
 
 use std::num::NonZeroU32;

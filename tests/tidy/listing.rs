@@ -69,6 +69,7 @@ fn the_turn_is_in_the_order_of_its_steps() {
             "step7_question",
             "step8_batch_hooks",
             "step8_execution",
+            "step8_synthesis",
             "step9_stop_check",
         ],
     );

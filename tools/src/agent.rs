@@ -8,9 +8,17 @@ use std::sync::Arc;
 
 use ennead_runtime::{
     agent_text::made_safe,
-    ports::{AgentOrder, AgentPlace, AgentReport, AgentStatus, ToolContext},
-    tool::{Access, Concurrency, ToolErrorKind, ToolNote, ToolOutcome, ToolSpec},
+    ids::ToolUseId,
+    ports::{
+        AgentOrder, AgentPlace, AgentReport, AgentStatus, SpawnAgent, ToolContext,
+        agents::BackgroundState,
+    },
+    tool::{
+        Access, Concurrency, ToolErrorKind, ToolNote, ToolOutcome, ToolSpec,
+        findings::{self, Finding, Findings, MAX_PROMPTS},
+    },
 };
+use futures::future::join_all;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
@@ -36,7 +44,12 @@ pub(crate) struct AgentInput {
     /// The task in three to five words.
     description: String,
     /// Everything the agent needs to know; it sees nothing else of this conversation.
-    prompt: String,
+    prompt: Option<String>,
+    /// In place of `prompt`: several tasks that do not depend on each other, each for an agent of its own that knows
+    /// nothing of the others. They work side by side, and one report of what they found comes back. Not in the
+    /// background.
+    #[schemars(length(min = 2, max = MAX_PROMPTS))]
+    prompts: Option<Vec<String>>,
     /// Which agent; `general-purpose` if left out.
     subagent_type: Option<String>,
     /// Which model; that of this conversation if left out.
@@ -65,8 +78,9 @@ impl BuiltIn for Agent {
         ToolSpec::new(
             "Agent",
             "Gives a task to a sub-agent with a context of its own and returns its \
-                last answer. Several calls in one message run side by side. Say in the prompt all \
-                it needs to know and what it shall report.",
+                last answer. Several calls in one message run side by side, and so do the tasks in `prompts` of \
+                one call. Give either `prompt` or `prompts`. Say in each all that its agent needs to know and \
+                what it shall report.",
             input_schema,
         )
         .with_concurrency(Concurrency::Together { max: 5 })
@@ -75,59 +89,116 @@ impl BuiltIn for Agent {
     }
 
     async fn call(call: BuiltInCall<AgentInput>, context: ToolContext) -> ToolOutcome {
-        // It would have nothing to do, and never say that it has ended.
-        if call.input.prompt.trim().is_empty() {
-            return ToolOutcome::failed(ToolErrorKind::InvalidInput, "The prompt is empty.");
-        }
+        let BuiltInCall { id, input, hidden, .. } = call;
+        let AgentInput { description, prompt, prompts, subagent_type, .. } = input;
+        let in_background = input.run_in_background == Some(true);
+        // One without a prompt would have nothing to do, and never say that it has ended.
+        let prompts = match findings::prompts(prompt, prompts, in_background) {
+            Ok(prompts) => prompts,
+            Err(why) => return ToolOutcome::failed(ToolErrorKind::InvalidInput, why.to_string()),
+        };
         let Some(agents) = context.agents.clone() else {
             let why = "Sub-agents cannot be started here: the limit of nesting is reached.";
             return ToolOutcome::failed(ToolErrorKind::LimitReached, why);
         };
-        let start = context.clock.elapsed();
-        let BuiltInCall { id, input, hidden, .. } = call;
-        let AgentInput { description, prompt, subagent_type, model, isolation, run_in_background } =
-            input;
-        let held = match isolation {
-            None => None,
-            Some(Isolation::Worktree) => {
-                let (call, base) = (id.clone(), agents.worktree_base());
-                let wanted = WorktreeRequest { call, base, hidden };
-                match HeldWorktree::new(&context, wanted).await {
-                    Ok(held) => Some(held),
-                    Err(why) => {
-                        let why =
-                            format!("The agent was not started: it cannot have a worktree: {why}");
-                        return ToolOutcome::failed(ToolErrorKind::Failed, why);
-                    }
-                }
-            }
+        let task = AgentTask {
+            id,
+            hidden,
+            description,
+            agent_type: subagent_type,
+            model: input.model,
+            in_worktree: input.isolation.is_some(),
+            in_background: match number(&context, NO_BACKGROUND) {
+                Some(_) => Some(false),
+                // What the type says holds, whatever the call says.
+                None => in_background.then_some(true),
+            },
+            context,
+            agents,
         };
-        let mut order = AgentOrder::new(id, description.clone(), prompt.clone());
-        (order.agent_type, order.model) = (subagent_type.clone(), model);
+        match <[String; 1]>::try_from(prompts) {
+            Ok([prompt]) => task.outcome_of_one(prompt).await,
+            Err(prompts) => task.outcome_of_several(prompts).await,
+        }
+    }
+}
+
+/// What the sub-agents of one call have in common.
+struct AgentTask {
+    id: ToolUseId,
+    hidden: Arc<[String]>,
+    description: String,
+    agent_type: Option<String>,
+    model: Option<String>,
+    in_worktree: bool,
+    in_background: Option<bool>,
+    context: ToolContext,
+    agents: Arc<dyn SpawnAgent>,
+}
+
+/// How a sub-agent ended, and what it left.
+struct EndedTask {
+    report: AgentReport,
+    changed: Option<Changed>,
+    ms: u64,
+}
+
+impl AgentTask {
+    fn type_name(&self) -> &str {
+        self.agent_type.as_deref().unwrap_or("general-purpose")
+    }
+
+    /// Runs a sub-agent to its end, or to its beginning where it works in the background; the error says in words why
+    /// it cannot have a worktree.
+    async fn run(&self, prompt: String, part: Option<(u32, usize)>) -> Result<EndedTask, String> {
+        let start = self.context.clock.elapsed();
+        let mut held = None;
+        if self.in_worktree {
+            let (call, base) = (self.id.clone(), self.agents.worktree_base());
+            let wanted = WorktreeRequest { call, base, hidden: self.hidden.clone() };
+            let made = HeldWorktree::new(&self.context, wanted).await;
+            held = Some(made.map_err(|why| {
+                format!("The agent was not started: it cannot have a worktree: {why}")
+            })?);
+        }
+        let description = match part {
+            None => self.description.clone(),
+            Some((at, of)) => format!("{} ({}/{of})", self.description, at + 1),
+        };
+        let mut order = AgentOrder::new(self.id.clone(), description, prompt);
+        (order.agent_type, order.model) = (self.agent_type.clone(), self.model.clone());
         order.worktree = held.as_ref().map(|it| AgentPlace::new(it.workspace(), it.hold()));
-        order.in_background = match number(&context, NO_BACKGROUND) {
-            Some(_) => Some(false),
-            // What the type says holds, whatever the call says.
-            None => run_in_background.filter(|it| *it),
+        order.in_background = self.in_background;
+        if let Some((at, _)) = part {
+            // Its findings are waited for, whatever its type says.
+            (order.part, order.in_background) = (Some(at), Some(false));
+        }
+        let report = self.agents.spawn(order).await;
+        let ms = millis(self.context.clock.elapsed().saturating_sub(start));
+        let changed = match (held, report.status) {
+            (Some(held), Some(status)) => held.end(is_over(status, report.head.is_some())).await,
+            _ => None,
         };
-        let report = agents.spawn(order).await;
+        Ok(EndedTask { report, changed, ms })
+    }
+
+    async fn outcome_of_one(self, prompt: String) -> ToolOutcome {
+        let EndedTask { report, changed, ms } = match self.run(prompt.clone(), None).await {
+            Ok(ended) => ended,
+            Err(why) => return ToolOutcome::failed(ToolErrorKind::Failed, why),
+        };
         let Some(status) = report.status else {
-            let outcome = launched(&report, &description, &prompt);
+            let outcome = launched(&report, &self.description, &prompt);
             // An interrupt from now on leaves this result: the agent goes on.
-            context.committed.set(outcome.clone());
+            self.context.committed.set(outcome.clone());
             return outcome;
-        };
-        let ms = millis(context.clock.elapsed().saturating_sub(start));
-        let changed = match held {
-            None => None,
-            Some(held) => held.end(is_over(status, report.head.is_some())).await,
         };
         let mut outcome = answer(status, &report.text);
         if outcome.error.is_none() {
             let mut result = json!({
                 "status": "completed",
                 "agentId": report.agent,
-                "agentType": subagent_type.as_deref().unwrap_or("general-purpose"),
+                "agentType": self.type_name(),
                 "content": [{"type": "text", "text": outcome.text}],
                 "totalToolUseCount": report.n_tool_uses,
                 "totalDurationMs": ms,
@@ -155,6 +226,39 @@ impl BuiltIn for Agent {
         }
         outcome
     }
+
+    /// Runs a sub-agent for each prompt, side by side. What they found is put together by a model afterwards.
+    async fn outcome_of_several(self, prompts: Vec<String>) -> ToolOutcome {
+        let start = self.context.clock.elapsed();
+        let of = prompts.len();
+        let each = prompts.iter().zip(0..).map(async |(prompt, at)| {
+            finding(prompt, self.run(prompt.clone(), Some((at, of))).await)
+        });
+        let found = join_all(each).await;
+        let ms = millis(self.context.clock.elapsed().saturating_sub(start));
+        let outcome = Findings::new(self.type_name(), ms, found).outcome();
+        // An interrupt from now on leaves this result: the agents have ended.
+        self.context.committed.set(outcome.clone());
+        outcome
+    }
+}
+
+/// What became of one of several agents.
+fn finding(task: &str, ended: Result<EndedTask, String>) -> Finding {
+    let EndedTask { report, changed, .. } = ended.unwrap_or_else(|why| EndedTask {
+        report: AgentReport::new(AgentStatus::Failed, None, why),
+        changed: None,
+        ms: 0,
+    });
+    // Each is waited for, so it has a status.
+    let status = report.status.unwrap_or(AgentStatus::Failed);
+    let (code, says) = (BackgroundState::Ended(status).code(), !report.text.trim().is_empty());
+    let mut finding = Finding::new(task, code, answer(status, &report.text), says);
+    finding.worktree = changed.map(|Changed { path, branch }| (path, branch));
+    (finding.agent, finding.head) = (report.agent, report.head);
+    (finding.n_tool_uses, finding.usage) = (report.n_tool_uses, report.usage);
+    finding.can_go_on = report.can_go_on;
+    finding
 }
 
 /// The answer for an agent that works in the background.

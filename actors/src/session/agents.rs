@@ -129,6 +129,7 @@ impl Children {
             key,
             limits,
             call: order.tool_use.clone(),
+            part: order.part,
             agent_type: order.agent_type.as_deref().map(Into::into),
             placement: match (order.in_background, &order.worktree) {
                 (Some(false), _) | (_, Some(_)) => AgentPlacement::Foreground,

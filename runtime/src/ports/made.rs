@@ -28,6 +28,7 @@ impl AgentOrder {
             tool_use,
             description: description.into(),
             prompt: prompt.into(),
+            part: None,
             agent_type: None,
             model: None,
             worktree: None,

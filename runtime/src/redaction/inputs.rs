@@ -88,11 +88,20 @@ impl Redactor {
             *structured = redacted;
         }
         for note in &mut outcome.notes {
-            if let ToolNote::Todos(todos) = note {
-                for todo in todos {
-                    self.in_place(&mut todo.content);
-                    self.in_place(&mut todo.active_form);
+            match note {
+                ToolNote::Todos(todos) => {
+                    for todo in todos {
+                        self.in_place(&mut todo.content);
+                        self.in_place(&mut todo.active_form);
+                    }
                 }
+                ToolNote::AgentsEnded { findings } => {
+                    for it in findings.agents_mut() {
+                        self.in_place(&mut it.task);
+                        self.in_place(&mut it.text);
+                    }
+                }
+                _ => {}
             }
         }
     }

@@ -153,7 +153,7 @@ impl Machine {
 
     /// Starts the sub-agent that a tool call wants.
     pub(super) fn spawn_agent(&mut self, now: Now, wanted: AgentRequest) {
-        let AgentRequest { spawn, key, limits, call, placement, description, .. } = wanted;
+        let AgentRequest { spawn, key, limits, call, part, placement, description, .. } = wanted;
         if !self.is_in_flight(key) {
             return self.effects.push(SessionEffect::DropRequest { spawn });
         }
@@ -165,12 +165,12 @@ impl Machine {
             Ok(kind) => kind,
             Err(why) => return self.refuse(spawn, why.to_string()),
         };
-        // A draw of the run, named by the call: the same session gives the same names.
+        // A draw of the run, named by the call and the place in it: the same session gives the same names.
         let mut stream = self.conversation.stream;
         if let Some(active) = &self.active {
             stream = stream.child(active.run.id.as_str());
         }
-        let draw = stream.child(call.as_str()).draw("agent", 0);
+        let draw = stream.child(call.as_str()).draw("agent", part.unwrap_or_default().into());
         let agent = AgentId::new(format!("{:016x}", draw >> 64));
         let lease = match self.agents.lease.child(&agent, now.elapsed) {
             Ok(lease) => lease,

@@ -262,6 +262,8 @@ pub struct AgentRequest {
     pub limits: AgentLimits,
     /// The tool call that waits for the report.
     pub call: ToolUseId,
+    /// Its place among the sub-agents of that call, where it asks for several.
+    pub part: Option<u32>,
     /// The type that the model named; `None` means `general-purpose`.
     pub agent_type: Option<Arc<str>>,
     /// Whether its call waits for it.

@@ -42,7 +42,11 @@ pub(super) fn apply(
     }
     let given = std::mem::take(&mut settings.model);
     settings.model = settings.models.resolve(&given).to_owned();
-    let used = settings.models.excerpt(others(merged).chain([given.as_str()]));
+    // A fast model is asked for what is judged or put together aside. What an earlier version recorded knows none, and
+    // nothing is added to that.
+    let knows_fast = known.find(FAST_MODEL).is_some() || known.resolve(FAST_MODEL) != FAST_MODEL;
+    let fast = knows_fast.then_some(FAST_MODEL);
+    let used = settings.models.excerpt(others(merged).chain(fast).chain([given.as_str()]));
     if let Some(facts) = settings.models.find(&settings.model) {
         settings.context_window = facts.window;
         settings.model_max_output_tokens = facts.max_output;
@@ -134,6 +138,22 @@ mod tests {
         assert!(names.iter().all(|it| kept.find(it).is_some()));
         assert_eq!(kept.models().count(), names.len());
         assert!(merge(&[]).models.is_empty());
+    }
+
+    // REQ: AGT-4, SES-9
+    #[test]
+    fn fast_model_is_kept_for_a_replay_and_not_added_to_what_was_recorded_without_it() {
+        let kept = resolved(json!({"model": "opus"})).models;
+        assert_eq!(kept.resolve("haiku"), "claude-haiku-4-5");
+        assert!(kept.find("haiku").is_some());
+        let env = json!({"ANTHROPIC_DEFAULT_HAIKU_MODEL": "nobody-knows"});
+        let text = json!({"model": "opus", "env": env}).to_string();
+        let layer = LayerText { scope: Scope::User, source: "user".into(), text };
+        let again =
+            |of: &Catalogue| merge_with(std::slice::from_ref(&layer), &of.clone().into()).models;
+        for recorded in [again(&Catalogue::built_in()), Catalogue::built_in().excerpt(["opus"])] {
+            assert_eq!(again(&recorded), recorded, "as it was recorded");
+        }
     }
 
     #[test]

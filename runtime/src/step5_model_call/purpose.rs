@@ -11,6 +11,8 @@ pub enum Purpose {
     Classification,
     /// The call asks whether an event is right, for a hook.
     Hook,
+    /// The call puts together what several sub-agents found.
+    Synthesis,
 }
 
 impl Purpose {
@@ -21,6 +23,7 @@ impl Purpose {
             Purpose::Compaction => "compaction",
             Purpose::Classification => "classification",
             Purpose::Hook => "hook",
+            Purpose::Synthesis => "synthesis",
         }
     }
 }

@@ -345,7 +345,7 @@ pub enum RecordKind {
         /// What the model does not see of its output, if that is not all.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         truncation: Option<Truncation>,
-        /// Head of the sidechain, when the call was a sub-agent.
+        /// Head of the sidechain, when the call was a sub-agent; with those of others, when it was several.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         sidechain: Option<SidechainHead>,
     },

@@ -7,7 +7,7 @@ use super::{Turn, verdict_calls::VerdictCall};
 use crate::{
     block::Block,
     hook::{HandlerEnd, HandlerOutput, HookAction, MAX_JUDGEMENT_TOKENS, judging_instructions},
-    step2_state_initialization::AskedByHook,
+    step2_state_initialization::SideQuestion,
     step5_model_call::FailureClass,
     transcript::entry::UnconfirmedUsage,
     turn::{effect::Purpose, input::Answered},
@@ -32,7 +32,7 @@ impl Turn {
             max_tokens: MAX_JUDGEMENT_TOKENS,
             limit_ms,
         });
-        self.state.model.for_hook = Some(AskedByHook { link, index, estimate });
+        self.state.model.for_hook = Some(SideQuestion { link, index, estimate });
         true
     }
 
@@ -41,7 +41,7 @@ impl Turn {
         let in_doubt: Option<UnconfirmedUsage> =
             answered.is_in_doubt.then(|| self.worst_case().into());
         self.state.model.purpose = None;
-        let Some(AskedByHook { link, index, .. }) = self.state.model.for_hook.take() else {
+        let Some(SideQuestion { link, index, .. }) = self.state.model.for_hook.take() else {
             return;
         };
         let asked = (Purpose::Hook, &link, MAX_JUDGEMENT_TOKENS);

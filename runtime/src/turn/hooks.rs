@@ -224,7 +224,7 @@ impl Turn {
                 sidechain: output
                     .sidechain
                     .clone()
-                    .map(|(agent, head)| SidechainHead { agent, head }),
+                    .map(|(agent, head)| SidechainHead::new(agent, head)),
             };
             self.journal.record(self.now, what);
             answers.push(answer);

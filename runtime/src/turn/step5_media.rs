@@ -31,7 +31,7 @@ impl Turn {
     /// It goes by the recorded words, so a replay comes to the same.
     pub(super) fn leaves_media_out(&mut self, purpose: Purpose, failure: &ModelFailure) -> bool {
         if self.facts.revision < LEAVES_OUT_MEDIA
-            || matches!(purpose, Purpose::Classification | Purpose::Hook)
+            || matches!(purpose, Purpose::Classification | Purpose::Hook | Purpose::Synthesis)
             || !is_about_media(failure)
         {
             return false;

@@ -218,6 +218,9 @@ impl Turn {
         if self.state.model.purpose == Some(Purpose::Hook) {
             return self.hook_judged(answered);
         }
+        if self.state.model.purpose == Some(Purpose::Synthesis) {
+            return self.synthesized(answered);
+        }
         let in_doubt = answered.is_in_doubt.then(|| self.worst_case().into());
         let Some(purpose) = self.state.model.purpose.take() else { return };
         let failure = match &mut answered.result {
@@ -251,8 +254,9 @@ impl Turn {
             }
             (Purpose::Compaction, Some(answer), None) => self.summary_answered(&answer),
             (_, _, Some((failure, remedy))) => self.apply(purpose, remedy, failure),
-            // Without an answer there is a failure, and what a classifier or a judge says is not an answer.
-            (Purpose::Classification | Purpose::Hook, ..) | (_, None, None) => {}
+            // Without an answer there is a failure, and what was asked apart from the conversation is no answer in it.
+            (Purpose::Classification | Purpose::Hook | Purpose::Synthesis, ..)
+            | (_, None, None) => {}
         }
     }
 

@@ -149,7 +149,7 @@ impl Turn {
                 }
                 Purpose::Compaction => self.no_summary(&format!("no summary: {cause}")),
                 // Its failure is the next handler's to make up for, and no remedy is looked for.
-                Purpose::Classification | Purpose::Hook => {}
+                Purpose::Classification | Purpose::Hook | Purpose::Synthesis => {}
             },
         }
     }
@@ -184,7 +184,7 @@ impl Turn {
         match purpose {
             Purpose::Turn => self.ask_model(Some(cause)),
             Purpose::Compaction => self.ask_for_summary(Some(cause)),
-            Purpose::Classification | Purpose::Hook => {}
+            Purpose::Classification | Purpose::Hook | Purpose::Synthesis => {}
         }
     }
 

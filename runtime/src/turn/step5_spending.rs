@@ -13,6 +13,7 @@ use crate::{
     run::facts::ESTIMATES_BY_CLASS,
     step5_model_call::{cache_watch::PromptCacheEvent, model_name::is_same},
     tokens::{Counting, Estimate, Size, Tokens, Usage},
+    tool::findings::MAX_SYNTHESIS_TOKENS,
     turn::{effect::Purpose, input::Answered},
 };
 
@@ -26,9 +27,14 @@ impl Turn {
         if model.purpose == Some(Purpose::Classification) {
             return self.worst_classification();
         }
-        if let (Some(Purpose::Hook), Some(asked)) = (model.purpose, &model.for_hook) {
+        let side = match model.purpose {
+            Some(Purpose::Hook) => model.for_hook.as_ref().zip(Some(MAX_JUDGEMENT_TOKENS)),
+            Some(Purpose::Synthesis) => model.synthesizing.as_ref().zip(Some(MAX_SYNTHESIS_TOKENS)),
+            _ => None,
+        };
+        if let Some((asked, max_tokens)) = side {
             let (models, input) = (&self.settings().models, asked.estimate.at_most());
-            return MaxCost::of_call(models, &asked.link.model, input, MAX_JUDGEMENT_TOKENS);
+            return MaxCost::of_call(models, &asked.link.model, input, max_tokens);
         }
         let (input, max_tokens) = match model.purpose {
             Some(Purpose::Compaction) => {
@@ -36,7 +42,7 @@ impl Turn {
                 let estimate = model.fixed_estimate + estimate_of(messages);
                 (estimate.at_most(), model.summarising.max_tokens)
             }
-            Some(Purpose::Turn | Purpose::Classification | Purpose::Hook) | None => {
+            _ => {
                 // What was paused goes along, and is not among the messages.
                 let paused = model.paused.iter().flatten().map(Block::size).sum();
                 let estimate = model.raw_estimate + Estimate::of(paused);

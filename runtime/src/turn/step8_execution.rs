@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use super::{Effect, Then, Turn, count};
 use crate::{
+    digest::Digest,
     event::Event,
     hook::{Firing, HookVerdict},
-    ids::ToolUseId,
+    ids::{AgentId, ToolUseId},
     message::{Message, MessageKind},
     ports::agents::ends_shown,
     run::{RunEnd, facts::ESCAPES_MARKS, no_progress::Repetition},
@@ -105,7 +106,7 @@ impl Turn {
     /// Answers the calls that have ended, as far as all before them are answered. What comes out
     /// does not depend on the order in which parallel calls end.
     pub(super) fn answer_ended(&mut self) {
-        while self.state.firing.is_none() {
+        while !self.is_asking_after_call() {
             if self.fire_move() {
                 break;
             }
@@ -113,7 +114,7 @@ impl Turn {
             let Some(state) = self.state.calls.get_mut(index) else { return self.executed() };
             match std::mem::replace(&mut state.stage, CallStage::Answered) {
                 CallStage::Refused(outcome) => self.answer_call(index, *outcome, None),
-                CallStage::Ended(outcome) => self.after_call(index, outcome),
+                CallStage::Ended(outcome) => self.call_ended(index, outcome),
                 stage => {
                     state.stage = stage;
                     break;
@@ -123,7 +124,7 @@ impl Turn {
         // A group begins when everything before it is answered, so what its calls see (files that
         // were read, the working directory) is settled.
         let next = self.state.groups.front().and_then(|it| it.first());
-        if next == Some(&self.state.n_answered) && self.state.firing.is_none() {
+        if next == Some(&self.state.n_answered) && !self.is_asking_after_call() {
             self.next_group();
         }
     }
@@ -149,7 +150,16 @@ impl Turn {
         self.answer_ended();
     }
 
-    fn after_call(&mut self, index: usize, outcome: Box<ToolOutcome>) {
+    /// Has what sub-agents found put together, where that is to be done, before hooks see the result.
+    fn call_ended(&mut self, index: usize, outcome: Box<ToolOutcome>) {
+        if self.synthesize(index, &outcome) {
+            self.state.calls[index].stage = CallStage::Ended(outcome);
+        } else {
+            self.after_call(index, outcome);
+        }
+    }
+
+    pub(super) fn after_call(&mut self, index: usize, outcome: Box<ToolOutcome>) {
         let call = self.state.calls[index].call.clone();
         let (id, tool) = (call.id.clone(), call.name.clone());
         let input = (&*call.input).into();
@@ -227,12 +237,7 @@ impl Turn {
         if let Some(reason) = verdict.and_then(|it| it.stop) {
             self.end_with(RunEnd::HookStopped, Some(reason));
         }
-        let sidechain = outcome.notes.iter().find_map(|note| match note {
-            ToolNote::AgentEnded { agent, head: Some(head) } => {
-                Some(SidechainHead { agent: agent.clone(), head: *head })
-            }
-            _ => None,
-        });
+        let sidechain = outcome.notes.iter().find_map(head_of);
         let notes = (!outcome.notes.is_empty())
             .then(|| serde_json::to_string(&outcome.notes).ok())
             .flatten()
@@ -315,6 +320,21 @@ impl Turn {
             StepDetail::Execution { succeeded: count(n_calls - failed), failed: count(failed) };
         self.record_step(detail);
         self.next(Step::StopCheck);
+    }
+}
+
+/// The ends of the transcripts of sub-agents that a note names.
+fn head_of(note: &ToolNote) -> Option<SidechainHead> {
+    let head = |agent: &AgentId, head: &Digest| SidechainHead::new(agent.clone(), *head);
+    match note {
+        ToolNote::AgentEnded { agent, head: Some(it) } => Some(head(agent, it)),
+        ToolNote::AgentsEnded { findings } => {
+            let each = findings.agents().iter();
+            let mut all = each.filter_map(|it| Some(head(it.agent.as_ref()?, it.head.as_ref()?)));
+            let first = all.next()?;
+            Some(SidechainHead { others: all.collect(), ..first })
+        }
+        _ => None,
     }
 }
 

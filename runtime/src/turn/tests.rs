@@ -33,4 +33,5 @@ mod resuming;
 mod settings;
 mod shaping;
 mod steps;
+mod syntheses;
 mod worst_case;

@@ -1,4 +1,5 @@
-//! Calls of a model for one verdict, apart from the conversation: of the classifier, and of hooks that ask a model.
+//! Calls of a model for one verdict, apart from the conversation: of the classifier, of hooks that ask a model, and for
+//! what sub-agents found.
 //!
 //! Such a call is an attempt like any other: it is recorded and counted. None is repeated.
 

@@ -144,7 +144,7 @@ async fn agent_reads_a_file_and_holds_the_run_open_until_that_is_as_it_is_to_be(
     let mut tools = asked[0].tools();
     tools.sort();
     assert_eq!(tools, ["Glob", "Grep", "Read"]);
-    assert_eq!(asked[0].model(), "claude-sonnet-5", "no fast one is known here");
+    assert_eq!(asked[0].model(), "claude-haiku-4-5", "a fast one");
 
     // What they used is part of the run, and their transcripts are vouched for.
     assert_eq!(came.outcome.cost.agents().len(), 2);

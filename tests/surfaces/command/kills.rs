@@ -3,6 +3,7 @@
 //!
 //! `ENNEAD_KILLS` sets how many; 6 unless set.
 
+mod several;
 mod streaming;
 mod verifiers;
 

@@ -135,3 +135,79 @@ fn only_an_agent_that_surely_ended_gives_its_place_up() {
         assert_eq!(is_over(status, has_head), expected, "{status:?}");
     }
 }
+
+/// Agents that end by their prompt, and only when all have been ordered.
+#[derive(Debug)]
+struct Meeting {
+    all: tokio::sync::Barrier,
+    orders: Mutex<Vec<AgentOrder>>,
+}
+
+#[derive(Debug)]
+struct MeetingPort(Arc<Meeting>);
+
+impl SpawnAgent for MeetingPort {
+    fn spawn(&self, order: AgentOrder) -> BoxFuture<'static, AgentReport> {
+        let meeting = Arc::clone(&self.0);
+        Box::pin(async move {
+            let name = order.prompt.as_str().into();
+            let status = match order.prompt.as_str() {
+                "fails" => AgentStatus::Failed,
+                _ => AgentStatus::Completed,
+            };
+            let report = AgentReport::new(status, Some(name), format!("found {}", order.prompt));
+            meeting.orders.lock().unwrap().push(order);
+            meeting.all.wait().await;
+            report
+        })
+    }
+
+    fn worktree_base(&self) -> WorktreeBase {
+        WorktreeBase::default()
+    }
+}
+
+// REQ: AGT-4
+#[test]
+fn several_prompts_are_orders_of_one_call_that_are_under_way_together() {
+    let all = tokio::sync::Barrier::new(3);
+    let meeting = Arc::new(Meeting { all, orders: Mutex::default() });
+    let mut world = World::new();
+    world.context.agents = Some(Arc::new(MeetingPort(Arc::clone(&meeting))));
+    let input = json!({
+        "description": "d", "prompts": ["north", "fails", "south"], "subagent_type": "t", "model": "m",
+    });
+    let outcome = block_on(world.run::<Agent>(input));
+    let mut orders = meeting.orders.lock().unwrap();
+    orders.sort_by_key(|it| it.part);
+    for (at, order) in orders.iter().enumerate() {
+        let mut expected =
+            AgentOrder::new("toolu_1".into(), format!("d ({}/3)", at + 1), &order.prompt);
+        (expected.part, expected.in_background) = (u32::try_from(at).ok(), Some(false));
+        (expected.agent_type, expected.model) = (Some("t".into()), Some("m".into()));
+        assert_eq!(*order, expected);
+    }
+    assert_eq!(outcome.error, None, "{outcome:?}");
+    let [ToolNote::AgentsEnded { findings }] = &outcome.notes[..] else { panic!("{outcome:?}") };
+    let found: Vec<_> =
+        findings.agents().iter().map(|it| (it.task.as_str(), it.is_found)).collect();
+    assert_eq!(found, [("north", true), ("fails", false), ("south", true)]);
+    assert_eq!(world.context.committed.get(), Some(&outcome), "an interrupt leaves the findings");
+}
+
+// REQ: AGT-4
+#[test]
+fn call_with_both_kinds_of_prompts_or_none_starts_nothing() {
+    for (input, why) in [
+        (json!({"description": "d", "prompt": "p", "prompts": ["a", "b"]}), "not both"),
+        (json!({"description": "d"}), "There is no task"),
+        (
+            json!({"description": "d", "prompts": ["a", "b"], "run_in_background": true}),
+            "Several prompts are waited for",
+        ),
+    ] {
+        let outcome = block_on(World::new().run::<Agent>(input));
+        assert_eq!(outcome.error, Some(ToolErrorKind::InvalidInput));
+        assert!(outcome.text.contains(why), "{}", outcome.text);
+    }
+}

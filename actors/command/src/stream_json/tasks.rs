@@ -167,19 +167,18 @@ impl Tasks {
         open.iter().filter_map(|it| self.note_end(frame, it, status)).collect()
     }
 
-    /// Notes that the call of an agent has ended, and so has the agent, whatever became of it.
+    /// Notes that the call of agents has ended, and so have these, whatever became of them.
     pub(super) fn call_ended(
         &mut self,
         frame: &mut Frame,
         call: &ToolUseId,
         is_error: bool,
-    ) -> Option<Value> {
-        let open = self
-            .all
-            .iter()
-            .find(|(_, it)| it.call == *call && !it.is_ended && !it.origin.in_background);
-        let agent = open.map(|(agent, _)| agent.clone())?;
-        self.note_end(frame, &agent, if is_error { "failed" } else { "completed" })
+    ) -> Vec<Value> {
+        let is_open = |it: &Task| it.call == *call && !it.is_ended && !it.origin.in_background;
+        let open: Vec<AgentId> =
+            self.all.iter().filter(|it| is_open(it.1)).map(|it| it.0.clone()).collect();
+        let status = if is_error { "failed" } else { "completed" };
+        open.iter().filter_map(|it| self.note_end(frame, it, status)).collect()
     }
 }
 

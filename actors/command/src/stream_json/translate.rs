@@ -120,7 +120,7 @@ impl Translator {
                 vec![self.tasks.started(&mut self.frame, agent, call, description, asks)]
             }
             Event::ToolFinished { call, is_error, .. } => {
-                self.tasks.call_ended(&mut self.frame, call, *is_error).into_iter().collect()
+                self.tasks.call_ended(&mut self.frame, call, *is_error)
             }
             Event::Agent { agent, event } => self.of_agent(agent, event),
             Event::HookMessage { text, .. } => {

@@ -83,6 +83,7 @@ impl SessionState {
         let meta = AgentMeta {
             agent_type: Some(Arc::clone(&kind.name)),
             tool_use_id: Some(order.tool_use.clone()),
+            part_of: order.part.and_then(|_| self.machine.summary().run),
             description: Some(order.description.as_str().into()),
             parent_agent_id: parent.facts.agent.clone(),
             model: order.model.clone(),
@@ -103,6 +104,7 @@ impl SessionState {
             first_look: None,
         };
         let stream = self.machine.conversation().stream.child(order.tool_use.as_str());
+        let stream = order.part.map_or(stream, |it| stream.child(&it.to_string()));
         let link = Parent {
             top: self.children.top.clone().unwrap_or_else(|| myself.clone()),
             agent: agent.clone(),

@@ -3,7 +3,7 @@
 use std::{path::Path, sync::Arc};
 
 use ennead_runtime::{
-    ids::{AgentId, ToolUseId},
+    ids::{AgentId, RunId, ToolUseId},
     ports::messages::KnownAgent,
 };
 use serde::{Deserialize, Serialize};
@@ -21,6 +21,9 @@ pub(super) struct AgentMeta {
     pub(super) agent_type: Option<Arc<str>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) tool_use_id: Option<ToolUseId>,
+    /// The run of its call, where that has other sub-agents, too.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) part_of: Option<RunId>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) description: Option<Arc<str>>,
     #[serde(skip_serializing_if = "Option::is_none")]

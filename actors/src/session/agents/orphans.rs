@@ -154,6 +154,11 @@ pub(in crate::session) fn outcomes(
         };
         // Some servers give the ids of calls again: the newest is of this one.
         let newest = found.iter().filter(is_meant).max_by_key(|it| it.loaded.used().began)?;
+        if let Some(run) = &newest.meta.part_of {
+            let of_call = found.iter().filter(is_meant);
+            let all = of_call.filter(|it| it.meta.part_of.as_ref() == Some(run));
+            return Some((call.clone(), outcome_of_several(all)));
+        }
         let outcome = match of.background.agents.get(&newest.agent) {
             // What became of it is reported with the next turn.
             Some(_) => ToolOutcome::ok(format!(
@@ -168,6 +173,18 @@ pub(in crate::session) fn outcomes(
         outcome_of_send(found, call, of).filter(|_| caller.is_none()).map(|it| (call.clone(), it))
     };
     of.open.iter().filter_map(|it| sent(&it.call).or_else(|| outcome(&it.call))).collect()
+}
+
+/// What the caller of several sub-agents receives: what became of each, in the order in which they began.
+fn outcome_of_several<'a>(all: impl Iterator<Item = &'a FoundAgent>) -> ToolOutcome {
+    let mut all: Vec<_> = all.collect();
+    all.sort_by_key(|it| it.loaded.used().began);
+    let each = |it: &FoundAgent| {
+        let description = it.meta.description.as_deref().unwrap_or_default();
+        format!("## {} ({description})\n\n{}", it.agent, it.outcome().text)
+    };
+    let texts: Vec<_> = all.into_iter().map(each).collect();
+    ToolOutcome::failed(ToolErrorKind::Interrupted, texts.join("\n\n"))
 }
 
 /// The tool that sends messages.

@@ -241,6 +241,7 @@ impl SessionWorld {
             key,
             limits,
             call,
+            part: None,
             agent_type: None,
             placement,
             description: "look about".into(),

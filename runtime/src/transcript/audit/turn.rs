@@ -21,6 +21,7 @@ pub(super) struct TurnCheck {
     compactions: u32,
     classifications: u32,
     for_hooks: u32,
+    syntheses: u32,
     boundaries: u32,
     fired: u32,
     shaper: (Option<u32>, usize),
@@ -146,6 +147,7 @@ impl TurnCheck {
             "turn" => &mut self.attempts,
             "classification" => &mut self.classifications,
             "hook" => &mut self.for_hooks,
+            "synthesis" => &mut self.syntheses,
             _ => &mut self.compactions,
         };
         *n += 1;
@@ -154,13 +156,16 @@ impl TurnCheck {
             "classification" => self.step == 6,
             // Before a prompt is answered, at the gate, after a call and before the end.
             "hook" => matches!(self.step, 1 | 6..=8),
+            // When calls have run.
+            "synthesis" => self.step == 7,
             _ => matches!(self.step, 3 | 4),
         };
         if !is_in_place {
             return Err(ViolationKind::OutOfPlace);
         }
         // Counted within its purpose, or over all calls of the turn.
-        let of_all = self.attempts + self.compactions + self.classifications + self.for_hooks;
+        let aside = self.classifications + self.for_hooks + self.syntheses;
+        let of_all = self.attempts + self.compactions + aside;
         let counts = attempt == n || attempt == of_all;
         if !counts || (purpose == "turn" && (n == 1) != has_no_cause) {
             return Err(ViolationKind::WrongAttempt);
@@ -195,7 +200,8 @@ impl TurnCheck {
             }
             RecordKind::ToolEnd { call, error, sidechain, .. } => {
                 self.calls.end(call, *error)?;
-                vouched(sidechain.as_ref(), evidence)?;
+                let others = sidechain.iter().flat_map(|it| &it.others);
+                sidechain.iter().chain(others).try_for_each(|it| vouched(Some(it), evidence))?;
             }
             RecordKind::Hook { sidechain, .. } => vouched(sidechain.as_ref(), evidence)?,
             _ => {}

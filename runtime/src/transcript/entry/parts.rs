@@ -54,6 +54,16 @@ pub struct SidechainHead {
     pub agent: AgentId,
     /// Hash of its last record.
     pub head: Digest,
+    /// Those of the other sub-agents of the same call, in order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub others: Vec<SidechainHead>,
+}
+
+impl SidechainHead {
+    /// Names the last record of the transcript of one sub-agent.
+    pub fn new(agent: AgentId, head: Digest) -> Self {
+        Self { agent, head, others: Vec::new() }
+    }
 }
 
 /// The links that the paths of a shell command lead through.

@@ -207,12 +207,14 @@ impl<'a> RecordedInputs<'a> {
         Ok(TurnInput::HooksAnswered { firing: firing.firing, outputs })
     }
 
-    /// Returns how many lines are in front of what the next hooks did: calls of models for them, and modes that were
-    /// set meanwhile.
+    /// Returns how many lines are in front of what the next hooks did: calls of models for them or for the call that
+    /// they are about, and modes that were set meanwhile.
     pub(super) fn n_before_hooks(&self) -> usize {
         let is_before = |line: &&&SealedLine<'_>| {
             record(line).is_some_and(|it| match &it.what {
-                RecordKind::ModelAttempt { purpose, .. } => purpose == Purpose::Hook.name(),
+                RecordKind::ModelAttempt { purpose, .. } => {
+                    [Purpose::Hook.name(), Purpose::Synthesis.name()].contains(&purpose.as_str())
+                }
                 RecordKind::Mode(_) => true,
                 _ => false,
             })

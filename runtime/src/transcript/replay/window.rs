@@ -246,8 +246,10 @@ fn is_torn(line: &SealedLine<'_>) -> bool {
         Some(RecordKind::ModelAttempt { purpose, outcome, unsaid: None, .. }) => {
             purpose == "turn" && outcome == "ok"
         }
-        // In front of what the hook did.
-        Some(RecordKind::ModelAttempt { purpose, .. }) => purpose == "hook",
+        // In front of what the hook did, or of how the call ended.
+        Some(RecordKind::ModelAttempt { purpose, .. }) => {
+            matches!(purpose.as_str(), "hook" | "synthesis")
+        }
         _ => false,
     }
 }

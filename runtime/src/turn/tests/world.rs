@@ -56,6 +56,8 @@ pub(crate) struct World {
     pub(crate) answers: VecDeque<Result<ModelAnswer, ModelFailure>>,
     /// For summaries, in order; a short text when there is none.
     pub(crate) summaries: VecDeque<Result<ModelAnswer, ModelFailure>>,
+    /// What the model makes of findings; in the end `together`.
+    pub(crate) syntheses: VecDeque<Result<ModelAnswer, ModelFailure>>,
     pub(crate) n_answers: u64,
     /// What each failed call is reported to have used.
     pub(crate) failed_usage: Usage,
@@ -116,6 +118,7 @@ impl World {
             content_of_files: String::new(),
             answers: answers.into(),
             summaries: VecDeque::new(),
+            syntheses: VecDeque::new(),
             n_answers: 0,
             failed_usage: Usage::default(),
             window: None,
@@ -206,6 +209,9 @@ impl World {
                 next_verdict.map(|answer| script::with_token(answer, token.unwrap_or_default()))
             }
             (None, Purpose::Hook) => script::text(r#"{"ok":true}"#),
+            (None, Purpose::Synthesis) => {
+                self.syntheses.pop_front().unwrap_or_else(|| script::text("together"))
+            }
             (None, Purpose::Compaction) => {
                 self.summaries.pop_front().unwrap_or_else(|| script::text("so far"))
             }

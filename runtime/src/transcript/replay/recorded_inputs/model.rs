@@ -103,7 +103,7 @@ impl RecordedInputs<'_> {
             Purpose::Turn => {
                 self.ahead(1).and_then(conversation_line).filter(|it| it.answer.is_some())
             }
-            Purpose::Compaction | Purpose::Classification | Purpose::Hook => None,
+            _ => None,
         };
         let fields = line.and_then(|it| it.answer.as_ref());
         let (stop_reason, blocks) = match (unsaid, line, fields) {

@@ -218,6 +218,7 @@ impl Session {
             key,
             limits,
             call,
+            part: None,
             agent_type: None,
             placement: AgentPlacement::Foreground,
             description: "".into(),
