@@ -208,6 +208,14 @@ impl FailureClass {
         Self::Internal,
     ];
 
+    /// Returns whether the model answered, and the answer cannot be used.
+    pub(crate) fn is_of_answer(self) -> bool {
+        matches!(
+            self,
+            Self::BadAnswer | Self::EmptyAnswer | Self::PauseTurn | Self::Refusal | Self::MaxOutput
+        )
+    }
+
     /// Returns the code, as on the wire.
     pub fn code(self) -> &'static str {
         match self {

@@ -156,9 +156,10 @@ impl<'a> Notebook<'a> {
 
     /// Returns the place of the cell with this id or, if none has it, of that `cell-N`.
     fn find(&self, name: &str) -> Result<usize, NotebookError> {
-        let mut found = Vec::new();
+        let (mut found, mut has_ids) = (Vec::new(), false);
         for (at, cell) in self.cells.iter().enumerate() {
             let CellId { id } = serde_json::from_str(cell.get())?;
+            has_ids |= id.is_some();
             if id.as_ref().and_then(Value::as_str) == Some(name) {
                 found.push(at);
             }
@@ -166,8 +167,9 @@ impl<'a> Notebook<'a> {
         let n_cells = self.cells.len();
         match *found {
             [] => {
-                let at = name.strip_prefix("cell-").and_then(|it| it.parse().ok());
-                let at = at.filter(|it| *it < n_cells);
+                // Where cells have ids it would be the id of one that is gone.
+                let at = name.strip_prefix("cell-").filter(|_| !has_ids);
+                let at = at.and_then(|it| it.parse().ok()).filter(|it| *it < n_cells);
                 at.ok_or_else(|| NotebookError::NoSuchCell(name.into(), n_cells))
             }
             [at] => Ok(at),

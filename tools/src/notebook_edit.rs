@@ -75,7 +75,7 @@ impl BuiltIn for NotebookEdit {
             "notebook_path",
             "NotebookEdit",
             "Replaces, inserts or deletes one cell of a Jupyter notebook (`.ipynb`). \
-                The notebook must have been read in this conversation. What a code cell had put \
+                The whole notebook must have been read in this conversation. What a code cell had put \
                 out is removed when its source is replaced.",
             input_schema,
         )
@@ -95,6 +95,12 @@ fn edit(call: AtPath<'_, NotebookEditInput>) -> Result<ToolOutcome, String> {
     let file = SeenText::open(&call, "NotebookEdit")?;
     if file.is_changed {
         return Err(modified_since_read());
+    }
+    // A cell is only named: nothing else shows that it is the one that was seen.
+    if file.seen.partial {
+        return Err(
+            "Only a part of the notebook was seen. Read it whole before a cell is edited.".into()
+        );
     }
     let whole = file.text();
     let text = whole.strip_prefix(MARK).unwrap_or(whole);
@@ -128,7 +134,7 @@ fn edit(call: AtPath<'_, NotebookEditInput>) -> Result<ToolOutcome, String> {
     let replacement = Replacement {
         bytes: updated.as_bytes(),
         permissions: Some(file.loaded.permissions.clone()),
-        partial: file.seen.partial,
+        partial: false,
         outcome: ToolOutcome::ok(message).with_structured(&result),
     };
     replace(&file.directory, replacement, &call)

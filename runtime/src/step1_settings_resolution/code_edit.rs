@@ -47,7 +47,10 @@ pub(super) fn code_edit(layers: &[SettingsLayer]) -> CodeEditSettings {
     let defaults = CodeEditSettings::default();
     let said = layers.iter().filter_map(|layer| {
         let section = layer.values.get("ennead")?.get(GROUP)?;
-        let LayerKeys { confirm, max_changes_per_turn } = LayerKeys::deserialize(section).ok()?;
+        // What is wrong is warned of, and switches on.
+        let of_wrong = LayerKeys { confirm: Some(true), max_changes_per_turn: None };
+        let LayerKeys { confirm, max_changes_per_turn } =
+            LayerKeys::deserialize(section).unwrap_or(of_wrong);
         let is_on = confirm.unwrap_or(max_changes_per_turn.is_some());
         is_on.then(|| max_changes_per_turn.unwrap_or(defaults.max_changes_per_turn))
     });

@@ -15,6 +15,8 @@ pub(crate) const MAX_FRUITLESS: usize = 3;
 pub struct CompactionWatch {
     fruitless: Vec<FruitlessCompaction>,
     pause: usize,
+    /// Whether the pause is over with the run.
+    is_of_run: bool,
 }
 
 /// One compaction that did not help.
@@ -50,17 +52,28 @@ impl CompactionWatch {
     /// are half as many messages again.
     pub fn wait(&mut self, n_messages: usize) {
         self.fruitless.clear();
+        self.is_of_run = false;
         self.pause = n_messages.saturating_add(n_messages.div_ceil(2));
     }
 
     /// Returns the watch of the run that follows.
     pub(crate) fn for_next_run(&self) -> Self {
-        Self::waiting(self.pause)
+        Self::waiting(self.lasting_pause())
     }
 
     /// Makes a watch without a count, whose next compaction waits until there are so many messages; 0 when none waits.
     pub(crate) fn waiting(pause: usize) -> Self {
-        Self { fruitless: Vec::new(), pause }
+        Self { fruitless: Vec::new(), pause, is_of_run: false }
+    }
+
+    /// Returns the pause as far as it holds for later runs; 0 when none does.
+    pub(crate) fn lasting_pause(&self) -> usize {
+        if self.is_of_run { 0 } else { self.pause }
+    }
+
+    /// Has a pause end with the run.
+    pub(crate) fn wait_for_run_only(&mut self) {
+        self.is_of_run = true;
     }
 
     /// Returns the number of messages from which on there is a compaction again; 0 when none waits.

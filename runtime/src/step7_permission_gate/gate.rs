@@ -36,6 +36,8 @@ pub struct Gate {
     lacking: Vec<String>,
     /// What somebody allowed with another input, while that is judged; with the rule that had it asked.
     changed: Option<(PermissionAnswer, Option<RuleRef>)>,
+    /// Whether a hook, a policy or a model answered in the place of a person.
+    is_stood_in_for: bool,
 }
 
 /// What the gate waits for.
@@ -95,6 +97,7 @@ impl Gate {
             waiting: GateWait::Nothing,
             lacking: Vec::new(),
             changed: None,
+            is_stood_in_for: false,
         };
         let tool = gate.call.name.as_str();
         let step = if let Some(rule) = stage1_prefilter::denied(tool, setup) {
@@ -196,11 +199,16 @@ impl Gate {
         self.changed.is_some()
     }
 
-    /// Returns whether this decision has a file changed that nobody was asked about.
+    /// Notes that no person gives the answer that follows.
+    pub(crate) fn stand_in(&mut self) {
+        self.is_stood_in_for = true;
+    }
+
+    /// Returns whether this decision has a file changed that no person was asked about.
     pub(crate) fn is_unasked_change(&self, decision: &Decision) -> bool {
         let is_own = |it: &ResolvedPath| stage3::is_of_the_model(it, &self.setup);
         decision.allowed
-            && decision.stage == GateStage::RuleEvaluation
+            && (decision.stage == GateStage::RuleEvaluation || self.is_stood_in_for)
             && matches!(self.access, Access::WritePath { .. })
             && !self.path.as_ref().is_some_and(is_own)
     }
@@ -274,8 +282,12 @@ impl Gate {
             hooks: &self.hooks,
         };
         let found = stage3::evaluate(&facts, None, &self.setup);
-        let suggestions = stage4::suggestions(&self.call, &self.access, self.path.as_ref());
         let stage3::RuleOutcome { answer, rule, reason, wants_rule } = found;
+        let suggestions = match stage3::is_confirmation(&reason) {
+            // No rule has the next one pass.
+            true => Vec::new(),
+            false => stage4::suggestions(&self.call, &self.access, self.path.as_ref()),
+        };
         let links = LinksSeen::default();
         self.conclude(Judged { answer, rule, reason, class: None, suggestions, wants_rule, links })
     }

@@ -167,8 +167,11 @@ fn evaluate_alone(
         return plain(RuleVerdict::Allow, "it is the plan of the session");
     }
     let found = evaluate_leave(facts, &subject, setup);
+    // In this mode a model would decide about what no rule allows.
+    let passes = found.answer == RuleVerdict::Allow
+        || found.wants_rule && setup.mode() == PermissionMode::Auto;
     match setup.used_up_changes() {
-        Some(limit) if found.answer == RuleVerdict::Allow && written(facts).is_some() => {
+        Some(limit) if passes && written(facts).is_some() => {
             plain(RuleVerdict::Ask, &format!("{CONFIRMED} ({limit}, `ennead.codeEdit`)"))
         }
         _ => found,

@@ -22,7 +22,9 @@ impl Turn {
     pub(super) fn pre_compact_answered(&mut self, verdict: HookVerdict) {
         match verdict.block_reason.or(verdict.stop) {
             None => self.ask_for_summary(None),
-            Some(reason) => self.no_summary(&format!("a PreCompact hook blocked it: {reason}")),
+            Some(reason) => {
+                self.no_summary(&format!("a PreCompact hook blocked it: {reason}"), false);
+            }
         }
     }
 
@@ -84,14 +86,18 @@ impl Turn {
                 self.state.shaping.summary = Some(request);
                 self.ask_for_summary(Some(cause));
             }
-            None => self.no_summary(&format!("no summary: {cause}")),
+            None => self.no_summary(&format!("no summary: {cause}"), true),
         }
     }
 
-    pub(super) fn no_summary(&mut self, why: &str) {
+    /// Goes on without a summary, for a reason that lasts or one that need not be there in the next run.
+    pub(super) fn no_summary(&mut self, why: &str, lasts: bool) {
         self.state.shaping.summary = None;
         let before = self.state.shaped.as_ref().map_or(Tokens(0), |it| it.tokens);
         self.watch_compaction(before, why);
+        if !lasts {
+            self.memory.compactions.wait_for_run_only();
+        }
         self.log_stage(Stage::AutoCompact, false, before, 0, why);
         self.after_stage(Stage::AutoCompact, false);
     }

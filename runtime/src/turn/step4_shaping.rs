@@ -185,7 +185,7 @@ impl Turn {
         // Other stages change nothing about it.
         let may_wait = matches!(stage, Stage::AutoCompact | Stage::OverflowReduction)
             && REMEMBERS_FRUITLESS <= self.facts.revision;
-        let pause = self.memory.compactions.pause();
+        let pause = self.memory.compactions.lasting_pause();
         let what = RecordKind::Shaper {
             stage: stage.name().into(),
             fired,

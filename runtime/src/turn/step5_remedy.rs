@@ -147,7 +147,10 @@ impl Turn {
                     self.drop_paused();
                     self.fail(&failure);
                 }
-                Purpose::Compaction => self.no_summary(&format!("no summary: {cause}")),
+                Purpose::Compaction => {
+                    let lasts = failure.class.is_of_answer();
+                    self.no_summary(&format!("no summary: {cause}"), lasts);
+                }
                 // Its failure is the next handler's to make up for, and no remedy is looked for.
                 Purpose::Classification | Purpose::Hook | Purpose::Synthesis => {}
             },

@@ -260,6 +260,9 @@ impl Turn {
             self.end_with(RunEnd::Interrupted, why);
         }
         let Some((_, gate)) = &mut self.state.gate else { return };
+        if matches!(by, AnsweredBy::Hook | AnsweredBy::Policy | AnsweredBy::Classifier) {
+            gate.stand_in();
+        }
         let step = gate.permission_answered(answer);
         self.gate_step(step);
     }

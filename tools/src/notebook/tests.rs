@@ -62,7 +62,7 @@ fn replaced_cell_loses_its_outputs_and_the_rest_stays_byte_by_byte() {
     assert_eq!(after.text, expected);
     let told = (&*after.cell_id, &*after.cell_type, &*after.language, after.old_source.as_deref());
     assert_eq!(told, ("load", "code", "julia", Some("a = 1")));
-    let after = changed(NOTEBOOK, replace("cell-0", "# Title\nnew", None));
+    let after = changed(NOTEBOOK, replace("intro", "# Title\nnew", None));
     assert_eq!(after.text, NOTEBOOK.replace("\"text\"\n", "\"new\"\n"));
     assert_eq!((&*after.cell_id, &*after.old_source.unwrap()), ("intro", "# Title\ntext"));
 }
@@ -146,6 +146,7 @@ fn what_is_no_notebook_or_means_two_things_is_refused() {
         (r#"{"nbformat":4,"cells":[{"source":"a","source":"b"}]}"#.into(), "cell-0", "same name"),
         (r#"{"nbformat":3,"worksheets":[]}"#.into(), "cell-0", "nbformat 4"),
         (r#"{"nbformat":3,"cells":[]}"#.into(), "cell-0", "nbformat 4"),
+        (NOTEBOOK.into(), "cell-0", "no cell \"cell-0\" in the notebook"),
         (twice.into(), "a", "2 cells have the id"),
         (twice.into(), "cell-2", "no cell \"cell-2\" in the notebook, which has 2 cells"),
         (twice.into(), "", "no cell \"\""),

@@ -90,6 +90,8 @@ impl Conversation {
         let recorded = cut.recorded.iter().cloned().collect();
         let mut state = cut.state.clone();
         state.used.clone_from(&all.state.used);
+        // As the next opening of the file reads it.
+        state.summary_pause = all.state.summary_pause;
         self.go_on(recorded, cut.last.clone(), state, &all.appended);
     }
 

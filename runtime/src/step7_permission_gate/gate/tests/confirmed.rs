@@ -45,6 +45,11 @@ fn change_that_a_mode_or_a_rule_allows_is_asked_about_after_as_many_as_pass() {
         // Neither what reads nor a command is a change of this kind.
         check_after(3, leave, (&read(), &inside), "allow");
     }
+    // No model decides in place of a person.
+    check_after(1, (Mode::Auto, &[]), (&write(), &inside), "ask no rule allows it");
+    check_after(2, (Mode::Auto, &[]), (&write(), &inside), ASKED);
+    let (gate, _) = asked(Mode::Auto);
+    assert!(gate.allow_rules().is_empty(), "then a model would be asked");
     check_after(3, (Mode::BypassPermissions, &[]), (&bash(), &run("touch x")), "allow");
     check_after(2, (Mode::DontAsk, allow), (&write(), &inside), "deny as many files as may be");
     let alone = after(2, Mode::AcceptEdits, Handler::None, &[]);
@@ -69,6 +74,34 @@ fn what_is_denied_or_asked_about_for_another_reason_stays_so() {
     );
     check_after(2, (Mode::AcceptEdits, &[]), (&write(), &file(".git/config")), "ask it writes");
     check_after(2, (Mode::Default, &[]), (&write(), &file("x")), "ask no rule allows it");
+}
+
+/// A gate at its question about a third change, and the rules that are offered.
+fn asked(mode: Mode) -> (Gate, Vec<String>) {
+    let setup = after(2, mode, Handler::Approver, &[]);
+    let (mut gate, _) = Gate::open(call(&write(), &file("x")), &write(), &setup);
+    match gate.path_resolved(resolve("x", "/w", "/h", &mut look)) {
+        GateStep::Ask { suggestions, .. } => (gate, suggestions),
+        other => panic!("{other:?}"),
+    }
+}
+
+// REQ: TOL-12
+#[test]
+fn yes_of_a_hook_a_policy_or_a_model_counts_as_unasked_and_no_rule_is_offered() {
+    for stands_in in [false, true] {
+        let (mut gate, suggestions) = asked(Mode::AcceptEdits);
+        assert!(suggestions.is_empty(), "{suggestions:?}");
+        if stands_in {
+            gate.stand_in();
+        }
+        let GateStep::Decided { decision, .. } =
+            gate.permission_answered(PermissionAnswer::allow())
+        else {
+            panic!("it is decided");
+        };
+        assert_eq!(gate.is_unasked_change(&decision), stands_in);
+    }
 }
 
 // REQ: TOL-12
