@@ -177,7 +177,9 @@ fn several_prompts_are_orders_of_one_call_that_are_under_way_together() {
     let input = json!({
         "description": "d", "prompts": ["north", "fails", "south"], "subagent_type": "t", "model": "m",
     });
-    let outcome = block_on(world.run::<Agent>(input));
+    let input = serde_json::from_value(input).unwrap();
+    let call = BuiltInCall { id: "toolu_1".into(), input, path: None, hidden: Arc::default() };
+    let outcome = block_on(Agent::call(call, world.context.clone()));
     let mut orders = meeting.orders.lock().unwrap();
     orders.sort_by_key(|it| it.part);
     for (at, order) in orders.iter().enumerate() {
