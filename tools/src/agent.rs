@@ -4,7 +4,7 @@
 //! made safe: it comes from a model that may have read anything, so it must not pass for the
 //! harness or for a person.
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use ennead_runtime::{
     agent_text::made_safe,
@@ -18,7 +18,7 @@ use ennead_runtime::{
         findings::{self, Finding, Findings, MAX_PROMPTS},
     },
 };
-use futures::future::join_all;
+use futures::stream::{FuturesUnordered, StreamExt as _};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
@@ -231,15 +231,52 @@ impl AgentTask {
     async fn outcome_of_several(self, prompts: Vec<String>) -> ToolOutcome {
         let start = self.context.clock.elapsed();
         let of = prompts.len();
+        let mut ended = EndedSoFar { task: &self, prompts: &prompts, found: BTreeMap::new() };
         let each = prompts.iter().zip(0..).map(async |(prompt, at)| {
-            finding(prompt, self.run(prompt.clone(), Some((at, of))).await)
+            (at, finding(prompt, self.run(prompt.clone(), Some((at, of))).await))
         });
-        let found = join_all(each).await;
+        let mut running: FuturesUnordered<_> = each.collect();
+        while let Some((at, finding)) = running.next().await {
+            ended.found.insert(at, finding);
+        }
+        let found = std::mem::take(&mut ended.found).into_values().collect();
         let ms = millis(self.context.clock.elapsed().saturating_sub(start));
         let outcome = Findings::new(self.type_name(), ms, found).outcome();
         // An interrupt from now on leaves this result: the agents have ended.
         self.context.committed.set(outcome.clone());
         outcome
+    }
+}
+
+/// What became of the agents of a call so far. An interrupt drops the call: then the findings of those that have ended
+/// are its outcome.
+struct EndedSoFar<'a> {
+    task: &'a AgentTask,
+    prompts: &'a [String],
+    /// By the place of the prompt.
+    found: BTreeMap<u32, Finding>,
+}
+
+impl Drop for EndedSoFar<'_> {
+    fn drop(&mut self) {
+        let mut found = std::mem::take(&mut self.found);
+        if found.is_empty() {
+            return;
+        }
+        for (prompt, at) in self.prompts.iter().zip(0..) {
+            found.entry(at).or_insert_with(|| {
+                let why = "Interrupted before it ended.";
+                let outcome = ToolOutcome::failed(ToolErrorKind::Interrupted, why);
+                Finding::new(
+                    prompt,
+                    BackgroundState::Ended(AgentStatus::Cancelled).code(),
+                    outcome,
+                    false,
+                )
+            });
+        }
+        let found = found.into_values().collect();
+        self.task.context.committed.set(Findings::new(self.task.type_name(), 0, found).outcome());
     }
 }
 

@@ -108,6 +108,9 @@ pub(crate) const PAUSES_WITHIN_WINDOW: u32 = 22;
 /// The first revision in which a compaction that did not help keeps later runs from another one, too.
 pub(crate) const REMEMBERS_FRUITLESS: u32 = 23;
 
+/// The first revision in which what is known of models has the room of its record that the layers leave.
+pub(crate) const KEEPS_MODELS: u32 = 23;
+
 /// The first revision in which no fast model is asked by a name that its cloud does not have.
 pub(crate) const NAMES_FAST_MODEL: u32 = 22;
 
@@ -149,7 +152,8 @@ pub struct SessionFacts {
     /// MCP servers. From 20 on, hooks ask models, and fire before a changed settings
     /// file holds. From 21 on, hooks fire when watched files have changed, and after all
     /// calls of an answer. From 22 on, hooks have agents verify, and what does not fit is summed up although the
-    /// last summary did not help. From 23 on, a summary that did not help keeps later runs from another one.
+    /// last summary did not help. From 23 on, a summary that did not help keeps later runs from another one,
+    /// and what is known of models stands in its record where the layers leave room.
     #[serde(default, skip_serializing_if = "is_first")]
     pub revision: u32,
     /// The session; in a sub-agent the top session of its tree.

@@ -66,6 +66,9 @@ pub fn prompts(
     in_background: bool,
 ) -> Result<Vec<String>, PromptsError> {
     let is_empty = |it: &String| it.trim().is_empty();
+    // Models fill in fields that they do not mean.
+    let one = one.filter(|it| several.is_none() || !is_empty(it));
+    let several = several.filter(|it| one.is_none() || !it.is_empty());
     match (one, several) {
         (None, None) => Err(PromptsError::Missing),
         (Some(_), Some(_)) => Err(PromptsError::Both),
@@ -131,7 +134,7 @@ impl Finding {
 
     /// Its task, as a line names it.
     fn name(&self) -> String {
-        let line = self.task.split_whitespace().collect::<Vec<_>>().join(" ");
+        let line = one_line(&self.task);
         match line.char_indices().nth(MAX_NAME) {
             Some((at, _)) => format!("{}…", &line[..at]),
             None => line,
@@ -142,7 +145,7 @@ impl Finding {
     fn line(&self) -> String {
         let ended = match self.is_found {
             true => &self.status,
-            false => &self.text,
+            false => &one_line(&self.text),
         };
         let mut line = format!("{}: {ended}", self.name());
         if let Some(agent) = &self.agent {
@@ -203,10 +206,9 @@ impl Findings {
             ),
             all => {
                 let each = |(n, it): &(usize, &Finding)| {
-                    format!("\n\n## {n}. {}\n\n{}", it.name(), it.text)
+                    format!("\n\n## {n}. {}\n\n{}", it.name(), quoted(&it.text))
                 };
-                let intro = "[The findings were not put together, as the model that was to do so gave no whole \
-                             answer. They follow as they are.]";
+                let intro = "[The findings are not put together and follow as they are.]";
                 (intro, all.iter().map(each).collect())
             }
         };
@@ -300,6 +302,16 @@ pub(crate) const SYNTHESIS_INSTRUCTIONS: &str = "You put together what several s
      Answer with one report for the agent that gave the tasks, and nothing else: what was found, without repetition, \
      with paths, names, numbers and quotations exactly as they are. Say where findings contradict each other, with the \
      numbers of the agents, and what was left open. Add nothing that is in no finding.";
+
+/// Joins the words of a text, so that none of it is a line of its own.
+fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// Quotes each line of a text, so that none of it is a heading or a line of the harness.
+fn quoted(text: &str) -> String {
+    text.lines().map(|it| format!("> {it}")).collect::<Vec<_>>().join("\n")
+}
 
 /// Cuts a text that has more bytes, so that the words are its end.
 fn cut(text: &mut String, max: usize, end: &str) {

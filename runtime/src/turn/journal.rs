@@ -170,6 +170,11 @@ impl Journal {
         Stored::new(text, &mut self.pending.stored)
     }
 
+    /// Returns a text for a record that holds another one, of this length as JSON string.
+    pub(super) fn stored_beside(&mut self, other: usize, text: &str) -> Stored {
+        Stored::beside(other, text, &mut self.pending.stored)
+    }
+
     /// Stores a text for a record that has no room for it.
     pub(super) fn stored_externally(&mut self, text: &str) -> Stored {
         Stored::stored_externally(text, &mut self.pending.stored)

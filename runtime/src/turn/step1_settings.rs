@@ -6,8 +6,12 @@ use super::{Awaits, Effect, Turn};
 use crate::{
     digest::Digest,
     event::Event,
+    json::escaped_len,
     recovery::chain::chain,
-    run::derived_settings::{CompiledSettings, DeriveOrder, DerivedSettings},
+    run::{
+        derived_settings::{CompiledSettings, DeriveOrder, DerivedSettings},
+        facts::KEEPS_MODELS,
+    },
     saturating::Saturating as _,
     step::Step,
     step1_settings_resolution::{LayerText, MergeOrder, Merged, Resolved},
@@ -98,7 +102,8 @@ impl Turn {
     ) {
         let has_learned = std::mem::take(&mut self.memory.has_learned);
         let is_due = layers.is_some() || has_learned;
-        let models = if is_due { self.models_to_record(&resolved) } else { None };
+        let models =
+            if is_due { self.models_to_record(&resolved, layers.as_deref()) } else { None };
         // A run records them once, in its first turn, and when they change.
         let (layers, is_known) = match (layers, self.memory.layers.take()) {
             (None, Some(kept)) => (kept, true),
@@ -157,8 +162,8 @@ impl Turn {
         }
     }
 
-    /// What is known about the models in use, unless it was recorded already.
-    fn models_to_record(&mut self, resolved: &Resolved) -> Option<Stored> {
+    /// What is known about the models in use, unless it was recorded already. It stands next to the layers in the record.
+    fn models_to_record(&mut self, resolved: &Resolved, layers: Option<&str>) -> Option<Stored> {
         let is_known = self.memory.models.is_some() || !resolved.models.is_empty();
         if !is_known {
             return None;
@@ -168,7 +173,12 @@ impl Turn {
         if self.memory.models.as_ref().is_some_and(|it| it.digest() == digest) {
             return None;
         }
-        self.memory.models = Some(self.journal.stored(&text));
+        self.memory.models = Some(match layers {
+            Some(layers) if KEEPS_MODELS <= self.facts.revision => {
+                self.journal.stored_beside(escaped_len(layers), &text)
+            }
+            _ => self.journal.stored(&text),
+        });
         self.memory.models.clone()
     }
 

@@ -215,8 +215,8 @@ async fn failure_of_the_synthesis_leaves_the_findings_as_they_are() {
     let outcome = it.session.prompt("go").await.unwrap();
     assert_eq!(it.syntheses().len(), 1, "it is not repeated");
     let (is_error, text) = result(&outcome);
-    assert!(!is_error && text.starts_with("[The findings were not put together,"), "{text}");
-    for part in ["## 1. look north\n\nfound it in the north", "found it in the south"] {
+    assert!(!is_error && text.starts_with("[The findings are not put together"), "{text}");
+    for part in ["## 1. look north\n\n> found it in the north", "found it in the south"] {
         assert!(text.contains(part), "{text}");
     }
     it.end(2).await;

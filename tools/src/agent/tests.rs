@@ -197,6 +197,54 @@ fn several_prompts_are_orders_of_one_call_that_are_under_way_together() {
     assert_eq!(world.context.committed.get(), Some(&outcome), "an interrupt leaves the findings");
 }
 
+/// Agents of which one ends at once, and the others never.
+#[derive(Debug)]
+struct OneEnds;
+
+impl SpawnAgent for OneEnds {
+    fn spawn(&self, order: AgentOrder) -> BoxFuture<'static, AgentReport> {
+        let name = order.prompt.as_str().into();
+        match order.prompt.as_str() {
+            "ends" => {
+                let report = AgentReport::new(AgentStatus::Completed, Some(name), "found it");
+                Box::pin(std::future::ready(report))
+            }
+            _ => Box::pin(std::future::pending()),
+        }
+    }
+
+    fn worktree_base(&self) -> WorktreeBase {
+        WorktreeBase::default()
+    }
+}
+
+// REQ: AGT-4, RUN-2
+#[test]
+fn call_that_is_dropped_leaves_the_findings_of_agents_that_have_ended() {
+    for (prompts, expected) in [(["never", "ends"], true), (["never", "neither"], false)] {
+        let mut world = World::new();
+        world.context.agents = Some(Arc::new(OneEnds));
+        let input = json!({ "description": "d", "prompts": prompts });
+        let input = serde_json::from_value(input).unwrap();
+        let call = BuiltInCall { id: "toolu_1".into(), input, path: None, hidden: Arc::default() };
+        block_on(async {
+            let mut running = Box::pin(Agent::call(call, world.context.clone()));
+            assert!(futures::poll!(&mut running).is_pending());
+        });
+        let left = world.context.committed.get();
+        assert_eq!(left.is_some(), expected);
+        if let Some(left) = left {
+            let expected = "[One agent alone ended with findings:";
+            assert!(left.text.starts_with(expected), "{}", left.text);
+            assert!(
+                left.text.contains("found it\n\nAgents:\n1. never: Interrupted"),
+                "{}",
+                left.text
+            );
+        }
+    }
+}
+
 // REQ: AGT-4
 #[test]
 fn call_with_both_kinds_of_prompts_or_none_starts_nothing() {

@@ -11,6 +11,7 @@ use std::{
 };
 
 use ennead_runtime::{
+    agent_text::made_safe,
     block::BlockKind,
     entropy::EntropyStream,
     ids::{AgentId, EntryId, ToolUseId},
@@ -179,9 +180,15 @@ pub(in crate::session) fn outcomes(
 fn outcome_of_several<'a>(all: impl Iterator<Item = &'a FoundAgent>) -> ToolOutcome {
     let mut all: Vec<_> = all.collect();
     all.sort_by_key(|it| it.loaded.used().began);
+    let most = MAX_WORDS / all.len().max(1);
     let each = |it: &FoundAgent| {
         let description = it.meta.description.as_deref().unwrap_or_default();
-        format!("## {} ({description})\n\n{}", it.agent, it.outcome().text)
+        let mut text = made_safe(&it.outcome().text);
+        if let Some((at, _)) = text.char_indices().nth(most) {
+            text.truncate(at);
+            text.push_str(" … (its transcript has the rest)");
+        }
+        format!("## {} ({description})\n\n{}", it.agent, text.replace('\n', "\n> "))
     };
     let texts: Vec<_> = all.into_iter().map(each).collect();
     ToolOutcome::failed(ToolErrorKind::Interrupted, texts.join("\n\n"))

@@ -106,6 +106,16 @@ impl Stored {
         Self::At(digest)
     }
 
+    /// Stores the text of a record that holds another one, of which this is the length as JSON string: together they take
+    /// at most the 2 KiB that two of [`Stored::new`] may.
+    pub(crate) fn beside(
+        other: usize,
+        text: &str,
+        stored_externally: &mut Vec<StoredText>,
+    ) -> Self {
+        Self::inline_up_to(2 * MAX_INLINE - other.min(MAX_INLINE), text, stored_externally)
+    }
+
     fn inline_up_to(limit: usize, text: &str, stored_externally: &mut Vec<StoredText>) -> Self {
         if escaped_len(text) <= limit {
             return Self::Text(text.to_owned());
@@ -134,6 +144,21 @@ pub(crate) fn clip(text: &mut String, max_bytes: usize) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn text_has_the_room_that_another_one_leaves() {
+        let check = |other: usize, len: usize, is_inline: bool| {
+            let stored = Stored::beside(other, &"x".repeat(len), &mut Vec::new());
+            assert_eq!(matches!(stored, Stored::Text(_)), is_inline, "{other} {len}");
+        };
+        check(0, 2048, true);
+        check(0, 2049, false);
+        check(100, 1948, true);
+        check(100, 1949, false);
+        // A longer one lies elsewhere, and a shorter record is one of the earlier rule.
+        check(5000, 1024, true);
+        check(5000, 1025, false);
+    }
 
     #[test]
     fn text_stands_in_the_record_up_to_a_kibibyte() {

@@ -123,7 +123,7 @@ fn where_no_whole_answer_comes_the_findings_are_the_result() {
         let play = play(world);
         assert_eq!(recorded(&play), [outcome, "ok"]);
         let results = results(&play);
-        assert!(results[0].starts_with("[The findings were not put together,"), "{results:?}");
+        assert!(results[0].starts_with("[The findings are not put together"), "{results:?}");
         assert!(results[0].contains("there is a1") && results[0].contains("there is a2"));
         assert!(results[1].starts_with("together\n\nAgents:"), "{results:?}");
         check(&play);
