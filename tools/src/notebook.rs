@@ -43,14 +43,14 @@ pub(crate) enum CellChange<'a> {
     Replace { cell: &'a str, source: &'a str, to: Option<CellType> },
     /// A new cell comes after this one, or before all others.
     Insert { after: Option<&'a str>, source: &'a str, of: CellType },
-    /// The cell goes.
+    /// The cell is removed.
     Delete { cell: &'a str },
 }
 
 /// A notebook after a change.
 #[derive(Debug)]
 pub(crate) struct ChangedNotebook {
-    /// The whole text.
+    /// The whole text of the changed notebook.
     pub(crate) text: String,
     /// The id of the cell, or `cell-N` where cells have none.
     pub(crate) cell_id: String,
@@ -84,7 +84,7 @@ pub(crate) enum NotebookError {
 
 /// The members of a notebook that a change looks at.
 struct Notebook<'a> {
-    /// The whole notebook.
+    /// The whole text of the notebook.
     text: &'a str,
     layout: Layout<'a>,
     /// Where the list of cells lies.

@@ -97,7 +97,7 @@ impl TextEdit<'_> {
 /// The file of a call that the model has seen.
 #[derive(Debug)]
 pub(crate) struct SeenText<'a> {
-    /// Where it lies.
+    /// The directory that the file lies in.
     pub(crate) directory: Directory,
     /// What it holds; UTF-8.
     pub(crate) loaded: Loaded,

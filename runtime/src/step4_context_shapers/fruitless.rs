@@ -15,8 +15,8 @@ pub(crate) const MAX_FRUITLESS: usize = 3;
 pub struct CompactionWatch {
     fruitless: Vec<FruitlessCompaction>,
     pause: usize,
-    /// Whether the pause is over with the run.
-    is_of_run: bool,
+    /// The pause as far as it holds for later runs.
+    lasting: usize,
 }
 
 /// One compaction that did not help.
@@ -50,30 +50,28 @@ impl CompactionWatch {
 
     /// Notes a compaction that did not help where the context fits. The next one for the same reason waits until there
     /// are half as many messages again.
-    pub fn wait(&mut self, n_messages: usize) {
+    /// With `lasts` that holds for later runs, too.
+    pub fn wait(&mut self, n_messages: usize, lasts: bool) {
         self.fruitless.clear();
-        self.is_of_run = false;
         self.pause = n_messages.saturating_add(n_messages.div_ceil(2));
+        if lasts {
+            self.lasting = self.pause;
+        }
     }
 
     /// Returns the watch of the run that follows.
     pub(crate) fn for_next_run(&self) -> Self {
-        Self::waiting(self.lasting_pause())
+        Self::waiting(self.lasting)
     }
 
-    /// Makes a watch without a count, whose next compaction waits until there are so many messages; 0 when none waits.
+    /// Makes a watch that has counted nothing and waits until there are this many messages; 0 means that it does not wait.
     pub(crate) fn waiting(pause: usize) -> Self {
-        Self { fruitless: Vec::new(), pause, is_of_run: false }
+        Self { fruitless: Vec::new(), pause, lasting: pause }
     }
 
     /// Returns the pause as far as it holds for later runs; 0 when none does.
     pub(crate) fn lasting_pause(&self) -> usize {
-        if self.is_of_run { 0 } else { self.pause }
-    }
-
-    /// Has a pause end with the run.
-    pub(crate) fn wait_for_run_only(&mut self) {
-        self.is_of_run = true;
+        self.lasting
     }
 
     /// Returns the number of messages from which on there is a compaction again; 0 when none waits.
@@ -83,14 +81,14 @@ impl CompactionWatch {
 
     /// Has the next compaction wait for nothing.
     pub(crate) fn stop_waiting(&mut self) {
-        self.pause = 0;
+        (self.pause, self.lasting) = (0, 0);
     }
 
     /// Notes that something else made the context fit: the count begins anew. Where compactions had not helped before,
     /// the next one waits until there are half as many messages again as `n_messages`; with `None` it does not.
     pub(crate) fn note_fit(&mut self, n_messages: Option<usize>) {
         match n_messages.filter(|_| !self.fruitless.is_empty()) {
-            Some(n_messages) => self.wait(n_messages),
+            Some(n_messages) => self.wait(n_messages, true),
             None => self.fruitless.clear(),
         }
     }
@@ -136,6 +134,18 @@ mod tests {
         check(&[(100, 100, true); 2], None);
         check(&[(100, 100, true); 3], Some(2));
         check(&[(100, 90, true), (100, 100, false), (100, 100, true)], Some(2));
+    }
+
+    // REQ: SHP-13
+    #[test]
+    fn wait_for_a_reason_of_the_run_leaves_the_one_that_lasts() {
+        let mut watch = CompactionWatch::default();
+        watch.wait(100, true);
+        watch.wait(200, false);
+        assert_eq!((watch.pause(), watch.lasting_pause()), (300, 150));
+        assert_eq!(watch.for_next_run(), CompactionWatch::waiting(150));
+        watch.stop_waiting();
+        assert_eq!(watch, CompactionWatch::default());
     }
 
     // REQ: SHP-13

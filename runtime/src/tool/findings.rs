@@ -33,10 +33,10 @@ const MAX_NAME: usize = 80;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PromptsError {
-    /// It has neither.
+    /// The call has neither `prompt` nor `prompts`.
     #[error("There is no task: give `prompt`, or `prompts` for several agents.")]
     Missing,
-    /// It has both.
+    /// The call has both `prompt` and `prompts`.
     #[error("Give either `prompt` or `prompts`, not both.")]
     Both,
     /// The one prompt has no text.
@@ -97,7 +97,7 @@ pub struct Finding {
     pub error: Option<ToolErrorKind>,
     /// Whether its text is what it found, and not why there is nothing.
     pub is_found: bool,
-    /// Its prompt.
+    /// The prompt that the agent was given.
     pub task: String,
     /// What its caller reads, made safe.
     pub text: String,

@@ -170,8 +170,8 @@ impl Journal {
         Stored::new(text, &mut self.pending.stored)
     }
 
-    /// Returns a text for a record that holds another one, of this length as JSON string.
-    pub(super) fn stored_beside(&mut self, other: usize, text: &str) -> Stored {
+    /// Returns a text for a record that holds another one, too.
+    pub(super) fn stored_beside(&mut self, other: &str, text: &str) -> Stored {
         Stored::beside(other, text, &mut self.pending.stored)
     }
 

@@ -6,7 +6,6 @@ use super::{Awaits, Effect, Turn};
 use crate::{
     digest::Digest,
     event::Event,
-    json::escaped_len,
     recovery::chain::chain,
     run::{
         derived_settings::{CompiledSettings, DeriveOrder, DerivedSettings},
@@ -175,7 +174,7 @@ impl Turn {
         }
         self.memory.models = Some(match layers {
             Some(layers) if KEEPS_MODELS <= self.facts.revision => {
-                self.journal.stored_beside(escaped_len(layers), &text)
+                self.journal.stored_beside(layers, &text)
             }
             _ => self.journal.stored(&text),
         });

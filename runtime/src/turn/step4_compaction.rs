@@ -94,10 +94,7 @@ impl Turn {
     pub(super) fn no_summary(&mut self, why: &str, lasts: bool) {
         self.state.shaping.summary = None;
         let before = self.state.shaped.as_ref().map_or(Tokens(0), |it| it.tokens);
-        self.watch_compaction(before, why);
-        if !lasts {
-            self.memory.compactions.wait_for_run_only();
-        }
+        self.watch_compaction(before, why, lasts);
         self.log_stage(Stage::AutoCompact, false, before, 0, why);
         self.after_stage(Stage::AutoCompact, false);
     }
@@ -149,7 +146,7 @@ impl Turn {
     }
 
     /// Ends a run that compacts again and again and gets nowhere.
-    pub(super) fn watch_compaction(&mut self, before: Tokens, why: &str) {
+    pub(super) fn watch_compaction(&mut self, before: Tokens, why: &str, lasts: bool) {
         // Somebody wanted it as it is.
         let Some(context) = self.state.shaped.as_ref().filter(|_| self.compacts.is_none()) else {
             return;
@@ -170,7 +167,7 @@ impl Turn {
                 None => false,
             };
         if 2 <= self.facts.revision && fits {
-            return self.memory.compactions.wait(context.messages.len());
+            return self.memory.compactions.wait(context.messages.len(), lasts);
         }
         if let Some(evidence) = self.memory.compactions.note(before, after, is_pressed, why) {
             self.end_with(RunEnd::PromptTooLong, Some(evidence));

@@ -236,7 +236,7 @@ impl Turn {
                 self.state.shaped = Some(context);
                 self.state.shaping.fired += 1;
                 if stage == Stage::AutoCompact {
-                    self.watch_compaction(before, &why);
+                    self.watch_compaction(before, &why, true);
                 }
                 self.log_stage(stage, true, before, elapsed_us, &why);
                 if stage == Stage::AutoCompact {
@@ -249,7 +249,7 @@ impl Turn {
             }
             Ok(StageResult::Unchanged { why }) => {
                 if stage == Stage::AutoCompact {
-                    self.watch_compaction(before, &why);
+                    self.watch_compaction(before, &why, true);
                 }
                 self.log_stage(stage, false, before, elapsed_us, &why);
                 self.after_stage(stage, false);

@@ -133,7 +133,7 @@ fn call_whose_agents_all_failed_is_an_error_with_each_reason() {
         assert_eq!((outcome.error, outcome.structured.clone()), (Some(expected), None));
         assert_eq!(outcome.text.matches("no disk").count(), 2, "{}", outcome.text);
     }
-    // That it ended without an answer is no failure.
+    // An agent that ends without an answer has not failed.
     let silent =
         Finding { is_found: false, ..finding("a2", "(the agent ended without an answer)") };
     let outcome = outcome(vec![failed("a1", E::Failed), silent]);
