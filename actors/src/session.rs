@@ -327,9 +327,7 @@ impl SessionState {
                 SessionInput::TimeIsUp { run, deadline }
             }
             SessionMsg::CallWaits(call) => self.take_waiting_call(call),
-            SessionMsg::SpawnAgent(request) => {
-                SessionInput::SpawnAgent(self.children.requested(*request))
-            }
+            SessionMsg::SpawnAgent(request) => self.children.requested(*request),
             SessionMsg::SendMessage(request) => self.children.message_requested(*request),
             SessionMsg::MessageAnswered { spawn, fate } => {
                 SessionInput::MessageAnswered { spawn, fate }

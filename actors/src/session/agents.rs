@@ -28,7 +28,7 @@ use ennead_runtime::{
         MESSAGE_ORIGIN, RunRequest,
         agent_types::{AgentType, going_on::can_go_on},
     },
-    session::{AgentRequest, SpawnEffect, SpawnId, TreeAnswer, TreeQuestion},
+    session::{AgentRequest, SessionInput, SpawnEffect, SpawnId, TreeAnswer, TreeQuestion},
     step1_settings_resolution::LayerText,
 };
 use ractor::{ActorId, ActorProcessingErr, ActorRef};
@@ -121,7 +121,7 @@ impl Children {
     }
 
     /// Keeps a call that wants a sub-agent, and returns what the machine is asked.
-    pub(super) fn requested(&mut self, request: SpawnRequest) -> AgentRequest {
+    pub(super) fn requested(&mut self, request: SpawnRequest) -> SessionInput {
         let SpawnRequest { key, limits, layers, order, verifies_for, reply } = request;
         let spawn = self.last_spawn.advance();
         let asked = AgentRequest {
@@ -142,7 +142,7 @@ impl Children {
         let (reply, transcript) = (RequestReply::Report(reply), String::new());
         let request = Request { order, layers, verifies_for, reply, transcript };
         self.requests.insert(spawn, request);
-        asked
+        SessionInput::SpawnAgent(asked)
     }
 
     pub(super) fn refuse(&mut self, spawn: SpawnId, why: String) {

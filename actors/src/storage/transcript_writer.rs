@@ -249,13 +249,12 @@ fn at(path: &Path) -> impl FnOnce(StoreError) -> OpenError {
 async fn open(setup: &WriterSetup) -> Result<(TranscriptFile, u64), OpenError> {
     let mut epoch = 0;
     if let Some(slot) = &setup.lock {
-        let known = || slot.locked();
-        let is_taken = known().is_some();
+        let is_taken = slot.locked().is_some();
         if !is_taken {
             let lock = lock(setup).await?;
-            known().replace(lock);
+            slot.locked().replace(lock);
         }
-        epoch = known().as_ref().map_or(0, Lease::epoch);
+        epoch = slot.locked().as_ref().map_or(0, Lease::epoch);
     }
     let file = TranscriptFile::open(
         setup.paths.clone(),

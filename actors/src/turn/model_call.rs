@@ -212,9 +212,8 @@ impl CallAttempt<'_> {
             let until_ms = parked.for_ms.map(|it| now.saturating_add(it));
             let (attempt, provider) = (order.attempt, Arc::clone(limiter.provider()));
             let reason = parked.reason;
-            parking
-                .get_or_insert_with(|| Parking::new(self.session_context, attempt))
-                .mark(reason, until_ms);
+            let marked = parking.get_or_insert_with(|| Parking::new(self.session_context, attempt));
+            marked.mark(reason, until_ms);
             self.hub().publish(Event::Parked { attempt, provider, reason, until_ms });
         };
         let admitted = limiter.admit(request, on_parked).await;

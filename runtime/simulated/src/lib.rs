@@ -257,16 +257,10 @@ impl Playbook {
             made.map_err(|why| format!("reply {}: {why}", i + 1))?;
         }
         request.choice.apply(&mut blocks, request.digest);
-        let calls = blocks.iter().any(|block| matches!(block, Block::Tool { .. }));
         let answer = AnswerParts {
             id: format!("msg_sim_{}", &request.digest.to_string()[..24]),
             model: &request.model,
-            stop_reason: match (&rule.stop, &rule.stop_sequence) {
-                (Some(stop), _) if request.choice.keeps(stop) => stop,
-                (None, Some(_)) if request.choice.keeps("stop_sequence") => "stop_sequence",
-                _ if calls => "tool_use",
-                _ => "end_turn",
-            },
+            stop_reason: stop_reason(rule, request, &blocks),
             stop_sequence: rule.stop_sequence.as_deref(),
             usage: rule.usage.of(scope, &self.templates, &blocks)?,
             blocks: &blocks,
@@ -317,6 +311,16 @@ impl Playbook {
             end: End::Closed,
             before_head: false,
         }
+    }
+}
+
+/// Returns why the answer ends: what the rule says, where the request lets it be, or what its blocks make of it.
+fn stop_reason<'a>(rule: &'a Rule, request: &Request, blocks: &[Block]) -> &'a str {
+    match (&rule.stop, &rule.stop_sequence) {
+        (Some(stop), _) if request.choice.keeps(stop) => stop,
+        (None, Some(_)) if request.choice.keeps("stop_sequence") => "stop_sequence",
+        _ if blocks.iter().any(|block| matches!(block, Block::Tool { .. })) => "tool_use",
+        _ => "end_turn",
     }
 }
 

@@ -118,11 +118,11 @@ impl Redactor {
 
     /// Replaces the secrets in a block.
     pub fn block(&self, block: &mut Block) {
-        let is_media = matches!(block.kind(), BlockKind::RedactedThinking | BlockKind::StopRequest)
-            || matches!(block.kind(), BlockKind::Opaque { kind } if &**kind == "image");
-        // Of these the bytes belong to their provider, or are a picture.
-        if is_media {
-            return;
+        match block.kind() {
+            // Of these the bytes belong to their provider, or are a picture.
+            BlockKind::RedactedThinking | BlockKind::StopRequest => return,
+            BlockKind::Opaque { kind } if &**kind == "image" => return,
+            _ => {}
         }
         if let BlockKind::Thinking { thinking, signature } = block.kind() {
             if matches!(self.text(thinking), Cow::Owned(_)) {

@@ -85,15 +85,11 @@ pub fn join_imports(files: &[Imported]) -> String {
 /// code.
 pub(crate) fn mentions(text: &str) -> Vec<&str> {
     let mut found = Vec::new();
-    for (line, is_code) in lines(text) {
-        if is_code {
-            continue;
-        }
+    for (line, _) in lines(text).filter(|(_, is_code)| !is_code) {
         let n_ticks = line.matches('`').count();
         for (i, part) in line.split('`').enumerate() {
             // A backtick that is never closed begins no span.
-            let in_span = i % 2 == 1 && i < n_ticks;
-            if in_span {
+            if i % 2 == 1 && i < n_ticks {
                 continue;
             }
             // What is glued to a span is not after a blank.

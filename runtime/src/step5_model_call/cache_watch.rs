@@ -184,16 +184,8 @@ fn difference(before: &RequestHead, now: &RequestHead) -> Option<(DropReason, St
         let place = format!("model {} in place of {}", now.model, before.model);
         return Some((DropReason::ModelSwitched, place));
     }
-    let tool = first_difference(&before.tools, &now.tools);
-    if let Some(at) = tool {
-        let name = |head: &RequestHead| head.tools.get(at).map(|it| it.name.to_string());
-        let place = match (name(before), name(now)) {
-            (Some(before), Some(now)) if before == now => format!("tool {now}"),
-            (Some(before), Some(now)) => format!("tool {now} in place of {before}"),
-            (None, Some(now)) => format!("tool {now} is new"),
-            (before, None) => format!("tool {} is gone", before.unwrap_or_default()),
-        };
-        return Some((DropReason::ToolsChanged, place));
+    if let Some(at) = first_difference(&before.tools, &now.tools) {
+        return Some((DropReason::ToolsChanged, changed_tool(before, now, at)));
     }
     if let Some(at) = first_difference(&before.system, &now.system) {
         return Some((DropReason::SystemChanged, format!("system segment {at}")));
@@ -204,6 +196,17 @@ fn difference(before: &RequestHead, now: &RequestHead) -> Option<(DropReason, St
     rest.stream = now.stream;
     rest.cache = now.cache;
     (rest != *now).then(|| (DropReason::ParametersChanged, "parameters".to_owned()))
+}
+
+/// Returns in words what became of the tool at a place.
+fn changed_tool(before: &RequestHead, now: &RequestHead, at: usize) -> String {
+    let name = |head: &RequestHead| head.tools.get(at).map(|it| it.name.to_string());
+    match (name(before), name(now)) {
+        (Some(before), Some(now)) if before == now => format!("tool {now}"),
+        (Some(before), Some(now)) => format!("tool {now} in place of {before}"),
+        (None, Some(now)) => format!("tool {now} is new"),
+        (before, None) => format!("tool {} is gone", before.unwrap_or_default()),
+    }
 }
 
 fn first_difference<T: PartialEq>(before: &[T], now: &[T]) -> Option<usize> {

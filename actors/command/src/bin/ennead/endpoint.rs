@@ -186,10 +186,8 @@ pub(crate) fn try_connection(base: &str, variable: &str) -> Result<(), Failure> 
         return Ok(());
     }
     let away = |why: &str| {
-        let what = format!(
-            "cannot connect to the model server at {base}: {why}; start it or set {variable}"
-        );
-        Failure::new(Exit::NoModel, what)
+        let fault = format!("cannot connect to the model server at {base}: {why}");
+        Failure::new(Exit::NoModel, format!("{fault}; start it or set {variable}"))
     };
     let port = url.port_or_known_default().unwrap_or(443);
     let addresses = (host.trim_matches(['[', ']']), port)
