@@ -10,8 +10,11 @@ use serde_json::{Value, json};
 pub(crate) const STREAMS: &str =
     concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/cases/sse_streams");
 
-/// Streams up to this many bytes are cut at every byte.
+/// Streams up to this many bytes are cut all over, longer ones at places that are drawn.
 const SMALL: usize = 8 * 1024;
+
+/// Of the bytes at which no line, character or escape begins or ends, one in this many is cut at.
+const EVERY: usize = 5;
 
 /// The same with [`BOTH`] set.
 const SMALL_IN_FULL: usize = 16 * 1024;
@@ -19,8 +22,8 @@ const SMALL_IN_FULL: usize = 16 * 1024;
 /// Places where a longer one is cut.
 pub(crate) const CUTS_OF_LARGE: usize = 200;
 
-/// Set in the environment, every place is cut with both endings, of longer streams too. That takes
-/// nearly three times as long, and is for builds that are optimised.
+/// Set in the environment, every byte is cut at with both endings, of longer streams too. That takes
+/// about ten times as long, and is for builds that are optimised.
 const BOTH: &str = "ENNEAD_CUT_BOTH_WAYS";
 
 pub(crate) fn cuts_both_ways() -> bool {
@@ -103,21 +106,30 @@ impl Case {
         small < self.bytes.len()
     }
 
-    /// Before every byte and after the last; of a large stream this many places drawn from a fixed
-    /// seed. The two endings take turns; with [`BOTH`] set, each place has both.
+    /// Next to every line end, within every escape and every character of several bytes, and at one in
+    /// [`EVERY`] of the other bytes; of a large stream this many places drawn from a fixed seed. The two
+    /// endings take turns. With [`BOTH`] set, every byte has both.
     pub(crate) fn cuts(&self) -> Vec<StreamCut> {
-        let n = self.bytes.len();
+        let (n, both) = (self.bytes.len(), cuts_both_ways());
         let places: Vec<usize> = if self.is_large() {
             let mut drawn = BTreeSet::new();
             let places = draws(0x5EED).map(|it| (it % (n as u64 + 1)) as usize);
             places.filter(|it| drawn.insert(*it)).take(CUTS_OF_LARGE).collect()
         } else {
-            (0..=n).collect()
+            (0..=n).filter(|at| both || at % EVERY == 0 || self.is_edge(*at)).collect()
         };
         let endings = [Ending::Proper, Ending::Reset];
-        let both = cuts_both_ways();
         let cuts = places.into_iter().flat_map(|at| endings.map(|ending| StreamCut { at, ending }));
         (0..).zip(cuts).filter(|(i, _)| both || matches!(i % 4, 0 | 3)).map(|it| it.1).collect()
+    }
+
+    /// Whether a line, an escape or a character of several bytes begins, ends or goes on at a place.
+    fn is_edge(&self, at: usize) -> bool {
+        let is_end = |it: &u8| matches!(it, b'\r' | b'\n');
+        let around = &self.bytes[at.saturating_sub(1)..self.bytes.len().min(at + 1)];
+        // The longest escape is `\u` and four digits.
+        let before = &self.bytes[at.saturating_sub(5)..at];
+        around.iter().any(|it| is_end(it) || !it.is_ascii()) || before.contains(&b'\\')
     }
 
     /// What may come of a cut: one thing, or two where the stream leaves it open.
