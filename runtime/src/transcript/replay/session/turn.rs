@@ -49,13 +49,16 @@ impl Session {
             Some((_, RunEnd::Crashed)) => !is_last,
             _ => true,
         };
-        let recorded = window.recorded(closing);
+        let (recorded, torn) = window.recorded(closing);
         let started = self.started(window)?;
         if !recorded.is_empty() {
             self.nothing_unexplained(lines)?;
         }
         let report =
             if recorded.is_empty() { None } else { self.walk(&started, recorded, stored)? };
+        // A mode that was set meanwhile holds, whatever of the turn is lost.
+        let overrides = &mut self.machine.conversation_mut().memory.overrides;
+        torn.iter().filter_map(|it| record(it)).for_each(|it| overrides.note(&it.what));
         self.note_kept(window, lines, stored)?;
         let Some((key, _)) = started else {
             return self.finish_unfollowed(window, closing, report);
