@@ -16,7 +16,7 @@ use crate::{
     step::Step,
     time::Timestamp,
     tool::{ToolErrorKind, ToolNote, ToolOutcome},
-    transcript::entry::{ConversationLine, Line, ModeChange, Record, RecordKind},
+    transcript::entry::{ConversationLine, Line, ModeChange, Record, RecordKind, SidechainHead},
     turn::{DenialReason, OpenTurn, close},
 };
 
@@ -129,7 +129,7 @@ impl<'a> TurnLines<'a> {
             is_next
                 && matches!(
                     record(it).map(|it| &it.what),
-                    Some(RecordKind::ToolEnd { notes: None, sidechain: None, .. })
+                    Some(RecordKind::ToolEnd { notes: None, .. })
                 )
         });
         Some(first - usize::from(has_end))
@@ -216,7 +216,7 @@ fn call_end(line: &SealedLine<'_>) -> Option<(ToolUseId, Option<ToolErrorKind>)>
 /// Returns the outcomes of calls that a closing recorded.
 pub(super) fn closed_outcomes(lines: &[&SealedLine<'_>]) -> BTreeMap<ToolUseId, ToolOutcome> {
     let outcome = |place: usize| {
-        let RecordKind::ToolEnd { call, error, exit_code, duration_ms, .. } =
+        let RecordKind::ToolEnd { call, error, exit_code, duration_ms, sidechain, .. } =
             &record(lines.get(place)?)?.what
         else {
             return None;
@@ -224,12 +224,14 @@ pub(super) fn closed_outcomes(lines: &[&SealedLine<'_>]) -> BTreeMap<ToolUseId, 
         let line = conversation_line(lines.get(place + 1)?)?;
         let (_, text, _) = line.message.blocks.first().and_then(Block::as_tool_result)?;
         let structured = line.tool_result.as_ref()?.structured.as_ref().map(|it| it.to_string());
+        let mut notes = ends_shown(lines.get(place + 2..).unwrap_or_default());
+        notes.extend(sidechain.iter().flat_map(SidechainHead::notes));
         let outcome = ToolOutcome {
             structured,
             error: *error,
             exit_code: *exit_code,
             duration_ms: *duration_ms,
-            notes: ends_shown(lines.get(place + 2..).unwrap_or_default()),
+            notes,
             ..ToolOutcome::ok(text)
         };
         Some((call.clone(), outcome))
