@@ -269,6 +269,11 @@ async fn listeners_see_the_handler_and_nothing_of_its_agent() {
         |it| matches!(it, Event::HookFinished { effect, stdout, .. } if &**effect == "none" && stdout.contains("ok")),
     );
     assert!(began && ended, "{:?}", came.seen);
+    let used = came.seen.iter().filter_map(|it| match it {
+        Event::TokensUsed { usage } => Some(usage.total().0),
+        _ => None,
+    });
+    assert_eq!(used.collect::<Vec<_>>(), [220], "its two calls");
 }
 
 // REQ: HKS-1, AGT-7
