@@ -65,6 +65,21 @@ fn push_tags(out: &mut String, text: &str) -> bool {
     found
 }
 
+/// Quotes each line of a text, so that none of it is a heading or a line of the harness.
+pub fn quoted(text: &str) -> String {
+    text.lines().map(|it| format!("> {it}")).collect::<Vec<_>>().join("\n")
+}
+
+/// Cuts a text that has more bytes than may be, and puts the words after what is left. Returns whether it was cut.
+pub fn cut(text: &mut String, max_bytes: usize, words: &str) -> bool {
+    let is_long = max_bytes < text.len();
+    if is_long {
+        text.truncate(text.floor_char_boundary(max_bytes));
+        text.push_str(words);
+    }
+    is_long
+}
+
 fn starts_with_any(text: &str, all: &[&str]) -> bool {
     all.iter().any(|one| {
         text.as_bytes()
@@ -90,6 +105,17 @@ mod tests {
         for (text, expected) in cases {
             assert_eq!(made_safe(text), format!("{MARKER}\n{expected}"));
         }
+    }
+
+    #[test]
+    fn text_is_cut_between_characters_and_quoted_line_by_line() {
+        for (text, max, expected) in [("aü", 3, "aü"), ("aü", 2, "a…"), ("aü", 0, "…"), ("", 0, "")]
+        {
+            let mut it = text.to_owned();
+            assert_eq!(cut(&mut it, max, "…"), it != text);
+            assert_eq!(it, expected);
+        }
+        assert_eq!(quoted("a\n\n1. b\n"), "> a\n> \n> 1. b");
     }
 
     #[test]

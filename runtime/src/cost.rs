@@ -41,6 +41,8 @@ pub enum CallKind {
     Compaction,
     /// It was made to decide about a call, or for a hook.
     Classification,
+    /// It was made to put together what several sub-agents found.
+    Synthesis,
 }
 
 /// The calls of one model, by what came of them.
@@ -53,10 +55,12 @@ pub struct Accounts {
     pub retries: Account,
     /// Calls for summaries: [`CallKind::Compaction`].
     pub compactions: Account,
-    /// Calls that decided about calls, those for hooks, and those that put findings of sub-agents together:
-    /// [`CallKind::Classification`].
+    /// Calls that decided about calls, and those for hooks: [`CallKind::Classification`].
     #[serde(default)]
     pub classifications: Account,
+    /// Calls that put findings of sub-agents together: [`CallKind::Synthesis`].
+    #[serde(default)]
+    pub syntheses: Account,
 }
 
 /// What one agent and those below it used.
@@ -109,7 +113,7 @@ impl Add for Account {
 impl Accounts {
     /// Returns the sum over all kinds of calls.
     pub fn total(&self) -> Account {
-        self.answers + self.retries + self.compactions + self.classifications
+        self.answers + self.retries + self.compactions + self.classifications + self.syntheses
     }
 
     fn less(self, other: Self) -> Self {
@@ -118,6 +122,7 @@ impl Accounts {
             retries: self.retries.less(other.retries),
             compactions: self.compactions.less(other.compactions),
             classifications: self.classifications.less(other.classifications),
+            syntheses: self.syntheses.less(other.syntheses),
         }
     }
 
@@ -127,6 +132,7 @@ impl Accounts {
             CallKind::Retry => &mut self.retries,
             CallKind::Compaction => &mut self.compactions,
             CallKind::Classification => &mut self.classifications,
+            CallKind::Synthesis => &mut self.syntheses,
         }
     }
 }
@@ -140,6 +146,7 @@ impl Add for Accounts {
             retries: self.retries + other.retries,
             compactions: self.compactions + other.compactions,
             classifications: self.classifications + other.classifications,
+            syntheses: self.syntheses + other.syntheses,
         }
     }
 }
@@ -149,7 +156,8 @@ impl CallKind {
     fn of(purpose: &str, outcome: &str, unsaid: Option<&DiscardedAnswer>) -> Self {
         match unsaid {
             _ if purpose == "compaction" => Self::Compaction,
-            _ if matches!(purpose, "classification" | "hook" | "synthesis") => Self::Classification,
+            _ if matches!(purpose, "classification" | "hook") => Self::Classification,
+            _ if purpose == "synthesis" => Self::Synthesis,
             // The text before a pause is part of the answer.
             Some(unsaid) if unsaid.stop_reason != "pause_turn" => Self::Retry,
             _ if outcome != "ok" => Self::Retry,

@@ -101,8 +101,12 @@ pub enum Event {
         /// Tokens of the call, as the provider reported them.
         usage: Usage,
     },
-    /// An event of the model's answer as the Messages API streams it. Only for listeners that asked for
-    /// it, and not of sub-agents.
+    /// Calls for no answer have used tokens: to decide about a call, to judge for a hook, to put findings together.
+    TokensUsed {
+        /// Tokens of the calls, as the provider reported them.
+        usage: Usage,
+    },
+    /// An event of the model's answer as the Messages API streams it. Only for listeners that ask, not of sub-agents.
     ModelStreamed {
         /// Model attempt within the turn, from 1.
         attempt: u32,

@@ -308,6 +308,9 @@ pub struct FileSeen {
     pub digest: Digest,
     /// Only a part was shown; not enough to overwrite the file.
     pub partial: bool,
+    /// Of a notebook of which a part was shown: the first cell that was, counted from 0, and the one after the last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cells: Option<[u32; 2]>,
 }
 
 /// One task of the list that TodoWrite keeps.

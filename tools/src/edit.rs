@@ -95,6 +95,7 @@ fn edit(call: AtPath<'_, EditInput>) -> Result<ToolOutcome, String> {
         permissions: Some(file.loaded.permissions),
         // Other people's changes have not been seen.
         partial: file.seen.partial || file.is_changed,
+        cells: None,
         outcome,
     };
     replace(&file.directory, replacement, &call)
@@ -119,7 +120,7 @@ fn create(call: &AtPath<'_, EditInput>) -> Result<ToolOutcome, String> {
         "replaceAll": input.replace_all,
     }));
     let bytes = input.new_string.as_bytes();
-    let replacement = Replacement { bytes, permissions, partial: false, outcome };
+    let replacement = Replacement { bytes, permissions, partial: false, cells: None, outcome };
     replace(&directory, replacement, call)
 }
 

@@ -111,6 +111,7 @@ fn edit(call: AtPath<'_, MultiEditInput>) -> Result<ToolOutcome, String> {
         permissions: Some(file.loaded.permissions.clone()),
         // Other people's changes have not been seen.
         partial: file.seen.partial || file.is_changed,
+        cells: None,
         outcome,
     };
     replace(&file.directory, replacement, &call)

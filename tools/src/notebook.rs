@@ -4,6 +4,7 @@
 //! not changed stay, with their order; the white space between them becomes that of the notebook: its
 //! indentation and line ends, or none. All work is linear in the length of the text.
 
+mod cells;
 mod json_text;
 
 use std::ops::Range;
@@ -15,6 +16,7 @@ use serde_json::{
     value::{RawValue, to_raw_value},
 };
 
+pub(crate) use self::cells::{NotebookCell, NotebookCells};
 use self::json_text::{Layout, MAX_DEPTH, Members, is_deeper, range_in};
 
 /// Characters of the language that a result names.
@@ -60,6 +62,8 @@ pub(crate) struct ChangedNotebook {
     pub(crate) language: String,
     /// The source that the cell had.
     pub(crate) old_source: Option<String>,
+    /// The place of the cell, counted from 0.
+    pub(crate) at: usize,
 }
 
 /// Why a notebook is not changed. The messages are for the model.
@@ -273,6 +277,7 @@ impl<'a> Notebook<'a> {
             cell_type: cell_type.into(),
             language: self.language.clone(),
             old_source,
+            at,
         }
     }
 

@@ -1,14 +1,14 @@
 //! NotebookEdit: one cell of a notebook (`.ipynb`) is replaced, inserted or deleted.
 //!
 //! A cell is named, and nothing of it has to be repeated. So, other than with Edit, a notebook that has
-//! changed since it was read is never edited. A part of it that was asked for is enough to be seen:
-//! notebooks hold their outputs, and few can be shown whole.
+//! changed since it was read is never edited. Of a long one it is enough that the cell was seen.
 
 use std::sync::Arc;
 
 use ennead_runtime::{
     ports::ToolContext,
-    tool::{ToolOutcome, ToolSpec},
+    saturating::Saturating as _,
+    tool::{FileSeen, ToolOutcome, ToolSpec},
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -75,7 +75,7 @@ impl BuiltIn for NotebookEdit {
             "notebook_path",
             "NotebookEdit",
             "Replaces, inserts or deletes one cell of a Jupyter notebook (`.ipynb`). \
-                The whole notebook must have been read in this conversation. What a code cell had put \
+                The cell must have been read in this conversation. What a code cell had put \
                 out is removed when its source is replaced.",
             input_schema,
         )
@@ -96,16 +96,11 @@ fn edit(call: AtPath<'_, NotebookEditInput>) -> Result<ToolOutcome, String> {
     if file.is_changed {
         return Err(modified_since_read());
     }
-    // A cell is only named: nothing else shows that it is the one that was seen.
-    if file.seen.partial {
-        return Err(
-            "Only a part of the notebook was seen. Read it whole before a cell is edited.".into()
-        );
-    }
     let whole = file.text();
     let text = whole.strip_prefix(MARK).unwrap_or(whole);
     let changed = change_cell(text, change).map_err(|error| error.to_string())?;
-    let ChangedNotebook { text: new_text, cell_id, cell_type, language, old_source } = &changed;
+    let cells = input.cells_seen(file.seen, changed.at)?;
+    let ChangedNotebook { text: new_text, cell_id, cell_type, language, old_source, .. } = &changed;
     let updated = [&whole[..whole.len() - text.len()], new_text].concat();
     if MAX_FILE_BYTES < updated.len() as u64 {
         return Err(format!("The notebook would have more than {MAX_FILE_BYTES} bytes."));
@@ -134,13 +129,36 @@ fn edit(call: AtPath<'_, NotebookEditInput>) -> Result<ToolOutcome, String> {
     let replacement = Replacement {
         bytes: updated.as_bytes(),
         permissions: Some(file.loaded.permissions.clone()),
-        partial: false,
+        partial: cells.is_some(),
+        cells,
         outcome: ToolOutcome::ok(message).with_structured(&result),
     };
     replace(&file.directory, replacement, &call)
 }
 
 impl NotebookEditInput {
+    /// Returns the cells that are known after the change of the one at a place, where not all are. A cell is only named:
+    /// nothing else shows that it is the one that was seen.
+    fn cells_seen(&self, seen: &FileSeen, at: usize) -> Result<Option<[u32; 2]>, String> {
+        if !seen.partial {
+            return Ok(None);
+        }
+        let at = u32::saturating(at);
+        let [from, to] = seen.cells.unwrap_or_default();
+        let (named, to_now) = match self.edit_mode {
+            EditMode::Replace => (at, to),
+            EditMode::Delete => (at, to.saturating_sub(1)),
+            // It comes after the one that is named, or in front of the first.
+            EditMode::Insert => (at.saturating_sub(1), to.saturating_add(1)),
+        };
+        if !(from..to).contains(&named) {
+            let why =
+                "This cell was not seen. Read it first; `offset` and `limit` of Read count cells.";
+            return Err(why.into());
+        }
+        Ok(Some([from, to_now]))
+    }
+
     fn change(&self) -> Result<CellChange<'_>, String> {
         let (source, cell_type) = (&*self.new_source, self.cell_type.map(CellType::from));
         let cell = || {

@@ -1,9 +1,10 @@
-//! Read: a text file, a page at a time, with line numbers; a picture or a PDF file as a whole.
+//! Read: a text file, a page at a time, with line numbers; a notebook by cells; a picture or a PDF file as a whole.
 //!
 //! What counts as having seen a file is decided here, since Write and Edit rely on it: the whole
 //! file shown, and it may be overwritten; a range that was asked for, and it may be edited; the
 //! first page of a file that did not fit, and neither.
 
+mod cells;
 mod media;
 
 use std::{num::NonZeroU64, path::Path, sync::Arc};
@@ -38,9 +39,9 @@ pub(crate) struct Read;
 pub(crate) struct ReadInput {
     /// The absolute path of the file.
     file_path: String,
-    /// The first line to show, counted from 1.
+    /// The first line or cell to show, counted from 1.
     offset: Option<NonZeroU64>,
-    /// How many lines to show.
+    /// How many lines or cells to show.
     limit: Option<NonZeroU64>,
 }
 
@@ -50,7 +51,8 @@ impl BuiltIn for Read {
     fn spec(input_schema: Arc<str>) -> ToolSpec {
         let description = "Reads a text file, a picture (PNG, JPEG, GIF, WebP) or a PDF file. Lines come with their number and a tab in front, \
                 which are not part of the file. Shows up to 2000 lines; for the rest of a longer \
-                file give `offset` and `limit`. Lines over 2000 characters are cut. Does not read \
+                file give `offset` and `limit`. A notebook (`.ipynb`) is shown by cells, with what they have put out; \
+                there `offset` and `limit` count cells. Lines over 2000 characters are cut. Does not read \
                 directories and other binary files. Read a file before you change it.";
         // It limits itself, and what it says about that must not be cut.
         reading_spec("Read", description, input_schema, "file_path").with_output_cap(None)
@@ -65,15 +67,16 @@ fn read(call: AtPath<'_, ReadInput>) -> Result<ToolOutcome, String> {
     let real = &call.path.real;
     let file = paths::open_file(Path::new(real)).map_err(|error| error.to_string())?;
     let loaded = Loaded::from(&file).map_err(|error| error.to_string())?;
+    let before = call.context.memory.files.get(real);
     let shown = media::show(&call.input.file_path, &loaded);
+    let shown = shown.or_else(|| cells::show(call.input, &loaded, before));
     let mut outcome = shown.unwrap_or_else(|| show(call.input, &loaded))?;
     // A part that is shown again does not take away that the whole was seen.
     for note in &mut outcome.notes {
         if let ToolNote::FileSeen { path, seen } = note {
             path.clone_from(real);
-            let before = call.context.memory.files.get(path);
             if before.is_some_and(|before| !before.partial && before.digest == seen.digest) {
-                seen.partial = false;
+                (seen.partial, seen.cells) = (false, None);
             }
         }
     }

@@ -23,6 +23,8 @@ pub(crate) struct Replacement<'a> {
     pub(crate) permissions: Option<Permissions>,
     /// The model knows only a part of the file.
     pub(crate) partial: bool,
+    /// The cells that it knows, of a notebook that it knows in part.
+    pub(crate) cells: Option<[u32; 2]>,
     /// The text of the result when it is done; the note that the file was seen is added.
     pub(crate) outcome: ToolOutcome,
 }
@@ -46,11 +48,13 @@ pub(crate) fn replace<I>(
     replacement: Replacement<'_>,
     call: &AtPath<'_, I>,
 ) -> Result<ToolOutcome, String> {
-    let Replacement { bytes, permissions, partial, mut outcome } = replacement;
+    let Replacement { bytes, permissions, partial, cells, mut outcome } = replacement;
     let (real, say) = (&call.path.real, |error: OpenError| error.to_string());
     let (_, name) = split(Path::new(real)).map_err(say)?;
     let prepared = directory.prepare(name, bytes, permissions).map_err(say)?;
-    let seen = seen_after_writing(prepared.file(), bytes, partial).map_err(|it| say(it.into()))?;
+    let mut seen =
+        seen_after_writing(prepared.file(), bytes, partial).map_err(|it| say(it.into()))?;
+    seen.cells = cells;
     outcome.notes.push(ToolNote::FileSeen { path: real.clone(), seen });
     if call.stop.is_set() {
         return Ok(interrupted());

@@ -75,7 +75,7 @@ fn write(call: AtPath<'_, WriteInput>) -> Result<ToolOutcome, String> {
     }));
     let permissions = old.as_ref().map(|old| old.permissions.clone());
     let bytes = content.as_bytes();
-    let replacement = Replacement { bytes, permissions, partial: false, outcome };
+    let replacement = Replacement { bytes, permissions, partial: false, cells: None, outcome };
     replace(&directory, replacement, &call)
 }
 

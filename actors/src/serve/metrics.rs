@@ -74,7 +74,7 @@ impl Metrics {
             Event::RunLost { .. } => one("ennead_runs_total", "end", "failed"),
             Event::TurnFinished { .. } => one("ennead_turns_total", "", ""),
             Event::StepStarted { step, .. } => one("ennead_steps_total", "step", step.name()),
-            Event::MessageCompleted { usage, .. } => {
+            Event::MessageCompleted { usage, .. } | Event::TokensUsed { usage } => {
                 let kinds = [
                     ("input", usage.input_tokens),
                     ("output", usage.output_tokens),

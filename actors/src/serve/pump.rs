@@ -47,7 +47,7 @@ impl Server {
 /// Tokens that a provider reported with this event, of the session or of a sub-agent.
 fn tokens_of(event: &Event) -> u64 {
     match event {
-        Event::MessageCompleted { usage, .. } => usage.total().0,
+        Event::MessageCompleted { usage, .. } | Event::TokensUsed { usage } => usage.total().0,
         Event::Agent { event, .. } => tokens_of(event),
         _ => 0,
     }

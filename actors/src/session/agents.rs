@@ -297,7 +297,12 @@ impl SessionState {
             });
         }
         let (back, name) = (myself.clone(), agent.clone());
-        let ended = Box::new(move |result| {
+        // Its own events reach nobody.
+        let listens = request.verifies_for.map(|_| self.session_context.hub.clone());
+        let ended = Box::new(move |result: Result<RunOutcome, RunError>| {
+            if let (Some(hub), Ok(outcome)) = (&listens, &result) {
+                hub.publish(Event::TokensUsed { usage: outcome.usage });
+            }
             let result = Box::new(result);
             let _gone = back.cast(SessionMsg::AgentEnded { agent: name, result });
         });

@@ -30,6 +30,7 @@ impl Event {
             Self::RunStarted { .. }
             | Self::TurnStarted { .. }
             | Self::MessageCompleted { .. }
+            | Self::TokensUsed { .. }
             | Self::ModelStreamed { .. }
             | Self::MessageRecorded { .. }
             | Self::Withdrawn { .. }
@@ -93,6 +94,7 @@ impl Event {
             | Self::StepStarted { .. }
             | Self::ContextAssembled { .. }
             | Self::ShaperApplied { .. }
+            | Self::TokensUsed { .. }
             | Self::Withdrawn { .. }
             | Self::ToolRequested { .. }
             | Self::ModeChanged { .. }

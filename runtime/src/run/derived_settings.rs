@@ -10,7 +10,7 @@ use crate::{
     ids::ToolName,
     mcp::names::is_of_server,
     recovery::chain::{ChainModel, chain},
-    run::facts::SessionFacts,
+    run::facts::{CONFIRMS_CHANGES, SessionFacts},
     sandbox::{Sandbox, SandboxPlaces},
     step1_settings_resolution::{MergeOrder, Merged, Resolved, Settings},
     step7_permission_gate::{GateSetup, Places, rule::Rule},
@@ -172,6 +172,7 @@ fn gate(settings: &Arc<Settings>, facts: &SessionFacts) -> GateSetup {
             .planning_in(facts.plan_files(settings.permissions.plans_directory.as_deref()))
             .recorded_in(facts.transcripts())
             .with_policy(facts.has_policy)
+            .confirming_changes(CONFIRMS_CHANGES <= facts.revision)
     };
     let around = |around, workspace| Some(Arc::new(of(workspace).with_parent(around)));
     of(&facts.workspace)

@@ -20,7 +20,7 @@ use crate::{
 };
 
 /// The revision of the rules by which turns decide; see [`SessionFacts::revision`].
-pub const REVISION: u32 = 23;
+pub const REVISION: u32 = 24;
 
 /// The first revision in which what becomes due in a session is appended to the conversation.
 pub(crate) const APPENDS: u32 = 5;
@@ -111,6 +111,13 @@ pub(crate) const REMEMBERS_FRUITLESS: u32 = 23;
 /// The first revision in which what is known of models has the room of its record that the layers leave.
 pub(crate) const KEEPS_MODELS: u32 = 23;
 
+/// The first revision that knows `ennead.codeEdit`. Layers that were recorded before may hold it, and it had no effect.
+pub(crate) const CONFIRMS_CHANGES: u32 = 23;
+
+/// The first revision in which a run that is to end has no findings put together, the fast model learns which of
+/// them are not whole, and its answer is quoted.
+pub(crate) const QUOTES_SYNTHESES: u32 = 24;
+
 /// The first revision in which no fast model is asked by a name that its cloud does not have.
 pub(crate) const NAMES_FAST_MODEL: u32 = 22;
 
@@ -153,7 +160,9 @@ pub struct SessionFacts {
     /// file holds. From 21 on, hooks fire when watched files have changed, and after all
     /// calls of an answer. From 22 on, hooks have agents verify, and what does not fit is summed up although the
     /// last summary did not help. From 23 on, a summary that did not help keeps later runs from another one,
-    /// and what is known of models stands in its record where the layers leave room.
+    /// what is known of models stands in its record where the layers leave room, and changes of files are confirmed
+    /// where settings want it. From 24 on, a run that is to end has no findings of sub-agents put together, and what
+    /// puts them together is quoted.
     #[serde(default, skip_serializing_if = "is_first")]
     pub revision: u32,
     /// The session; in a sub-agent the top session of its tree.

@@ -44,7 +44,16 @@ struct LayerKeys {
 
 /// Merges the settings of layers, whose order does not matter. A number alone switches the confirmation on.
 pub(super) fn code_edit(layers: &[SettingsLayer]) -> CodeEditSettings {
-    let defaults = CodeEditSettings::default();
+    match strictest(layers) {
+        Some((max_changes_per_turn, _)) => CodeEditSettings { confirm: true, max_changes_per_turn },
+        None => CodeEditSettings::default(),
+    }
+}
+
+/// Returns the smallest number of changes that pass without a question, and the first layer with that number; `None`
+/// where no layer has the confirmation on.
+pub(super) fn strictest(layers: &[SettingsLayer]) -> Option<(u32, &SettingsLayer)> {
+    let default = CodeEditSettings::default().max_changes_per_turn;
     let said = layers.iter().filter_map(|layer| {
         let section = layer.values.get("ennead")?.get(GROUP)?;
         // What is wrong is warned of, and switches on.
@@ -52,12 +61,9 @@ pub(super) fn code_edit(layers: &[SettingsLayer]) -> CodeEditSettings {
         let LayerKeys { confirm, max_changes_per_turn } =
             LayerKeys::deserialize(section).unwrap_or(of_wrong);
         let is_on = confirm.unwrap_or(max_changes_per_turn.is_some());
-        is_on.then(|| max_changes_per_turn.unwrap_or(defaults.max_changes_per_turn))
+        is_on.then(|| (max_changes_per_turn.unwrap_or(default), layer))
     });
-    match said.min() {
-        Some(max_changes_per_turn) => CodeEditSettings { confirm: true, max_changes_per_turn },
-        None => defaults,
-    }
+    said.min_by_key(|it| it.0)
 }
 
 #[cfg(test)]

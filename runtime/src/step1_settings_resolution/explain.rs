@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use super::{
-    LayerText,
-    layer::read_layer,
+    LayerText, code_edit,
+    layer::{SettingsLayer, read_layer},
     merge::{TAKEN_WHOLE, strength},
 };
 use crate::permission::RuleKind;
@@ -54,7 +54,23 @@ pub fn explain(layers: &[LayerText]) -> Vec<Explained> {
             }
         }
     }
+    explain_code_edit(&read, &mut found);
     found.into_values().flatten().collect()
+}
+
+/// Puts what holds of the confirmation of changes in the place of what the strongest layer says: the strictest layer
+/// decides.
+fn explain_code_edit(layers: &[SettingsLayer], found: &mut BTreeMap<String, Vec<Explained>>) {
+    let Some((max, decides)) = code_edit::strictest(layers) else { return };
+    let holding = [("confirm", Value::from(true)), ("max_changes_per_turn", Value::from(max))];
+    for (name, value) in holding {
+        let key = format!("ennead.{}.{name}", code_edit::GROUP);
+        let before = found.remove(&key).unwrap_or_default().into_iter();
+        let sources = before.flat_map(|it| it.replaces.into_iter().chain([it.source]));
+        let replaces = sources.filter(|it| *it != decides.source).collect();
+        let (value, source) = (value.to_string(), decides.source.clone());
+        found.insert(key.clone(), vec![Explained { key, value, source, replaces }]);
+    }
 }
 
 fn walk(key: &str, value: &Value, source: &str, found: &mut BTreeMap<String, Vec<Explained>>) {
@@ -100,6 +116,48 @@ mod tests {
 
     use super::*;
     use crate::permission::Scope;
+
+    // REQ: TRN-4, TOL-12
+    #[test]
+    fn of_the_confirmation_of_changes_the_strictest_layer_is_named() {
+        let layer = |scope: Scope, section: Value| {
+            let text = json!({ "ennead": { "codeEdit": section } }).to_string();
+            LayerText { scope, source: scope.name().to_owned(), text }
+        };
+        let (user, project) = (Scope::User.name(), Scope::Project.name());
+        let number = json!({ "maxChangesPerTurn": 2 });
+        for (of_user, of_project, confirm, max) in [
+            (
+                json!({ "confirm": true }),
+                json!({ "confirm": false }),
+                format!("true {user} [{project:?}]"),
+                format!("5 {user} []"),
+            ),
+            (
+                json!({ "confirm": true, "maxChangesPerTurn": 9 }),
+                number.clone(),
+                format!("true {project} [{user:?}]"),
+                format!("2 {project} [{user:?}]"),
+            ),
+            (
+                number,
+                json!({ "maxChangesPerTurn": 7 }),
+                format!("true {user} []"),
+                format!("2 {user} [{project:?}]"),
+            ),
+        ] {
+            let layers = [layer(Scope::User, of_user), layer(Scope::Project, of_project)];
+            let lines = explain(&layers).into_iter();
+            let lines: Vec<String> = lines
+                .map(|it| format!("{} {} {} {:?}", it.key, it.value, it.source, it.replaces))
+                .collect();
+            let expected = [
+                format!("ennead.code_edit.confirm {confirm}"),
+                format!("ennead.code_edit.max_changes_per_turn {max}"),
+            ];
+            assert_eq!(lines, expected);
+        }
+    }
 
     // REQ: TRN-4
     #[test]

@@ -12,7 +12,7 @@ use super::{
     PermissionAnswer, Permit, ResolvedPath, RuleRef,
     call_input::CallInput,
     stage1_prefilter, stage2_pre_tool_use_hooks as stage2,
-    stage3_rule_evaluation::{self as stage3, CallFacts},
+    stage3_rule_evaluation::{self as stage3, CallFacts, QuestionCause},
     stage4_permission_handler as stage4,
 };
 use crate::{
@@ -282,28 +282,27 @@ impl Gate {
             hooks: &self.hooks,
         };
         let found = stage3::evaluate(&facts, None, &self.setup);
-        let stage3::RuleOutcome { answer, rule, reason, wants_rule } = found;
-        let suggestions = match stage3::is_confirmation(&reason) {
+        let stage3::RuleOutcome { answer, rule, reason, cause, wants_rule } = found;
+        let suggestions = match cause == Some(QuestionCause::Confirmation) {
             // No rule has the next one pass.
             true => Vec::new(),
             false => stage4::suggestions(&self.call, &self.access, self.path.as_ref()),
         };
         let links = LinksSeen::default();
-        self.conclude(Judged { answer, rule, reason, class: None, suggestions, wants_rule, links })
+        let class = None;
+        self.conclude(Judged { answer, rule, reason, cause, class, suggestions, wants_rule, links })
     }
 
     fn conclude(&mut self, judged: Judged) -> GateStep {
-        let Judged { answer, rule, reason, class, suggestions, wants_rule, links: _ } = judged;
+        let Judged { answer, rule, reason, cause, class, suggestions, wants_rule, links: _ } =
+            judged;
         self.class = class;
         if let Some((given, asked_by)) = self.changed.take() {
             let is_settled = match answer {
                 stage3::RuleVerdict::Allow => true,
                 stage3::RuleVerdict::Deny => false,
                 // Somebody was asked, and that is all that these want.
-                stage3::RuleVerdict::Ask => {
-                    let is_asked = [stage3::PLANNED, stage3::PERSONAL].contains(&reason.as_str());
-                    rule.is_some() || wants_rule || is_asked || stage3::is_confirmation(&reason)
-                }
+                stage3::RuleVerdict::Ask => rule.is_some() || wants_rule || cause.is_some(),
             };
             if is_settled {
                 let decision = stage4::answered(given, asked_by);

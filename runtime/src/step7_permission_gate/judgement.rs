@@ -11,7 +11,7 @@ use super::{
     call_input::CallInput,
     command::Follower,
     stage2_pre_tool_use_hooks::Remembered,
-    stage3_rule_evaluation::{self as stage3, CallFacts, Coverage, RuleVerdict},
+    stage3_rule_evaluation::{self as stage3, CallFacts, Coverage, QuestionCause, RuleVerdict},
 };
 use crate::{
     ids::ToolName,
@@ -56,6 +56,8 @@ pub struct Judged {
     pub(super) answer: RuleVerdict,
     pub(super) rule: Option<RuleRef>,
     pub(super) reason: String,
+    /// Why it is asked, where an answer of somebody is all that it wants.
+    pub(super) cause: Option<QuestionCause>,
     pub(super) class: Option<CommandClass>,
     pub(super) suggestions: Vec<String>,
     /// Any one of the suggestions is all that is missing.
@@ -122,6 +124,7 @@ impl CommandOrder {
             answer: found.answer,
             rule: found.rule,
             reason: found.reason,
+            cause: found.cause,
             class: command.map(|it| it.class()),
             wants_rule: found.wants_rule && !suggestions.is_empty(),
             suggestions,
@@ -137,6 +140,7 @@ impl Judged {
             answer: RuleVerdict::Deny,
             rule: None,
             reason: CRASHED.into(),
+            cause: None,
             class: Some(CommandClass::Dangerous),
             suggestions: Vec::new(),
             wants_rule: false,
@@ -173,6 +177,7 @@ impl Judged {
             answer,
             rule,
             reason,
+            cause: None,
             class: None,
             suggestions: Vec::new(),
             wants_rule: false,

@@ -78,6 +78,8 @@ pub struct GateSetup {
     cwd: Arc<str>,
     /// Changes of files that have passed in this turn without a question.
     unasked_changes: u32,
+    /// Whether the settings about them have an effect.
+    confirms_changes: bool,
 }
 
 impl GateSetup {
@@ -124,6 +126,7 @@ impl GateSetup {
             isolation: None,
             parent: None,
             unasked_changes: 0,
+            confirms_changes: true,
         }
     }
 
@@ -192,9 +195,21 @@ impl GateSetup {
         Self { unasked_changes, ..self }
     }
 
+    /// Sets whether `ennead.codeEdit` has an effect; it has none in sessions that were recorded before there was such
+    /// a setting.
+    #[must_use]
+    pub(crate) fn confirming_changes(self, confirms_changes: bool) -> Self {
+        Self { confirms_changes, ..self }
+    }
+
+    /// Returns how many changes of files pass in a turn without a question; `None` means any number.
+    fn max_unasked_changes(&self) -> Option<u32> {
+        self.settings.code_edit.unasked_changes().filter(|_| self.confirms_changes)
+    }
+
     /// Returns how many changes of files pass without a question in a turn, if that many have passed in this one.
     pub(super) fn used_up_changes(&self) -> Option<u32> {
-        let limit = self.settings.code_edit.unasked_changes()?;
+        let limit = self.max_unasked_changes()?;
         (limit <= self.unasked_changes).then_some(limit)
     }
 
@@ -278,7 +293,7 @@ impl GateSetup {
         let sandbox = &self.settings.sandbox;
         let own =
             if sandbox.enabled { own.chain(Digest::of(sandbox.decides().as_bytes())) } else { own };
-        let own = match self.settings.code_edit.unasked_changes() {
+        let own = match self.max_unasked_changes() {
             Some(limit) => own.chain(Digest::of(format!("unasked changes: {limit}").as_bytes())),
             None => own,
         };

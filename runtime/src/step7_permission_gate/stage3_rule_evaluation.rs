@@ -27,10 +27,10 @@ use crate::{
 };
 
 /// Why a change is asked about in the mode `plan`.
-pub(super) const PLANNED: &str = "in plan mode nothing is changed unasked";
+const PLANNED: &str = "in plan mode nothing is changed unasked";
 
 /// Why a call is asked about that only a person decides.
-pub(super) const PERSONAL: &str = "only a person decides about it";
+const PERSONAL: &str = "only a person decides about it";
 
 /// Why a change of a file is asked about that would pass otherwise.
 const CONFIRMED: &str = "as many files as may be have been changed in this turn without a question";
@@ -43,12 +43,25 @@ pub(super) enum RuleVerdict {
     Allow,
 }
 
+/// What a question is about that no rule decides.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum QuestionCause {
+    /// In the mode `plan` nothing is changed unasked.
+    Plan,
+    /// Only a person decides about the call.
+    Person,
+    /// As many files as pass without a question have been changed in the turn.
+    Confirmation,
+}
+
 /// The answer with its reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct RuleOutcome {
     pub(super) answer: RuleVerdict,
     pub(super) rule: Option<RuleRef>,
     pub(super) reason: String,
+    /// Why it is asked, where an answer of somebody is all that it wants.
+    pub(super) cause: Option<QuestionCause>,
     /// Not allowed for want of an allow rule, and for nothing else.
     pub(super) wants_rule: bool,
 }
@@ -153,7 +166,7 @@ fn evaluate_alone(
         return if is_answered(facts, setup) {
             plain(RuleVerdict::Allow, "a PreToolUse hook allowed it and gave its input")
         } else {
-            plain(RuleVerdict::Ask, PERSONAL)
+            asked(QuestionCause::Person, PERSONAL)
         };
     }
     if let Remembered::Ask(reason) = facts.hooks {
@@ -172,7 +185,8 @@ fn evaluate_alone(
         || found.wants_rule && setup.mode() == PermissionMode::Auto;
     match setup.used_up_changes() {
         Some(limit) if passes && written(facts).is_some() => {
-            plain(RuleVerdict::Ask, &format!("{CONFIRMED} ({limit}, `ennead.codeEdit`)"))
+            let reason = format!("{CONFIRMED} ({limit}, `ennead.codeEdit`)");
+            asked(QuestionCause::Confirmation, &reason)
         }
         _ => found,
     }
@@ -184,9 +198,7 @@ fn evaluate_leave(facts: &CallFacts<'_>, subject: &Subject<'_>, setup: &GateSetu
         facts.path.is_some_and(|it| lies_in_workspace(it, setup) || is_kept(facts, it, setup));
     let otherwise = match mode::says(setup.mode(), facts.access, facts.effect, in_workspace) {
         ModeDecision::Allow => return plain(RuleVerdict::Allow, "the mode lets it pass"),
-        ModeDecision::Ask => {
-            return plain(RuleVerdict::Ask, PLANNED);
-        }
+        ModeDecision::Ask => return asked_by_plan(),
         ModeDecision::Rules { otherwise } => otherwise,
     };
     if let Some(rule) = setup.book().first(RuleKind::Allow, subject) {
@@ -218,11 +230,6 @@ fn is_answered(facts: &CallFacts<'_>, setup: &GateSetup) -> bool {
         "ExitPlanMode" => setup.mode() == PermissionMode::Plan && holds_text("plan"),
         _ => false,
     }
-}
-
-/// Returns whether a call is asked about because a turn has changed as many files as pass without a question.
-pub(super) fn is_confirmation(reason: &str) -> bool {
-    reason.starts_with(CONFIRMED)
 }
 
 /// Returns whether a path holds what the model keeps for itself: the plan of the session, or its notes.
@@ -275,7 +282,7 @@ fn ruled(answer: RuleVerdict, what: &str, rule: RuleRef) -> RuleOutcome {
         Some(what) => format!("{what}: {rule}"),
         None => format!("{what} by rule {rule}"),
     };
-    RuleOutcome { answer, reason, rule: Some(rule), wants_rule: false }
+    RuleOutcome { answer, reason, rule: Some(rule), cause: None, wants_rule: false }
 }
 
 /// Asked because no rule allows it.
@@ -283,6 +290,16 @@ fn unruled(reason: &str) -> RuleOutcome {
     RuleOutcome { wants_rule: true, ..plain(RuleVerdict::Ask, reason) }
 }
 
+/// Asked in the mode `plan`.
+fn asked_by_plan() -> RuleOutcome {
+    asked(QuestionCause::Plan, PLANNED)
+}
+
+/// Asked for this cause, which an answer settles.
+fn asked(cause: QuestionCause, reason: &str) -> RuleOutcome {
+    RuleOutcome { cause: Some(cause), ..plain(RuleVerdict::Ask, reason) }
+}
+
 fn plain(answer: RuleVerdict, reason: &str) -> RuleOutcome {
-    RuleOutcome { answer, rule: None, reason: reason.into(), wants_rule: false }
+    RuleOutcome { answer, rule: None, reason: reason.into(), cause: None, wants_rule: false }
 }

@@ -8,8 +8,11 @@ use serde_json::json;
 
 use super::{ToolErrorKind, ToolNote, ToolOutcome};
 use crate::{
-    agent_text::made_safe, digest::Digest, ids::AgentId,
-    step3_context_assembly::source8_tool_results::envelope, tokens::Usage,
+    agent_text::{cut, made_safe, quoted},
+    digest::Digest,
+    ids::AgentId,
+    step3_context_assembly::source8_tool_results::envelope,
+    tokens::Usage,
 };
 
 /// Prompts of one call at most: as many sub-agents work at once for a session whose settings say nothing else, so
@@ -28,6 +31,9 @@ const MAX_TASK: usize = 500;
 
 /// Characters of a task, as a line names it.
 const MAX_NAME: usize = 80;
+
+/// The code of an agent that has done its work.
+const COMPLETED: &str = "completed";
 
 /// Why the prompts of a call cannot be taken, in words for the model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -111,6 +117,9 @@ pub struct Finding {
     pub worktree: Option<(String, String)>,
     /// Whether a message has it go on.
     pub can_go_on: bool,
+    /// Whether its text is the beginning of what it found, since that is too long.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_cut: bool,
 }
 
 impl Finding {
@@ -129,6 +138,7 @@ impl Finding {
             head: None,
             worktree: None,
             can_go_on: false,
+            is_cut: false,
         }
     }
 
@@ -138,6 +148,18 @@ impl Finding {
         match line.char_indices().nth(MAX_NAME) {
             Some((at, _)) => format!("{}…", &line[..at]),
             None => line,
+        }
+    }
+
+    /// Says what its text lacks of what it would have found; nothing where it is whole.
+    fn lack(&self) -> &'static str {
+        match (self.status == COMPLETED, self.is_cut) {
+            (true, false) => "",
+            (true, true) => " (only the beginning, the rest is too long)",
+            (false, false) => " (it was cut off before its work was done)",
+            (false, true) => {
+                " (it was cut off before its work was done; only the beginning, the rest is too long)"
+            }
         }
     }
 
@@ -176,7 +198,8 @@ impl Findings {
         let n_found = agents.iter().filter(|it| it.is_found).count();
         for it in &mut agents {
             let max = if it.is_found { MAX_BYTES / n_found.max(1) } else { MAX_REASON };
-            cut(&mut it.text, max, "…\n[Cut: the transcript of the agent has the rest.]");
+            it.is_cut =
+                cut(&mut it.text, max, "…\n[Cut: the transcript of the agent has the rest.]");
             cut(&mut it.task, MAX_TASK, "…");
         }
         Self { agents, agent_type: agent_type.to_owned(), duration_ms }
@@ -202,7 +225,7 @@ impl Findings {
             [] => ("None of the agents ended with findings.", String::new()),
             [(_, only)] => (
                 "[One agent alone ended with findings: they are what it said, and nothing was put together.]",
-                format!("\n\n{}", only.text),
+                format!("\n\n{}", quoted(&only.text)),
             ),
             all => {
                 let each = |(n, it): &(usize, &Finding)| {
@@ -231,19 +254,24 @@ impl Findings {
         Some(if errors.iter().all(|it| *it == first) { first } else { ToolErrorKind::Failed })
     }
 
-    /// Returns what the fast model is asked; `None` where there are not two findings to be put together.
-    pub(crate) fn question(&self) -> Option<String> {
+    /// Returns what the fast model is asked; `None` where there are not two findings to be put together. Those that
+    /// are not whole are named as such where `names_cuts`.
+    pub(crate) fn question(&self, names_cuts: bool) -> Option<String> {
         let each = |(n, it): (usize, &Finding)| {
             let task = envelope(&format!("task {n}"), &it.task);
             let found = envelope(&format!("agent {n}"), &it.text);
-            format!("Task {n}:\n{task}\nWhat agent {n} found:\n{found}\n")
+            let cut = if names_cuts { it.lack() } else { "" };
+            format!("Task {n}:\n{task}\nWhat agent {n} found{cut}:\n{found}\n")
         };
         (1 < self.found().count()).then(|| self.found().map(each).collect::<Vec<_>>().join("\n"))
     }
 
-    /// Puts what the fast model made of the findings in the place of them.
-    pub(crate) fn synthesized(&self, outcome: &mut ToolOutcome, answer: &str) {
-        outcome.text = format!("{}\n\n{}", made_safe(answer.trim()), self.list());
+    /// Puts what the fast model made of the findings in the place of them; where `quotes`, none of it is a line of the
+    /// harness.
+    pub(crate) fn synthesized(&self, outcome: &mut ToolOutcome, answer: &str, quotes: bool) {
+        let answer = made_safe(answer.trim());
+        let answer = if quotes { quoted(&answer) } else { answer };
+        outcome.text = format!("{answer}\n\n{}", self.list());
         outcome.structured = Some(self.structured(&outcome.text, true).to_string());
         outcome.truncation = None;
     }
@@ -306,19 +334,6 @@ pub(crate) const SYNTHESIS_INSTRUCTIONS: &str = "You put together what several s
 /// Joins the words of a text, so that none of it is a line of its own.
 fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
-}
-
-/// Quotes each line of a text, so that none of it is a heading or a line of the harness.
-fn quoted(text: &str) -> String {
-    text.lines().map(|it| format!("> {it}")).collect::<Vec<_>>().join("\n")
-}
-
-/// Cuts a text that has more bytes, so that the words are its end.
-fn cut(text: &mut String, max: usize, end: &str) {
-    if max < text.len() {
-        text.truncate(text.floor_char_boundary(max));
-        text.push_str(end);
-    }
 }
 
 #[cfg(test)]

@@ -87,7 +87,7 @@ impl FileSeen {
     /// Notes a file with these bytes and this modification time, in nanoseconds since 1970; `partial` if the model saw a
     /// part of it only.
     pub fn new(bytes: &[u8], mtime_ns: u64, partial: bool) -> Self {
-        Self { mtime_ns, size: bytes.len() as u64, digest: Digest::of(bytes), partial }
+        Self { mtime_ns, size: bytes.len() as u64, digest: Digest::of(bytes), partial, cells: None }
     }
 }
 

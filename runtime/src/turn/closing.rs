@@ -25,7 +25,7 @@ use crate::{
     time::Timestamp,
     tool::{ToolErrorKind, ToolOutcome},
     transcript::{
-        entry::{RecordKind, ToolResultFields, UnconfirmedUsage},
+        entry::{RecordKind, SidechainHead, ToolResultFields, UnconfirmedUsage},
         load::Ended,
     },
 };
@@ -135,7 +135,7 @@ pub fn close(open: OpenTurn, at: Timestamp, end: RunEnd) -> TurnClosing {
                     duration_ms: outcome.duration_ms,
                     notes: None,
                     truncation: None,
-                    sidechain: None,
+                    sidechain: SidechainHead::of(&outcome.notes),
                 };
                 journal.record(at, what);
                 outcome

@@ -4,10 +4,9 @@ use std::sync::Arc;
 
 use super::{Effect, Then, Turn, count};
 use crate::{
-    digest::Digest,
     event::Event,
     hook::{Firing, HookVerdict},
-    ids::{AgentId, ToolUseId},
+    ids::ToolUseId,
     message::{Message, MessageKind},
     ports::agents::ends_shown,
     run::{RunEnd, facts::ESCAPES_MARKS, no_progress::Repetition},
@@ -237,7 +236,7 @@ impl Turn {
         if let Some(reason) = verdict.and_then(|it| it.stop) {
             self.end_with(RunEnd::HookStopped, Some(reason));
         }
-        let sidechain = outcome.notes.iter().find_map(head_of);
+        let sidechain = SidechainHead::of(&outcome.notes);
         let notes = (!outcome.notes.is_empty())
             .then(|| serde_json::to_string(&outcome.notes).ok())
             .flatten()
@@ -320,21 +319,6 @@ impl Turn {
             StepDetail::Execution { succeeded: count(n_calls - failed), failed: count(failed) };
         self.record_step(detail);
         self.next(Step::StopCheck);
-    }
-}
-
-/// The ends of the transcripts of sub-agents that a note names.
-fn head_of(note: &ToolNote) -> Option<SidechainHead> {
-    let head = |agent: &AgentId, head: &Digest| SidechainHead::new(agent.clone(), *head);
-    match note {
-        ToolNote::AgentEnded { agent, head: Some(it) } => Some(head(agent, it)),
-        ToolNote::AgentsEnded { findings } => {
-            let each = findings.agents().iter();
-            let mut all = each.filter_map(|it| Some(head(it.agent.as_ref()?, it.head.as_ref()?)));
-            let first = all.next()?;
-            Some(SidechainHead { others: all.collect(), ..first })
-        }
-        _ => None,
     }
 }
 

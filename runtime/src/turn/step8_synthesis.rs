@@ -6,6 +6,7 @@
 use super::{Turn, verdict_calls::VerdictCall};
 use crate::{
     block::Block,
+    run::facts::QUOTES_SYNTHESES,
     step2_state_initialization::{CallStage, SideQuestion},
     step5_model_call::StopReason,
     tool::{
@@ -24,7 +25,13 @@ impl Turn {
 
     /// Asks the model about what the sub-agents of a call found; false when there is nothing to be put together.
     pub(super) fn synthesize(&mut self, index: usize, outcome: &ToolOutcome) -> bool {
-        let Some(data) = findings_of(outcome).and_then(Findings::question) else { return false };
+        let is_new = QUOTES_SYNTHESES <= self.facts.revision;
+        // Nobody would read it: the run ends with this turn.
+        if is_new && self.end.is_some() {
+            return false;
+        }
+        let question = findings_of(outcome).and_then(|it| it.question(is_new));
+        let Some(data) = question else { return false };
         let link = self.judge(None);
         let estimate = self.ask_for_verdict(VerdictCall {
             purpose: Purpose::Synthesis,
@@ -61,7 +68,8 @@ impl Turn {
         if !text.trim().is_empty()
             && let Some(findings) = findings_of(&outcome).cloned()
         {
-            findings.synthesized(&mut outcome, &text);
+            let quotes = QUOTES_SYNTHESES <= self.facts.revision;
+            findings.synthesized(&mut outcome, &text, quotes);
         }
         self.after_call(index, outcome);
         self.answer_ended();

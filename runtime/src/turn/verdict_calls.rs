@@ -11,6 +11,7 @@ use super::{
 use crate::{
     approval::classifier::FAST_MODEL,
     block::Block,
+    event::Event,
     message::{Message, MessageKind},
     recovery::chain::ChainModel,
     run::facts::NAMES_FAST_MODEL,
@@ -19,7 +20,7 @@ use crate::{
         view::{ViewTarget, compile_for},
         wire_format::WireFormat,
     },
-    tokens::Tokens,
+    tokens::{Tokens, Usage},
     transcript::entry::{DiscardedAnswer, UnconfirmedUsage, stored::clip},
     turn::{
         Effect,
@@ -145,6 +146,9 @@ impl Turn {
         let found = AttemptFindings { in_doubt, cost, unsaid, cache_drop: None };
         self.record_model_attempt(order, answered, found);
         self.state.model.usage = self.state.model.usage + answered.usage;
+        if answered.usage != Usage::default() {
+            self.publish(Event::TokensUsed { usage: answered.usage });
+        }
         if answered.result.is_err() {
             self.count_failure();
         }

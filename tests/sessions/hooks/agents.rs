@@ -269,6 +269,11 @@ async fn listeners_see_the_handler_and_nothing_of_its_agent() {
         |it| matches!(it, Event::HookFinished { effect, stdout, .. } if &**effect == "none" && stdout.contains("ok")),
     );
     assert!(began && ended, "{:?}", came.seen);
+    let used = came.seen.iter().filter_map(|it| match it {
+        Event::TokensUsed { usage } => Some(usage.total().0),
+        _ => None,
+    });
+    assert_eq!(used.collect::<Vec<_>>(), [220], "its two calls");
 }
 
 // REQ: HKS-1, AGT-7
@@ -294,18 +299,23 @@ async fn agent_verifies_for_a_sub_agent_too_and_chooses_the_model_of_its_handler
 
 // REQ: HKS-1, PRM-1
 #[tokio::test]
-async fn repository_that_is_not_trusted_starts_no_agent() {
+async fn repository_that_is_not_trusted_starts_no_agent_and_asks_no_model() {
+    let is_of_hook = |it: &Asked| it.system().contains("You are a hook of a coding agent");
     for (trust, n_expected) in
         [(ennead::permission::Trust::Untrusted, 0), (ennead::permission::Trust::Trusted, 1)]
     {
-        let place = TestDirs::new();
-        let mut asks = handler("Done?");
-        asks["model"] = "dear".into();
-        let own = json!({ "hooks": hooks("Stop", &[asks]) }).to_string();
-        place.write("workspace/.claude/settings.json", &own);
-        let model = model(|asked| if verifies(asked) { is_fine() } else { text("done") });
-        let came = run(&place, place.session().trust(trust), &model, 1).await;
-        assert_eq!(came.by_agents().len(), n_expected, "{trust:?}");
-        assert!(came.model.models().iter().all(|it| it != "dear"), "the user pays");
+        for kind in ["agent", "prompt"] {
+            let place = TestDirs::new();
+            let mut asks = handler("Done?");
+            (asks["type"], asks["model"]) = (kind.into(), "dear".into());
+            let own = json!({ "hooks": hooks("Stop", &[asks]) }).to_string();
+            place.write("workspace/.claude/settings.json", &own);
+            let model =
+                model(move |asked| if is_of_hook(asked) { is_fine() } else { text("done") });
+            let came = run(&place, place.session().trust(trust), &model, 1).await;
+            let n_asked = came.model.asked().iter().filter(|it| is_of_hook(it)).count();
+            assert_eq!(n_asked, n_expected, "{trust:?} {kind}");
+            assert!(came.model.models().iter().all(|it| it != "dear"), "the user pays");
+        }
     }
 }

@@ -1,19 +1,21 @@
 //! Hooks that ask a model, on the session's own way to it.
 
-use std::sync::Arc;
+use std::{fs, sync::Arc};
 
-use ennead::{Event, RunEnd};
-use ennead_runtime::transcript::entry::RecordKind;
+use ennead::{Event, RunEnd, permission::PermissionMode};
+use ennead_runtime::transcript::entry::{Record, RecordKind};
 use serde_json::{Value, json};
 
 use super::{command, hooks, probed};
 use crate::support::{
+    host::{interrupted, prompt},
     record,
     scripted::{
         Asked, Reply, SESSION, Scripted, TestDirs, alerts, call, finish, model, refusal, silence,
         text, until_end,
     },
     settings::SettingsJson as _,
+    until::until,
 };
 
 fn handler(prompt: &str) -> Value {
@@ -166,4 +168,40 @@ async fn model_without_a_usable_answer_decides_nothing_unless_its_failing_denies
         let came = under("PreToolUse", &[asks], judged(move |_| answer.clone()), 2).await;
         assert_eq!((came.end, came.n_ran), (RunEnd::NoPendingTools, 0), "{told}");
     }
+}
+
+// REQ: PRM-4, SES-4, HKS-1
+#[tokio::test]
+async fn mode_that_is_set_while_the_second_of_two_handlers_waits_holds_after_an_interrupt() {
+    let fine = || text(r#"{"ok":true}"#);
+    let model = judged(move |_| fine());
+    let place = TestDirs::new();
+    let (options, ran) = probed(&place);
+    let ennead = place.start(&model).await;
+    let asks = [handler("Is it fine?"), handler("Is it held, too?")];
+    let session = ennead.open(options.setting("hooks", hooks("PreToolUse", &asks))).await.unwrap();
+    let hold = model.hold();
+    hold.close();
+    let run = prompt(&session, "do it");
+    hold.arrived().await;
+    session.set_mode(PermissionMode::Plan).await.unwrap();
+    let transcript = place.path(&format!("transcripts/{SESSION}.jsonl"));
+    let is_mode_recorded =
+        async || fs::read_to_string(&transcript).is_ok_and(|it| it.contains(r#""kind":"mode""#));
+    until("the mode is recorded", is_mode_recorded).await;
+    session.interrupt();
+    interrupted(run).await;
+    hold.open();
+    session.prompt("and now?").await.unwrap();
+    finish(ennead, session).await;
+    assert_eq!(ran.lock().unwrap().len(), 0);
+    let records = record::records(&transcript);
+    let is_closed = |it: &[Record]| {
+        let [asked, mode, end] = it else { return false };
+        matches!(asked.what, RecordKind::ModelAttempt { .. })
+            && matches!(mode.what, RecordKind::Mode(_))
+            && matches!(end.what, RecordKind::ToolEnd { .. })
+    };
+    assert!(records.windows(3).any(is_closed));
+    record::replayed(&transcript, 2);
 }

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use ennead::{Ennead, Event, Options, Placement, RunOutcome, SessionHandle, SessionOptions};
+use ennead::{
+    Ennead, Event, Options, Placement, RunEnd, RunOutcome, SessionHandle, SessionOptions,
+};
 use serde_json::{Value, json};
 
 use super::model;
@@ -10,7 +12,9 @@ use crate::support::{
     host::{interrupted, prompt, results},
     model_server::ModelServer,
     record,
-    scripted::{Asked, Reply, SESSION, Scripted, TestDirs, call, finish, refusal, text, until_end},
+    scripted::{
+        Asked, Reply, SESSION, Scripted, TestDirs, call, calls, finish, refusal, text, until_end,
+    },
     settings::SettingsJson as _,
 };
 
@@ -139,14 +143,14 @@ async fn agents_of_one_call_work_side_by_side_and_one_call_of_a_fast_model_puts_
     assert!(
         !is_error
             && text.starts_with(
-                "It is everywhere.\n\nAgents:\n1. held: look north: completed (agent "
+                "> It is everywhere.\n\nAgents:\n1. held: look north: completed (agent "
             )
     );
     assert!(!text.contains("found it in"), "{text}");
     // Two turns, three agents and this call, 100 in and 10 out each.
     assert_eq!(outcome.usage.total().0, 6 * 110);
     let cost = &outcome.cost;
-    assert_eq!((cost.tree().answers.calls, cost.tree().classifications.calls), (5, 1));
+    assert_eq!((cost.tree().answers.calls, cost.tree().syntheses.calls), (5, 1));
     assert_eq!((cost.agents().len(), cost.tree().total().usage), (3, outcome.usage));
     assert!(cost.by_model().keys().any(|it| it.contains("haiku")), "{:?}", cost.by_model());
     let place = it.end(2).await;
@@ -177,7 +181,7 @@ async fn agent_that_fails_is_named_and_the_others_findings_are_put_together() {
     assert_eq!(asked.len(), 1);
     assert!(!asked[0].user().contains("agent 2"), "{}", asked[0].user());
     let (is_error, text) = result(&outcome);
-    assert!(!is_error && text.starts_with("North or east."), "{text}");
+    assert!(!is_error && text.starts_with("> North or east."), "{text}");
     assert!(text.contains("2. look south: Agent terminated early due to an error"), "{text}");
     it.end(2).await;
 }
@@ -253,6 +257,35 @@ async fn interrupt_ends_all_agents_of_a_call_and_findings_that_are_there_stay() 
     let (is_error, seen) = result(&outcome);
     assert!(!is_error && seen.contains("held: true") && seen.contains("held: false"), "{seen}");
     hold.open();
+    let place = it.end(1).await;
+    let ends: Vec<_> = place.lines().into_iter().filter(|it| it["kind"] == "tool_end").collect();
+    let [end] = &ends[..] else { panic!("{ends:?}") };
+    assert!(end["sidechain"]["head"].is_string(), "verify looks at the transcripts: {end}");
+    assert_eq!(end["sidechain"]["others"].as_array().map(Vec::len), Some(1), "{end}");
+}
+
+// REQ: AGT-4, HKS-5
+#[tokio::test]
+async fn run_that_is_to_end_anyway_has_no_findings_put_together() {
+    let both = [
+        ("r", "Glob", json!({"pattern": "*"})),
+        ("a", "Agent", several(&["look north", "look south"])),
+    ];
+    let model = model(move |asked| match asked.is_agent() {
+        _ if is_synthesis(asked) => text("never"),
+        true => looks(&asked.user()),
+        false => calls(&both),
+    });
+    let stops = json!([{"matcher": "Glob", "hooks": [
+        {"type": "command", "command": r#"echo '{"continue":false,"stopReason":"enough"}'"#},
+    ]}]);
+    let it =
+        OnSocket::open(model, |_, it| it.setting("hooks", json!({"PostToolUse": stops}))).await;
+    let outcome = it.session.prompt("go").await.unwrap();
+    assert_eq!(outcome.end, RunEnd::HookStopped);
+    assert_eq!(it.syntheses().len(), 0);
+    let seen = results(&outcome).remove(1).1;
+    assert!(seen.starts_with("[The findings are not put together"), "{seen}");
     it.end(1).await;
 }
 
@@ -271,7 +304,7 @@ async fn agent_for_which_there_is_no_place_is_refused_by_itself() {
     hold.open();
     let outcome = run.await.unwrap().unwrap();
     let (is_error, text) = result(&outcome);
-    assert!(!is_error && text.starts_with("together"), "{text}");
+    assert!(!is_error && text.starts_with("> together"), "{text}");
     assert_eq!(text.matches("The agent was not started: ").count(), 1, "{text}");
     let place = it.end(2).await;
     assert_eq!(place.sidechains().len(), 2);

@@ -207,3 +207,18 @@ fn bedrock_is_asked_for_the_model_of_the_path_and_wants_its_own_names() {
     assert_eq!(unnamed.code, Some(2), "{unnamed:?}");
     assert!(unnamed.stderr.contains("no model is named for bedrock"), "{unnamed:?}");
 }
+
+// REQ: MDL-8, SUR-3
+#[test]
+fn betas_of_the_flag_reach_each_provider_of_a_list() {
+    let place = CommandDirs::new();
+    let full = Simulation::playing(&place, "[[rule]]\nname = \"gone\"\nfault = { status = 529 }\n");
+    let (address, asked) = gateway(None);
+    let args = ["-p", "hey", "--model", "us.anthropic.claude-test-v1:0", "--betas", "one-1, two-2"];
+    let mut command = place.command(&args);
+    command.env("ENNEAD_PROVIDER", "anthropic,bedrock").env("ANTHROPIC_BASE_URL", &full.address);
+    command.env("ANTHROPIC_BEDROCK_BASE_URL", &address).env("AWS_BEARER_TOKEN_BEDROCK", "any");
+    let refused = ended(command.args(["--settings", r#"{"ennead":{"maxRetries":0}}"#]));
+    let request = asked.recv_timeout(LIMIT).unwrap_or_else(|_| panic!("{refused:?}"));
+    assert_eq!(request.body["anthropic_beta"], json!(["one-1", "two-2"]), "{refused:?}");
+}

@@ -282,6 +282,9 @@ fn older_tool_is_there_only_where_it_is_named() {
         (&[][..], true, false),
         (&["--tools", "Read,MultiEdit"], false, true),
         (&["--allowedTools", "MultiEdit"], true, true),
+        (&["--allowedTools", "Read,MultiEdit(*)"], true, true),
+        (&["--allowedTools", "MultiEdit(src/**)"], true, true),
+        (&["--allowedTools", "Edit(MultiEdit)"], true, false),
         (&["--tools", "NotebookEdit", "--allowedTools", "MultiEdit"], true, false),
     ] {
         let place = CommandDirs::new();

@@ -265,3 +265,30 @@ async fn as_many_read_the_events_of_a_session_as_the_server_says_and_the_next_on
     })
     .await;
 }
+
+// REQ: RUN-4, RUN-6, HKS-1
+#[tokio::test]
+async fn what_models_used_for_hooks_counts_for_the_tenant_and_in_the_metrics() {
+    for kind in ["agent", "prompt"] {
+        let model =
+            model(|asked| match asked.system().contains("You are a hook of a coding agent") {
+                true => text(r#"{"ok":true}"#),
+                false => text("done"),
+            });
+        // The answer takes 110 tokens, and so does the judgement.
+        let limits = limits(|it| it.tokens_per_day = Some(111));
+        let hook = json!([{ "hooks": [{ "type": kind, "prompt": "Is it done?" }] }]);
+        let rig = Rig::start_with(model, |mut it| {
+            it.session = it.session.settings_json(json!({ "hooks": { "Stop": hook } })).unwrap();
+            it.limits(limits)
+        })
+        .await;
+        let session = rig.session(json!({})).await;
+        rig.run(&session, "one").await;
+        let refused =
+            rig.ask(&format!("POST {session}/runs"), Some(json!({"prompt": "two"}))).await;
+        assert_eq!((refused.status, refused.code().as_str()), (429, "token_limit"), "{kind}");
+        let text = rig.ask_as(&rig.admin, "GET /metrics", None).await.text;
+        assert!(text.contains("ennead_tokens_total{kind=\"input\"} 200"), "{kind}: {text}");
+    }
+}

@@ -11,7 +11,7 @@ use std::{
 };
 
 use ennead_runtime::{
-    agent_text::made_safe,
+    agent_text::{cut, made_safe, quoted},
     block::BlockKind,
     entropy::EntropyStream,
     ids::{AgentId, EntryId, ToolUseId},
@@ -45,7 +45,7 @@ use crate::{
     },
 };
 
-/// Characters of an agent's last words that its caller is given; more than a report needs, and less
+/// Bytes of an agent's last words that its caller is given; more than a report needs, and less
 /// than what a result may hold.
 const MAX_WORDS: usize = 20_000;
 
@@ -115,11 +115,9 @@ impl FoundAgent {
             texts.collect::<Vec<&str>>().join("\n")
         });
         let words = texts.map(|it| it.trim().to_owned()).find(|it| !it.is_empty());
-        let words = words.unwrap_or_default();
-        match words.char_indices().nth(MAX_WORDS) {
-            Some((at, _)) => format!("{}…", &words[..at]),
-            None => words,
-        }
+        let mut words = words.unwrap_or_default();
+        cut(&mut words, MAX_WORDS, "…");
+        words
     }
 
     /// The text that its caller receives.
@@ -184,11 +182,8 @@ fn outcome_of_several<'a>(all: impl Iterator<Item = &'a FoundAgent>) -> ToolOutc
     let each = |it: &FoundAgent| {
         let description = it.meta.description.as_deref().unwrap_or_default();
         let mut text = made_safe(&it.outcome().text);
-        if let Some((at, _)) = text.char_indices().nth(most) {
-            text.truncate(at);
-            text.push_str(" … (its transcript has the rest)");
-        }
-        format!("## {} ({description})\n\n{}", it.agent, text.replace('\n', "\n> "))
+        cut(&mut text, most, " … (its transcript has the rest)");
+        format!("## {} ({description})\n\n{}", it.agent, quoted(&text))
     };
     let texts: Vec<_> = all.into_iter().map(each).collect();
     ToolOutcome::failed(ToolErrorKind::Interrupted, texts.join("\n\n"))

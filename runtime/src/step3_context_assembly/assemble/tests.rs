@@ -72,7 +72,8 @@ fn conversation() -> Messages {
 }
 
 fn read(path: &str) -> ToolMemory {
-    let seen = FileSeen { mtime_ns: 0, size: 0, digest: Digest::default(), partial: false };
+    let seen =
+        FileSeen { mtime_ns: 0, size: 0, digest: Digest::default(), partial: false, cells: None };
     let mut memory = ToolMemory::default();
     memory.fold(&ToolNote::FileSeen { path: path.into(), seen });
     memory

@@ -1,7 +1,7 @@
 //! Shell commands: what rules and the mode say about the parts (cases A10).
 
 use super::{
-    CallFacts, PLANNED, RuleOutcome, RuleVerdict,
+    CallFacts, RuleOutcome, RuleVerdict, asked_by_plan,
     coverage::{Coverage, Uncovered},
     plain, ruled,
 };
@@ -89,7 +89,7 @@ pub(super) fn evaluate(
         Err(uncovered) => uncovered,
     };
     match setup.mode() {
-        PermissionMode::Plan => plain(RuleVerdict::Ask, PLANNED),
+        PermissionMode::Plan => asked_by_plan(),
         _ if matches!(facts.hooks, Remembered::Allow { .. }) => {
             plain(RuleVerdict::Allow, "a PreToolUse hook allowed it")
         }

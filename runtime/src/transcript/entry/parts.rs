@@ -12,6 +12,7 @@ use crate::{
     permission::PermissionMode,
     time::Timestamp,
     tokens::Tokens,
+    tool::ToolNote,
 };
 
 /// The most that a model call can have used whose usage is not reported.
@@ -63,6 +64,31 @@ impl SidechainHead {
     /// Names the last record of the transcript of one sub-agent.
     pub fn new(agent: AgentId, head: Digest) -> Self {
         Self { agent, head, others: Vec::new() }
+    }
+
+    /// Returns the heads that notes of a call name, those of all its sub-agents.
+    pub(crate) fn of(notes: &[ToolNote]) -> Option<Self> {
+        let one = |agent: &Option<AgentId>, head: &Option<Digest>| {
+            Some(Self::new(agent.clone()?, (*head)?))
+        };
+        let each = |note: &ToolNote| match note {
+            ToolNote::AgentEnded { agent, head } => {
+                one(&Some(agent.clone()), head).into_iter().collect()
+            }
+            ToolNote::AgentsEnded { findings } => {
+                findings.agents().iter().filter_map(|it| one(&it.agent, &it.head)).collect()
+            }
+            _ => Vec::new(),
+        };
+        let mut all = notes.iter().flat_map(each);
+        let first = all.next()?;
+        Some(Self { others: all.collect(), ..first })
+    }
+
+    /// Returns the notes of a call that name the same heads.
+    pub(crate) fn notes(&self) -> impl Iterator<Item = ToolNote> {
+        let all = std::iter::once(self).chain(&self.others);
+        all.map(|it| ToolNote::AgentEnded { agent: it.agent.clone(), head: Some(it.head) })
     }
 }
 

@@ -26,7 +26,7 @@ use crate::{
     digest::Digest,
     entropy::EntropyStream,
     hook::EndedHook,
-    ids::{AgentId, ToolUseId},
+    ids::AgentId,
     lease::Lease,
     message::Message,
     run::{Run, RunEnd, RunRequest, WOKEN_ORIGIN, conversation::Conversation, facts::SessionFacts},
@@ -66,8 +66,8 @@ struct Decisions {
     wants_settings: bool,
     /// A sub-agent that it asks the tree for.
     asks_for: Option<AgentId>,
-    /// A call of this run that starts a sub-agent.
-    agent_call: Option<ToolUseId>,
+    /// What started a sub-agent in this run.
+    starter: Option<turn::AgentStarter>,
     /// The write that ended a run, until the next run begins.
     unanswered: Option<WriteTicket>,
     /// Lines that it wrote and that were not compared yet.
@@ -281,7 +281,7 @@ impl Session {
             .with_compaction(compacts_of(record))
             .with_origin(origin_of(record));
         if let Some(decisions) = &mut self.decisions {
-            decisions.agent_call = None;
+            decisions.starter = None;
         }
         self.compare(prompt).map_err(wrong_prompt)?;
         self.compare(line)

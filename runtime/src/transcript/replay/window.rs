@@ -16,7 +16,7 @@ use crate::{
     step::Step,
     time::Timestamp,
     tool::{ToolErrorKind, ToolNote, ToolOutcome},
-    transcript::entry::{ConversationLine, Line, Record, RecordKind},
+    transcript::entry::{ConversationLine, Line, ModeChange, Record, RecordKind, SidechainHead},
     turn::{DenialReason, OpenTurn, close},
 };
 
@@ -74,17 +74,22 @@ impl<'a> TurnLines<'a> {
         Self { turn: record.turn, first, lines, end }
     }
 
-    /// Returns the lines that the turn itself wrote. A record at their end is left out when what it was written
-    /// together with, and reports, is lost.
-    pub(super) fn recorded(&self, closing: Option<usize>) -> &[&'a SealedLine<'a>] {
-        let mut recorded =
-            self.lines.get(..closing.unwrap_or(self.lines.len())).unwrap_or_default();
-        while let Some((last, rest)) = recorded.split_last()
-            && is_torn(last)
-        {
-            recorded = rest;
+    /// Returns the lines that the turn itself wrote, in two parts. The second begins with a record that was to be
+    /// followed by what it reports, and that is lost; modes that were set from outside meanwhile may follow it.
+    pub(super) fn recorded(
+        &self,
+        closing: Option<usize>,
+    ) -> (&[&'a SealedLine<'a>], &[&'a SealedLine<'a>]) {
+        let recorded = self.lines.get(..closing.unwrap_or(self.lines.len())).unwrap_or_default();
+        let mut n_whole = recorded.len();
+        for (place, line) in recorded.iter().enumerate().rev() {
+            match is_torn(line) {
+                true => n_whole = place,
+                false if is_mode_from_outside(line) => {}
+                false => break,
+            }
         }
-        recorded
+        recorded.split_at(n_whole)
     }
 
     /// Returns when and why the turn was ended from outside.
@@ -124,7 +129,7 @@ impl<'a> TurnLines<'a> {
             is_next
                 && matches!(
                     record(it).map(|it| &it.what),
-                    Some(RecordKind::ToolEnd { notes: None, sidechain: None, .. })
+                    Some(RecordKind::ToolEnd { notes: None, .. })
                 )
         });
         Some(first - usize::from(has_end))
@@ -211,7 +216,7 @@ fn call_end(line: &SealedLine<'_>) -> Option<(ToolUseId, Option<ToolErrorKind>)>
 /// Returns the outcomes of calls that a closing recorded.
 pub(super) fn closed_outcomes(lines: &[&SealedLine<'_>]) -> BTreeMap<ToolUseId, ToolOutcome> {
     let outcome = |place: usize| {
-        let RecordKind::ToolEnd { call, error, exit_code, duration_ms, .. } =
+        let RecordKind::ToolEnd { call, error, exit_code, duration_ms, sidechain, .. } =
             &record(lines.get(place)?)?.what
         else {
             return None;
@@ -219,12 +224,14 @@ pub(super) fn closed_outcomes(lines: &[&SealedLine<'_>]) -> BTreeMap<ToolUseId, 
         let line = conversation_line(lines.get(place + 1)?)?;
         let (_, text, _) = line.message.blocks.first().and_then(Block::as_tool_result)?;
         let structured = line.tool_result.as_ref()?.structured.as_ref().map(|it| it.to_string());
+        let mut notes = ends_shown(lines.get(place + 2..).unwrap_or_default());
+        notes.extend(sidechain.iter().flat_map(SidechainHead::notes));
         let outcome = ToolOutcome {
             structured,
             error: *error,
             exit_code: *exit_code,
             duration_ms: *duration_ms,
-            notes: ends_shown(lines.get(place + 2..).unwrap_or_default()),
+            notes,
             ..ToolOutcome::ok(text)
         };
         Some((call.clone(), outcome))
@@ -252,6 +259,11 @@ fn is_torn(line: &SealedLine<'_>) -> bool {
         }
         _ => false,
     }
+}
+
+/// Whether the line records a mode that no call of the turn has set.
+fn is_mode_from_outside(line: &SealedLine<'_>) -> bool {
+    matches!(record(line).map(|it| &it.what), Some(RecordKind::Mode(ModeChange { call: None, .. })))
 }
 
 pub(super) fn record<'a>(line: &SealedLine<'a>) -> Option<&'a Record> {

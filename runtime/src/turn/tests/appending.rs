@@ -31,7 +31,8 @@ fn file(path: &str, text: &str) -> InstructionFile {
 }
 
 pub(super) fn read_of(path: &str, file_content: String) -> ToolOutcome {
-    let seen = FileSeen { mtime_ns: 0, size: 0, digest: Digest::default(), partial: false };
+    let seen =
+        FileSeen { mtime_ns: 0, size: 0, digest: Digest::default(), partial: false, cells: None };
     let notes = vec![ToolNote::FileSeen { path: path.into(), seen }];
     ToolOutcome { notes, ..ToolOutcome::ok(file_content) }
 }

@@ -47,7 +47,13 @@ fn cut(format: WireFormat, revision: u32, attack: &str, shift: usize) -> Play {
     }];
     world.nested = vec![("src".into(), file("/w/src/CLAUDE.md", long.clone()))];
     for n in 0..4 {
-        let seen = FileSeen { mtime_ns: 1, size: 2, digest: Default::default(), partial: false };
+        let seen = FileSeen {
+            mtime_ns: 1,
+            size: 2,
+            digest: Default::default(),
+            partial: false,
+            cells: None,
+        };
         let notes = vec![ToolNote::FileSeen { path: "/w/src/a.rs".into(), seen }];
         world.outcomes.insert(format!("c{n}"), ToolOutcome { notes, ..ToolOutcome::ok(&*long) });
     }

@@ -11,6 +11,7 @@ use super::{
 };
 use crate::{
     permission::Scope,
+    run::facts::REVISION,
     step7_permission_gate::{GateStage, Handler},
     transcript::entry::{RecordKind, Stored},
 };
@@ -140,4 +141,20 @@ fn rules_that_cannot_hold_are_told_when_they_come_into_force() {
     play.run("again");
     assert_eq!(play.log().matches("alert").count(), 3, "{}", play.log());
     assert!(play.log().starts_with("1 alert alert alert 2"), "{}", play.log());
+}
+
+// REQ: SES-4, TOL-12
+#[test]
+fn confirmation_of_changes_has_no_effect_in_sessions_from_before_there_was_one() {
+    for (revision, n_asked) in [(22, 0), (REVISION, 1)] {
+        let settings = json!({
+            "permissions": { "defaultMode": "acceptEdits" },
+            "ennead": { "codeEdit": { "maxChangesPerTurn": 0 } },
+        });
+        let mut world = World::with(settings, vec![calls(&["b:Edit:b.rs"]), text("done")]);
+        std::sync::Arc::make_mut(&mut world.facts).revision = revision;
+        let play = play(world);
+        assert_eq!(play.questions.len(), n_asked, "{revision}");
+        play.check_replay();
+    }
 }

@@ -170,7 +170,13 @@ impl LongSessionEnd {
     }
 
     fn outcome(&self, turn: usize, path: &str) -> ToolOutcome {
-        let seen = FileSeen { mtime_ns: 0, size: 0, digest: Digest::default(), partial: false };
+        let seen = FileSeen {
+            mtime_ns: 0,
+            size: 0,
+            digest: Digest::default(),
+            partial: false,
+            cells: None,
+        };
         let n_chars = size(turn);
         let filler = format!("{turn:03} plain text of a line\n").repeat(n_chars / 28);
         let mut notes = Vec::new();

@@ -218,3 +218,31 @@ fn mode_that_is_set_while_a_call_is_at_the_gate_holds_for_that_call() {
     }
     assert!(0 < n_set);
 }
+
+// REQ: PRM-4, SES-4
+#[test]
+fn mode_that_is_set_in_a_turn_that_is_ended_while_models_are_asked_for_hooks_is_walked_again() {
+    let asks = json!({ "hooks": [{ "type": "prompt", "prompt": "May it?" }] });
+    let hooks = json!({ "hooks": { "PreToolUse": [asks, asks], "PostToolUse": [asks, asks] } });
+    let mut n_between = 0;
+    for (at, before) in (2..60).flat_map(|at| (1..4).map(move |before| (at, before))) {
+        let mut world = World::with(hooks.clone(), vec![calls(&["n:Note:x"]), text("done")]);
+        world.modes_at = vec![(u64::saturating_sub(at, before), PermissionMode::Plan)];
+        world.interrupt_at = Some(at);
+        let mut play = Play::new(world);
+        play.run("go");
+        let of_turns = play.records().filter(|it| it.turn != 0).map(|it| &it.what);
+        // The closing answers the call.
+        let last: Vec<_> =
+            of_turns.filter(|it| !matches!(it, RecordKind::ToolEnd { .. })).collect();
+        let is_between = matches!(
+            &last[..],
+            [.., RecordKind::ModelAttempt { .. }, RecordKind::Mode(_), RecordKind::TurnEnd { .. }]
+        );
+        n_between += usize::from(is_between);
+        play.world.interrupt_at = None;
+        play.run("and then?");
+        play.check_replay();
+    }
+    assert!(0 < n_between);
+}

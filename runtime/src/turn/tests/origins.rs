@@ -97,7 +97,8 @@ fn attacked(format: WireFormat, attack: &str) -> Play {
     world.nested = vec![("src".into(), file("/w/src/CLAUDE.md", from("nested", attack)))];
     world.content_of_files = from("file", attack);
     let filler = "word ".repeat(900);
-    let seen = FileSeen { mtime_ns: 0, size: 0, digest: Digest::default(), partial: false };
+    let seen =
+        FileSeen { mtime_ns: 0, size: 0, digest: Digest::default(), partial: false, cells: None };
     let todo = Todo {
         content: from("todo", attack),
         status: TodoStatus::Pending,

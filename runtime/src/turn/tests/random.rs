@@ -193,7 +193,13 @@ fn outcome(draws: &mut Draws) -> ToolOutcome {
         _ => None,
     };
     if draws.one_in(3) {
-        let seen = FileSeen { mtime_ns: 1, size: 2, digest: Default::default(), partial: false };
+        let seen = FileSeen {
+            mtime_ns: 1,
+            size: 2,
+            digest: Default::default(),
+            partial: false,
+            cells: None,
+        };
         outcome.notes.push(ToolNote::FileSeen { path: "/w/src/a.rs".into(), seen });
         outcome.notes.push(ToolNote::CwdChanged { path: words(draws) });
     }

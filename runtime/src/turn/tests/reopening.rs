@@ -2,8 +2,6 @@
 //!
 //! Built under `#[cfg(test)]` only.
 
-use std::collections::BTreeMap;
-
 use super::{play::Play, trace::asked_last};
 use crate::{
     entropy::EntropyStream,
@@ -48,6 +46,10 @@ impl Play {
         ended: Ended,
     ) {
         let asked = asked_last(self.records());
+        let has_ended = |it: &String| self.trace.contains(&format!("-{it}"));
+        let outcomes =
+            self.world.outcomes.iter().filter(|it| self.world.commits && has_ended(it.0));
+        let committed = outcomes.map(|(id, it)| (id.as_str().into(), it.clone())).collect();
         let open = OpenTurn {
             run: run.id.clone(),
             number: run.turns,
@@ -55,7 +57,7 @@ impl Play {
             at_step: at,
             history: self.conversation.history.clone(),
             last_entry: self.conversation.last_entry.clone(),
-            committed: BTreeMap::new(),
+            committed,
             ended,
             asked,
             denial: DenialReason::default(),

@@ -102,7 +102,13 @@ fn cut(shapers: &Value) -> World {
     (0..4).for_each(|n| answers.insert(n * 7 + 6, text("done with that")));
     let mut world = World::with(settings, answers);
     for n in 0..n_calls {
-        let seen = FileSeen { mtime_ns: 1, size: 2, digest: Default::default(), partial: false };
+        let seen = FileSeen {
+            mtime_ns: 1,
+            size: 2,
+            digest: Default::default(),
+            partial: false,
+            cells: None,
+        };
         let notes = vec![ToolNote::FileSeen { path: format!("/w/src/f{n}.rs"), seen }];
         let text = format!("{n} {}", "word ".repeat(700));
         world.outcomes.insert(format!("t{n}"), ToolOutcome { notes, ..ToolOutcome::ok(text) });

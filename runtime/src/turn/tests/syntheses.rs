@@ -2,6 +2,8 @@
 //!
 //! Built under `#[cfg(test)]` only.
 
+use std::sync::Arc;
+
 use super::{
     hooks::check,
     play::{Play, play},
@@ -10,6 +12,7 @@ use super::{
 };
 use crate::{
     block::Block,
+    run::{RunEnd, facts::REVISION},
     step5_model_call::FailureClass,
     tokens::Usage,
     tool::{
@@ -33,6 +36,7 @@ fn found(agents: &[&str]) -> ToolOutcome {
         head: Some(crate::digest::Digest::of(it.as_bytes())),
         worktree: None,
         can_go_on: true,
+        is_cut: false,
     };
     Findings::new("general-purpose", 5, agents.iter().map(finding).collect()).outcome()
 }
@@ -76,11 +80,11 @@ fn findings_of_each_call_are_put_together_by_one_call_of_a_model_in_the_order_of
     assert!(body.contains("<untrusted origin=\\\"agent 1\\\">"), "{body}");
     let results = results(&play);
     assert!(
-        results[0].starts_with("one of x\n\nAgents:\n1. look for a1: completed"),
+        results[0].starts_with("> one of x\n\nAgents:\n1. look for a1: completed"),
         "{results:?}"
     );
     assert!(
-        results[1].starts_with("one of y\n\nAgents:\n1. look for a3: completed"),
+        results[1].starts_with("> one of y\n\nAgents:\n1. look for a3: completed"),
         "{results:?}"
     );
     assert!(!results[0].contains("there is a1"), "{results:?}");
@@ -125,7 +129,7 @@ fn where_no_whole_answer_comes_the_findings_are_the_result() {
         let results = results(&play);
         assert!(results[0].starts_with("[The findings are not put together"), "{results:?}");
         assert!(results[0].contains("there is a1") && results[0].contains("there is a2"));
-        assert!(results[1].starts_with("together\n\nAgents:"), "{results:?}");
+        assert!(results[1].starts_with("> together\n\nAgents:"), "{results:?}");
         check(&play);
     }
 }
@@ -155,7 +159,7 @@ fn hooks_see_the_report_and_not_the_findings() {
     });
     assert_eq!(kinds.collect::<Vec<_>>(), ["asked", "hook", "end", "asked", "hook", "end"]);
     let results = results(&play);
-    assert!(results[0].starts_with("together\n\nAgents:") && results[0].contains("seen"));
+    assert!(results[0].starts_with("> together\n\nAgents:") && results[0].contains("seen"));
     check(&play);
 }
 
@@ -168,4 +172,48 @@ fn the_most_that_the_call_can_use_is_known_before_it_is_made() {
     let input = asked.request.body.len() as u64;
     let (low, high) = (input / 4, input + u64::from(MAX_SYNTHESIS_TOKENS) * 2);
     assert!((low..=high).contains(&most.tokens.0), "{most:?}");
+}
+
+// REQ: AGT-4
+#[test]
+fn run_that_is_to_end_has_no_findings_put_together_and_those_of_before_are_walked_again() {
+    let stops = r#"0 {"continue":false,"stopReason":"enough"}"#;
+    for (revision, n_asked) in [(REVISION - 1, 2), (REVISION, 1)] {
+        // The hook after the first call ends the run.
+        let mut world = world(hook("PostToolUse", "Fetch", &[stops]));
+        Arc::make_mut(&mut world.facts).revision = revision;
+        let play = play(world);
+        assert_eq!(recorded(&play).len(), n_asked, "{revision}");
+        assert_eq!(play.ends[0].0, RunEnd::HookStopped);
+        let results = results(&play);
+        let (quotes, last) = match n_asked {
+            2 => ("together\n\nAgents:", "together\n\nAgents:"),
+            _ => ("> together\n\nAgents:", "[The findings are not put together"),
+        };
+        assert!(results[0].starts_with(quotes) && results[1].starts_with(last), "{results:?}");
+        check(&play);
+    }
+}
+
+// REQ: AGT-4, SES-9
+#[test]
+fn call_whose_findings_are_being_put_together_names_the_transcripts_when_it_is_interrupted() {
+    let mut n_interrupted = 0;
+    for at in 1..40 {
+        let mut world = world(serde_json::json!({}));
+        world.interrupt_at = Some(at);
+        world.commits = true;
+        let play = play(world);
+        let is_open = play.ends[0].0 == RunEnd::Interrupted;
+        let ends = play.records().filter_map(|it| match &it.what {
+            RecordKind::ToolEnd { notes: None, sidechain: Some(it), .. } => Some(it),
+            _ => None,
+        });
+        for head in ends.filter(|_| is_open) {
+            n_interrupted += 1;
+            assert_eq!(head.others.len(), 1, "{at}");
+        }
+        play.check_replay();
+    }
+    assert!(0 < n_interrupted);
 }

@@ -93,6 +93,8 @@ pub(crate) struct World {
     pub(crate) stop_at: Option<u64>,
     /// The input, counted over everything, that is the last one of its turn.
     pub(crate) interrupt_at: Option<u64>,
+    /// Whether calls that have ended leave their outcomes to an interrupt.
+    pub(crate) commits: bool,
     /// The input, counted over everything, before which the process is killed. The session is
     /// opened again for its next prompt.
     pub(crate) kill_at: Option<u64>,
@@ -137,6 +139,7 @@ impl World {
             keeps_requests: true,
             stop_at: None,
             interrupt_at: None,
+            commits: false,
             kill_at: None,
         }
     }

@@ -44,9 +44,8 @@ pub(crate) async fn run(args: Print) -> Result<Exit, Failure> {
     let (variables, is_simulated) = (server.variables, server.why_simulated.is_some());
     // Where another server can answer, one that is away is no reason not to begin.
     let tried = server.base.clone().filter(|_| server.fallbacks.is_empty());
-    let options = options
-        .endpoint(stream::with_headers(server.endpoint, &args.protocol))
-        .fallbacks(server.fallbacks);
+    let options =
+        options.endpoint(stream::with_headers(server.endpoint)).fallbacks(server.fallbacks);
     let asks = prompter::is_somebody_there();
     let options = options.answers_by_handle(asks);
     let workspace = options.workspace.clone();

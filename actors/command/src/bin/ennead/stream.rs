@@ -101,8 +101,7 @@ pub(crate) async fn serve(mut args: Print, link: ProgramLink) -> Result<Exit, Fa
     if let Some(why) = &server.why_simulated {
         show::problem(why);
     }
-    let mut options =
-        options.endpoint(with_headers(server.endpoint, protocol)).fallbacks(server.fallbacks);
+    let mut options = options.endpoint(with_headers(server.endpoint)).fallbacks(server.fallbacks);
     let ids = EntropyStream::from_seed(RandomState::new().hash_one(std::process::id()));
     let OpenLink { pid, output, unread, rest } = link.open();
     let chosen = chosen::choose_session(&mut options, &args, &ids);

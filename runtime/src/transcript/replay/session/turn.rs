@@ -29,6 +29,14 @@ use crate::{
     },
 };
 
+/// What starts sub-agents.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum AgentStarter {
+    Call(ToolUseId),
+    /// A hook that has one verify, of which no record names the call.
+    Hook,
+}
+
 impl Session {
     /// Walks a turn again. `lines` are all lines of the file, `is_last` says that no run of this
     /// opening follows.
@@ -49,13 +57,16 @@ impl Session {
             Some((_, RunEnd::Crashed)) => !is_last,
             _ => true,
         };
-        let recorded = window.recorded(closing);
+        let (recorded, torn) = window.recorded(closing);
         let started = self.started(window)?;
         if !recorded.is_empty() {
             self.nothing_unexplained(lines)?;
         }
         let report =
             if recorded.is_empty() { None } else { self.walk(&started, recorded, stored)? };
+        // A mode that was set meanwhile holds, whatever of the turn is lost.
+        let overrides = &mut self.machine.conversation_mut().memory.overrides;
+        torn.iter().filter_map(|it| record(it)).for_each(|it| overrides.note(&it.what));
         self.note_kept(window, lines, stored)?;
         let Some((key, _)) = started else {
             return self.finish_unfollowed(window, closing, report);
@@ -138,8 +149,7 @@ impl Session {
         let Walked { report, appends, has_verified } =
             Rerun::new(setup, recorded, stored).walk()?;
         if let Some(decisions) = self.decisions.as_mut().filter(|_| has_verified) {
-            // No record of a handler names a call; the replay needs one to count what agents used, whatever its id is.
-            decisions.agent_call.get_or_insert_with(|| "hook".into());
+            decisions.starter.get_or_insert(AgentStarter::Hook);
         }
         for (at, append) in appends {
             let Some((key, _)) = started else {
@@ -152,7 +162,7 @@ impl Session {
                 self.feed(at, SessionInput::Stop);
             }
             if let Some(decisions) = &mut self.decisions {
-                decisions.agent_call = agent_call(&append).or(decisions.agent_call.take());
+                decisions.starter = starter(&append).or(decisions.starter.take());
             }
             self.feed(at, SessionInput::Append { key: *key, append: Box::new(append) });
         }
@@ -210,8 +220,13 @@ impl Session {
         let end = next.iter().map_while(record).filter(of_run).find(|it| it.turn == 0);
         let Some(RecordKind::RunEnd { usage, .. }) = end.map(|it| &it.what) else { return };
         let own = self.machine.run_usage() + of_turn;
-        let call = self.decisions.as_mut().and_then(|it| it.agent_call.take());
-        let (Some(used), Some(call)) = (usage.checked_sub(own), call) else { return };
+        let starter = self.decisions.as_mut().and_then(|it| it.starter.take());
+        let (Some(used), Some(starter)) = (usage.checked_sub(own), starter) else { return };
+        let (call, verifies) = match starter {
+            AgentStarter::Call(call) => (call, false),
+            // Whatever its id is.
+            AgentStarter::Hook => ("hook".into(), true),
+        };
         let limits = AgentLimits::default();
         let wanted = AgentRequest {
             spawn: SpawnId::default(),
@@ -222,7 +237,7 @@ impl Session {
             agent_type: None,
             placement: AgentPlacement::Foreground,
             description: "".into(),
-            verifies: false,
+            verifies,
         };
         self.feed(at, SessionInput::SpawnAgent(wanted));
         let Some(agent) = self.decisions.as_mut().and_then(|it| it.asks_for.take()) else { return };
@@ -272,11 +287,11 @@ impl Session {
 }
 
 /// A call in these lines that starts a sub-agent.
-fn agent_call(append: &Append) -> Option<ToolUseId> {
+fn starter(append: &Append) -> Option<AgentStarter> {
     append.lines.iter().find_map(|line| match line {
         Line::Harness(record) => match &record.what {
             RecordKind::ToolIntent { call, tool, .. } if tool.as_str() == "Agent" => {
-                Some(call.clone())
+                Some(AgentStarter::Call(call.clone()))
             }
             _ => None,
         },

@@ -98,7 +98,9 @@ pub(crate) fn options_in(
 
 /// Adds the tool that a rule names, if it is one that sessions do not have otherwise.
 fn with_named(options: SessionOptions, rule: &str) -> SessionOptions {
-    let named = optional_tools().into_iter().find(|it| it.spec().name.as_str() == rule);
+    // A text that is no rule is refused where the rule is added.
+    let tool = rule.split_once('(').map_or(rule, |it| it.0).trim();
+    let named = optional_tools().into_iter().find(|it| it.spec().name.as_str() == tool);
     match named {
         Some(tool) => options.tool(tool),
         None => options,

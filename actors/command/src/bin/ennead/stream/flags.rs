@@ -14,11 +14,8 @@ use crate::{
     program, show,
 };
 
-/// Adds the headers that flags and the program's name give.
-pub(crate) fn with_headers(mut endpoint: Endpoint, protocol: &Protocol) -> Endpoint {
-    if let Some(betas) = &protocol.betas {
-        endpoint = endpoint.header("anthropic-beta", betas);
-    }
+/// Adds the headers that the program's name gives.
+pub(crate) fn with_headers(endpoint: Endpoint) -> Endpoint {
     let own = concat!("ennead/", env!("CARGO_PKG_VERSION"));
     match program::variable("CLAUDE_AGENT_SDK_CLIENT_APP") {
         Some(app) if app.bytes().all(|it| it.is_ascii_graphic() || it == b' ') => {
@@ -89,6 +86,11 @@ pub(super) fn with_protocol(
     }
     if let Some(tokens) = protocol.task_budget {
         settings["ennead"]["taskBudget"] = tokens.get().into();
+    }
+    if let Some(betas) = &protocol.betas {
+        // Of each provider of a chain, where it wants them.
+        let betas = betas.split(',').map(str::trim).filter(|it| !it.is_empty());
+        settings["ennead"]["betas"] = betas.collect::<Vec<_>>().into();
     }
     if let Some(effort) = &protocol.effort {
         settings["effortLevel"] = effort.as_str().into();
