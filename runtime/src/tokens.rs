@@ -2,6 +2,7 @@
 
 mod anchor;
 mod by_class;
+pub mod corpus;
 mod estimate;
 mod learned;
 

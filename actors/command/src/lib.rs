@@ -21,3 +21,4 @@ pub mod shared_host;
 pub mod signals;
 pub mod simulate;
 pub mod stream_json;
+pub mod token_counts;

@@ -87,6 +87,13 @@ impl WireFormat {
         }
     }
 
+    /// Returns where the tokens of a request are counted; `None` where the format has no such endpoint.
+    pub fn counting_url(self, base: &str) -> Option<String> {
+        let counts = self.features().counts_tokens;
+        // Of formats with this endpoint no address depends on the model.
+        counts.then(|| format!("{}/count_tokens", self.url(base, "", false)))
+    }
+
     /// Returns what requests in this format may use. Blocks that it does not know are kept out of views.
     pub(crate) fn features(self) -> Features {
         let of_claude = Features {
@@ -155,6 +162,12 @@ mod tests {
             let chat = url(WireFormat::OpenAiChat, base);
             assert_eq!(chat, "https://host/v1/chat/completions");
             assert_eq!(url(WireFormat::OpenAiResponses, base), "https://host/v1/responses");
+        }
+        let counting = |format: WireFormat| format.counting_url("https://host/v1/");
+        let there = counting(WireFormat::AnthropicMessages);
+        assert_eq!(there.as_deref(), Some("https://host/v1/messages/count_tokens"));
+        for format in WireFormat::ALL.into_iter().skip(1) {
+            assert_eq!(counting(format), None);
         }
         let proxied = url(WireFormat::AnthropicMessages, "http://gateway:1/anthropic/v1");
         assert_eq!(proxied, "http://gateway:1/anthropic/v1/messages");

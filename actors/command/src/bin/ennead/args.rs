@@ -280,6 +280,10 @@ pub(crate) struct Doctor {
     /// What this kernel gives to confine commands with, and what is reached with it.
     #[arg(long)]
     pub(crate) sandbox: bool,
+    /// How far estimates of tokens are from what the model server counts for this model. Sends nine short texts to its
+    /// endpoint that counts, which costs nothing.
+    #[arg(long, value_name = "MODEL")]
+    pub(crate) tokens: Option<String>,
     /// `text`: a table; `json`: the same for programs.
     #[arg(long, value_enum, default_value_t)]
     pub(crate) output_format: TableFormat,

@@ -1,24 +1,33 @@
 //! `doctor`: what the harness would do, printed from what it does it by.
 
-use ennead_command::exit::{Exit, Failure};
+use ennead::internal::Http;
+use ennead_command::{
+    exit::{Exit, Failure},
+    token_counts::{self, CountError, TokenCount},
+};
 use ennead_runtime::recovery::{backoff::DEFAULT_RETRIES, table};
 use serde_json::{Map, json};
 
 use crate::{
     args::{Doctor, TableFormat},
-    show,
+    endpoint, show,
 };
 
-/// Prints the parts that were asked for, or all where none was. As JSON one part is its own text, and
+/// Prints the parts that were asked for, or all that ask nobody where none was. As JSON one part is its own text, and
 /// several are fields of one object.
-pub(crate) fn run(doctor: &Doctor) -> Result<Exit, Failure> {
-    let is_all = !doctor.recovery && !doctor.sandbox;
+pub(crate) async fn run(doctor: &Doctor) -> Result<Exit, Failure> {
+    let is_all = !doctor.recovery && !doctor.sandbox && doctor.tokens.is_none();
     let (sandbox, recovery) = (doctor.sandbox || is_all, doctor.recovery || is_all);
+    let tokens = match &doctor.tokens {
+        Some(model) => Some(token_counts(model).await?),
+        None => None,
+    };
     match doctor.output_format {
         TableFormat::Text => {
             let parts = [
                 sandbox.then(sandbox_text),
                 recovery.then(|| table::print(DEFAULT_RETRIES).trim_end().to_owned()),
+                tokens.map(|it| token_counts::table(&it)),
             ];
             show::result(&parts.into_iter().flatten().collect::<Vec<_>>().join("\n\n"))?;
         }
@@ -30,6 +39,9 @@ pub(crate) fn run(doctor: &Doctor) -> Result<Exit, Failure> {
             if recovery {
                 parts.insert("recovery".to_owned(), json!(table::displayed_rows(DEFAULT_RETRIES)));
             }
+            if let Some(tokens) = tokens {
+                parts.insert("tokens".to_owned(), json!(tokens));
+            }
             let shown = match parts.len() {
                 1 => parts.into_iter().map(|(_, part)| part).next().unwrap_or_default(),
                 _ => parts.into(),
@@ -40,6 +52,23 @@ pub(crate) fn run(doctor: &Doctor) -> Result<Exit, Failure> {
         }
     }
     Ok(Exit::Success)
+}
+
+/// Asks the server that a prompt would be sent to.
+async fn token_counts(model: &str) -> Result<Vec<TokenCount>, Failure> {
+    let servers = endpoint::of_user().await?;
+    if let Some(why) = servers.why_simulated {
+        return Err(Failure::new(Exit::BadInput, format!("there is no server that counts: {why}")));
+    }
+    let http = Http::new().map_err(|error| Failure::of(Exit::RunFailed, &error))?;
+    let counts = token_counts::counts(&http, &servers.endpoint, model).await;
+    counts.map_err(|error| {
+        let exit = match error {
+            CountError::NoEndpoint { .. } => Exit::BadInput,
+            _ => Exit::NoModel,
+        };
+        Failure::of(exit, &error)
+    })
 }
 
 fn sandbox_text() -> String {

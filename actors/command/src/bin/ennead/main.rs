@@ -90,7 +90,7 @@ fn run(args: Args) -> Result<Exit, Failure> {
             Some(Command::Serve(serve)) => serve::run(*serve).await,
             Some(Command::Host) => host::run().await,
             Some(Command::Bench(bench)) => bench::run(bench).await,
-            Some(Command::Doctor(doctor)) => doctor::run(&doctor),
+            Some(Command::Doctor(doctor)) => doctor::run(&doctor).await,
             Some(Command::Evaluate(args)) => evaluate::run(&args),
             Some(Command::History(history)) => history::run(&history),
             Some(Command::Config(config)) => config::run(&config, &args.print).await,
