@@ -204,7 +204,7 @@ impl Governor {
         }
     }
 
-    /// The call whose turn it is, or the first of another tenant if something is in the way of that
+    /// Returns the call whose turn it is, or the first of another tenant if something is in the way of that
     /// one only.
     fn next_free(&mut self, now: u64) -> Option<Ticket> {
         let (tenant, first) = self.queue.first()?;

@@ -171,7 +171,7 @@ impl Eq for WorkGuard {}
 
 impl fmt::Debug for WorkGuard {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Hold")
+        f.write_str("WorkGuard")
     }
 }
 

@@ -1,12 +1,12 @@
 //! What a confined command may do: a pure description, which a helper of the tools puts into force.
 
 mod hosts;
+mod settings;
 
 use serde::{Deserialize, Serialize};
 
 pub use hosts::{Host, HostRules};
-
-pub use crate::step1_settings_resolution::{SandboxNetwork, SandboxSettings};
+pub use settings::{SandboxNetwork, SandboxSettings};
 
 /// Below the home directory: keys, tokens and what shells remember of what was typed.
 const PRIVATE_OF_HOME: &[&str] = &[

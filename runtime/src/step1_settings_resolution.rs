@@ -37,7 +37,6 @@ pub use fallback_model::FallbackModel;
 pub use merge::{merge, merge_values, merge_with};
 pub use merged::{MergeOrder, Merged};
 pub use redact::RedactSettings;
-pub use sandbox::{SandboxNetwork, SandboxSettings};
 pub use secrets::SecretEnv;
 pub use worktree_base::WorktreeBase;
 
@@ -48,6 +47,7 @@ use crate::{
     output::OutputSettings,
     permission::{PermissionMode, RuleText, Scope},
     recovery::backoff::DEFAULT_RETRIES,
+    sandbox::SandboxSettings,
     step5_model_call::{adaptation::Parameters, request::PromptCaching},
 };
 

@@ -2,10 +2,7 @@
 
 use std::{fs, path::Path, sync::Arc};
 
-use ennead::{
-    Ennead, Event, RunEnd, SessionHandle,
-    tool::{Access, AgentType, CustomTool, Tool, ToolOutcome},
-};
+use ennead::{Ennead, Event, RunEnd, SessionHandle, tool::AgentType};
 use ennead_runtime::transcript::entry::{BackgroundRecord, RecordKind};
 use serde_json::{Value, json};
 
@@ -16,6 +13,7 @@ use crate::support::{
     record,
     scripted::{Asked, Scripted, TestDirs, call, calls, finish, model, text},
     settings::SettingsJson as _,
+    tools::wait_at,
     until::until,
 };
 
@@ -99,19 +97,6 @@ async fn agent_outlives_its_run_and_has_a_session_at_rest_go_on_once() {
     record::verified(&place.sidechains()[0]);
 }
 
-/// A tool that waits until a test lets it through.
-fn wait_at(barrier: &Barrier) -> Arc<dyn Tool> {
-    let barrier = barrier.clone();
-    let wait = CustomTool::raw("wait", "Waits.", r#"{"type":"object"}"#, move |_, _| {
-        let barrier = barrier.clone();
-        async move {
-            barrier.pass().await;
-            ToolOutcome::ok("waited")
-        }
-    });
-    Arc::new(wait.access(Access::Free).build().unwrap())
-}
-
 // REQ: AGT-6, AGT-8
 #[tokio::test]
 async fn end_of_an_agent_is_told_with_the_next_turn_of_a_run_under_way() {
@@ -123,7 +108,7 @@ async fn end_of_an_agent_is_told_with_the_next_turn_of_a_run_under_way() {
     });
     let barrier = Barrier::closed();
     let ennead = place.start(&model).await;
-    let session = ennead.open(place.session().tool(wait_at(&barrier))).await.unwrap();
+    let session = ennead.open(place.session().tool(wait_at("wait", &barrier))).await.unwrap();
     let run = prompt(&session, "go");
     barrier.arrived().await;
     until("the agent has ended", async || n_agents(&session).await == 0).await;
@@ -180,7 +165,7 @@ async fn interrupt_spares_an_agent_in_the_background() {
     model.hold().close();
     let barrier = Barrier::closed();
     let ennead = place.start(&model).await;
-    let session = ennead.open(place.session().tool(wait_at(&barrier))).await.unwrap();
+    let session = ennead.open(place.session().tool(wait_at("wait", &barrier))).await.unwrap();
     let mut log = EventLog::new(session.events());
     let run = prompt(&session, "go");
     barrier.arrived().await;
@@ -206,7 +191,7 @@ async fn session_that_is_closed_ends_its_agents_and_the_next_one_says_what_becam
         (false, _) => text("done"),
     });
     let barrier = Barrier::closed();
-    let options = || place.session().tool(wait_at(&barrier));
+    let options = || place.session().tool(wait_at("wait", &barrier));
     let ennead = place.start(&model).await;
     let session = ennead.open(options()).await.unwrap();
     session.prompt("go").await.unwrap();
@@ -241,14 +226,14 @@ async fn agent_of_a_killed_process_is_told_as_lost_with_what_it_said() {
     });
     let barrier = Barrier::closed();
     let ennead = place.start(&model).await;
-    let session = ennead.open(place.session().tool(wait_at(&barrier))).await.unwrap();
+    let session = ennead.open(place.session().tool(wait_at("wait", &barrier))).await.unwrap();
     session.prompt("go").await.unwrap();
     barrier.arrived().await;
     // What a process that is killed now leaves.
     let left = TestDirs::new();
     copy(&place.path("transcripts"), &left.path("transcripts"));
     let next = left.start(&model).await;
-    let resumed = next.open(left.session().tool(wait_at(&barrier))).await.unwrap();
+    let resumed = next.open(left.session().tool(wait_at("wait", &barrier))).await.unwrap();
     resumed.prompt("again").await.unwrap();
     let user = model.last_of_top().user();
     assert!(user.contains("was cut off when its process ended"), "{user}");

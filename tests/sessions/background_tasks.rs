@@ -3,11 +3,7 @@
 
 use std::{fs, path::Path, sync::Arc};
 
-use ennead::{
-    RunEnd, SessionHandle,
-    permission::PermissionMode,
-    tool::{Access, CustomTool, Tool, ToolOutcome},
-};
+use ennead::{RunEnd, SessionHandle, permission::PermissionMode};
 use ennead_runtime::transcript::entry::RecordKind;
 use serde_json::{Value, json};
 
@@ -18,6 +14,7 @@ use crate::support::{
     record,
     scripted::{Asked, Reply, Scripted, TestDirs, call, calls, finish, model, text},
     settings::SettingsJson as _,
+    tools::wait_at,
     until::until,
 };
 
@@ -113,19 +110,6 @@ async fn model_waits_for_an_agent_and_is_told_its_end_by_that_alone() {
     assert_eq!((&task["task_type"], &task["status"]), (&json!("local_agent"), &json!("completed")));
     finish(ennead, session.clone()).await;
     record::replayed(session.transcript(), 4);
-}
-
-/// A tool that waits until a test lets it through.
-fn wait_at(name: &str, barrier: &Barrier) -> Arc<dyn Tool> {
-    let barrier = barrier.clone();
-    let wait = CustomTool::raw(name, "Waits.", r#"{"type":"object"}"#, move |_, _| {
-        let barrier = barrier.clone();
-        async move {
-            barrier.pass().await;
-            ToolOutcome::ok("waited")
-        }
-    });
-    Arc::new(wait.access(Access::Free).build().unwrap())
 }
 
 // REQ: AGT-6, AGT-8

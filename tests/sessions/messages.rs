@@ -3,11 +3,7 @@
 
 use std::{fs, path::Path, sync::Arc, time::Duration};
 
-use ennead::{
-    Ennead, Event, SessionHandle,
-    data::ActorKind,
-    tool::{Access, AgentType, CustomTool, Tool, ToolOutcome},
-};
+use ennead::{Ennead, Event, SessionHandle, data::ActorKind, tool::AgentType};
 use ennead_runtime::transcript::entry::RecordKind;
 use serde_json::{Value, json};
 
@@ -19,6 +15,7 @@ use crate::support::{
     record,
     scripted::{Asked, Reply, Scripted, TestDirs, call, finish, model, text},
     settings::SettingsJson as _,
+    tools::wait_at,
     until::{until, within},
 };
 
@@ -42,19 +39,6 @@ fn tell(asked: &Asked) -> Option<Reply> {
 fn agent_id(place: &TestDirs, n: usize) -> String {
     let file = place.sidechains()[n].file_stem().unwrap().to_string_lossy().into_owned();
     file.strip_prefix("agent-").unwrap().to_owned()
-}
-
-/// A tool that waits until a test lets it through.
-fn wait_at(barrier: &Barrier) -> Arc<dyn Tool> {
-    let barrier = barrier.clone();
-    let wait = CustomTool::raw("wait", "Waits.", r#"{"type":"object"}"#, move |_, _| {
-        let barrier = barrier.clone();
-        async move {
-            barrier.pass().await;
-            ToolOutcome::ok("waited")
-        }
-    });
-    Arc::new(wait.access(Access::Free).build().unwrap())
 }
 
 /// How often an agent is shown what was sent to it while it was at work.
@@ -105,7 +89,7 @@ fn waits() -> Arc<Scripted> {
 }
 
 async fn open(ennead: &Ennead, place: &TestDirs, barrier: &Barrier) -> SessionHandle {
-    ennead.open(place.session().tool(wait_at(barrier))).await.unwrap()
+    ennead.open(place.session().tool(wait_at("wait", barrier))).await.unwrap()
 }
 
 // REQ: AGT-6

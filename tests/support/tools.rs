@@ -159,3 +159,16 @@ impl Workshop {
         move |_| runs.lock().unwrap().push(tool.to_owned())
     }
 }
+
+/// A tool that waits until a test lets it through.
+pub(crate) fn wait_at(name: &str, barrier: &Barrier) -> Arc<dyn Tool> {
+    let barrier = barrier.clone();
+    let wait = CustomTool::raw(name, "Waits.", r#"{"type":"object"}"#, move |_, _| {
+        let barrier = barrier.clone();
+        async move {
+            barrier.pass().await;
+            ToolOutcome::ok("waited")
+        }
+    });
+    Arc::new(wait.access(Access::Free).build().unwrap())
+}

@@ -40,7 +40,7 @@ pub(crate) enum LoadError {
         "The file has {size} bytes, more than the {MAX_FILE_BYTES} this tool takes. Use Grep, or a part of it with Bash."
     )]
     TooLarge { size: u64 },
-    /// The system says no.
+    /// The system refused to read the file.
     #[error("Cannot read: {0}.")]
     Io(#[from] io::Error),
 }

@@ -225,7 +225,7 @@ impl Ennead {
         }
     }
 
-    /// The one that is given, or a new one for the session of this number.
+    /// Returns the id that the options give, or a new one for the session of this number.
     fn session_id(&self, options: &SessionOptions, number: usize) -> Result<SessionId, OpenError> {
         match &options.id {
             Some(id) if is_uuid(id.as_str()) => Ok(id.clone()),

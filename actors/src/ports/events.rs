@@ -78,7 +78,7 @@ struct Listener {
     backlog: Backlog,
     wants: Wants,
     /// The number of the first event that it does not get, once it was let go.
-    let_go_at: Option<u64>,
+    dropped_at: Option<u64>,
     /// Wakes the task that waits for an event.
     waker: Option<Waker>,
 }
@@ -172,7 +172,7 @@ impl EventHub {
         state.n_listeners += 1;
         let key = state.n_listeners;
         let backlog = Backlog::default();
-        state.listeners.push(Listener { key, backlog, wants, let_go_at: None, waker: None });
+        state.listeners.push(Listener { key, backlog, wants, dropped_at: None, waker: None });
         Events { key, hub: self.clone() }
     }
 
@@ -228,11 +228,11 @@ struct Ended;
 
 impl Listener {
     fn push(&mut self, seq: u64, event: &Event) {
-        if self.let_go_at.is_some() || !self.wants.takes(event) {
+        if self.dropped_at.is_some() || !self.wants.takes(event) {
             return;
         }
         if let Err(Full) = self.backlog.push(seq, event) {
-            self.let_go_at = Some(seq);
+            self.dropped_at = Some(seq);
         }
         self.wake();
     }
@@ -250,10 +250,10 @@ impl Listener {
         if let Some(next) = self.backlog.pop() {
             return Some(next);
         }
-        let let_go_at = self.let_go_at.take()?;
+        let dropped_at = self.dropped_at.take()?;
         let left_out = self.backlog.take_left_out();
-        let first_seq = left_out.map_or(let_go_at, |it| it.first_seq);
-        let missed = seq + 1 - let_go_at + left_out.map_or(0, |it| it.count);
+        let first_seq = left_out.map_or(dropped_at, |it| it.first_seq);
+        let missed = seq + 1 - dropped_at + left_out.map_or(0, |it| it.count);
         // Deltas after the hole are not the beginning of anything.
         self.backlog = Backlog::default();
         Some(Numbered::new(first_seq, seq, missed, Event::Lagged { missed, run }))

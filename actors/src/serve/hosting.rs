@@ -200,7 +200,7 @@ impl Server {
                     let is_above = above.contains(hosted.tenant());
                     let idle =
                         if is_above { Duration::ZERO } else { self.0.options.passivate_after };
-                    self.let_go(&hosted, idle).await;
+                    self.passivate_one(&hosted, idle).await;
                 }
                 yield_now().await;
             }
@@ -227,7 +227,7 @@ impl Server {
     }
 
     /// Ends the actor of a session that has nothing to do and was not asked for long.
-    async fn let_go(&self, hosted: &Hosted, idle: Duration) {
+    async fn passivate_one(&self, hosted: &Hosted, idle: Duration) {
         let idle = u64::saturating(idle.as_millis());
         let is_due = || {
             let state = hosted.state();

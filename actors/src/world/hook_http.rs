@@ -13,8 +13,8 @@ use bytes::Bytes;
 use ennead_runtime::{
     hook::{HandlerEnd, HandlerOutput, HookHandler, HttpHook},
     ports::{ResponseBody, Transport, TransportError, WireRequest},
+    sandbox::SandboxNetwork,
     saturating::Saturating as _,
-    step1_settings_resolution::SandboxNetwork,
 };
 use futures::StreamExt;
 use serde_json::{Map, Value};

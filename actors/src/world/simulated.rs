@@ -187,7 +187,7 @@ impl Transport for SimulatedTransport {
     }
 }
 
-/// As they are sent. A playbook names no header that cannot be.
+/// Returns the headers as they are sent. Those that HTTP does not allow are left out; a playbook has none.
 fn headers(pairs: &[(String, String)]) -> HeaderMap {
     let read = |(name, value): &(String, String)| name.parse().ok().zip(value.parse().ok());
     pairs.iter().filter_map(read).collect()

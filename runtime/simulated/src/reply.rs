@@ -165,7 +165,7 @@ impl BlockRule {
     }
 }
 
-/// Differs between the blocks of an answer, and between requests.
+/// Returns a digest that differs between the blocks of an answer, and between requests.
 fn own_digest(request: &Request, index: usize) -> Digest {
     request.digest.chain(Digest::of(&index.to_le_bytes()))
 }

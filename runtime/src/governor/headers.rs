@@ -48,10 +48,10 @@ impl RateLimitReport {
                     }
                 }
                 // Without what is left, the rest says nothing.
-                "limit" if is_said(headers, of) => {
+                "limit" if is_given(headers, of) => {
                     level.get_or_insert_default().limit = value.parse().ok();
                 }
-                "reset" if is_said(headers, of) => {
+                "reset" if is_given(headers, of) => {
                     level.get_or_insert_default().reset_in_ms = reset_ms(value, now);
                 }
                 _ => {}
@@ -70,7 +70,7 @@ fn limit_of(name: &str) -> Option<(&str, &str)> {
     Some((of, what))
 }
 
-fn is_said(headers: &HeaderMap, of: &str) -> bool {
+fn is_given(headers: &HeaderMap, of: &str) -> bool {
     headers.iter().any(|(name, value)| {
         let value = value.to_str().unwrap_or_default().trim();
         limit_of(name.as_str()) == Some((of, "remaining")) && value.parse::<u64>().is_ok()

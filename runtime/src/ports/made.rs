@@ -66,7 +66,7 @@ impl Progress {
 
 impl ToolContext {
     /// Makes the context of a call that remembers nothing, has no variables, and works alone: there are no sub-agents, no
-    /// sandbox, nobody who redacts, and nobody who hears how far it is. Both directories are absolute paths; outputs too
+    /// sandbox, no redaction, and no subscriber to its progress. Both directories are absolute paths; outputs too
     /// long for the model are kept in `temporary`, too.
     pub fn new(
         session: SessionId,

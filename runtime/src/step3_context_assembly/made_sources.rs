@@ -41,7 +41,7 @@ impl Sources {
         context_id: EntryId,
     ) -> Sources {
         let Some(kept) = kept else { return Sources::new(texts, parts, tools, context_id) };
-        if let Some(made) = kept.find(&|it| it.is_of(texts, parts, &tools)) {
+        if let Some(made) = kept.find(&|it| it.was_made_from(texts, parts, &tools)) {
             return made.sources.with_context_id(context_id);
         }
         let sources = Sources::new(texts, parts, tools.clone(), context_id);
@@ -70,7 +70,7 @@ impl MadeSources {
         }
     }
 
-    fn is_of(
+    fn was_made_from(
         &self,
         texts: &SourceTexts,
         parts: &SystemPromptParts<'_>,

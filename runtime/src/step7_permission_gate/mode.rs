@@ -14,7 +14,7 @@ pub(super) enum ModeDecision {
     Allow,
     /// It is asked whatever the allow rules say.
     Ask,
-    /// Rules decide; without one this.
+    /// The rules decide, and `otherwise` where none of them applies.
     Rules {
         /// Whether it passes without a rule.
         otherwise: bool,

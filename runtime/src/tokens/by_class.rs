@@ -82,7 +82,7 @@ impl std::iter::Sum for Size {
     }
 }
 
-/// What a character is to the sum.
+/// The kinds of characters, which count differently.
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 enum CharClass {
@@ -127,7 +127,7 @@ const NUMBERS: [u8; 256] = {
 };
 
 impl CharClass {
-    /// Of a character that is more than one byte.
+    /// Returns the kind of a character that takes more than one byte.
     fn of(c: char) -> Self {
         match c {
             '\u{c0}'..='\u{24f}' | '\u{1e00}'..='\u{1eff}' => Self::Accented,

@@ -171,8 +171,8 @@ impl Journal {
     }
 
     /// Returns a text for a record that holds another one, too.
-    pub(super) fn stored_beside(&mut self, other: &str, text: &str) -> Stored {
-        Stored::beside(other, text, &mut self.pending.stored)
+    pub(super) fn stored_next_to(&mut self, other: &str, text: &str) -> Stored {
+        Stored::next_to(other, text, &mut self.pending.stored)
     }
 
     /// Stores a text for a record that has no room for it.

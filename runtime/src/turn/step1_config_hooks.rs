@@ -37,7 +37,7 @@ fn is_same_file(one: &LayerText, other: &LayerText) -> bool {
 impl Turn {
     /// Takes settings files that are not as they were: hooks are asked first, where there are any.
     pub(super) fn config_read(&mut self, mut read: Vec<LayerText>) {
-        let is_watched = SOURCES.iter().any(|it| self.has_hooks_in_force(it.1));
+        let is_watched = SOURCES.iter().any(|it| self.has_active_hooks(it.1));
         if !is_watched && self.memory.refused.is_empty() {
             return self.take_read(read);
         }
@@ -51,7 +51,7 @@ impl Turn {
         }
         let left = changes(&before, &read);
         let mut names = left.iter().filter_map(|it| source_of(it.scope));
-        if !names.any(|it| self.has_hooks_in_force(it)) {
+        if !names.any(|it| self.has_active_hooks(it)) {
             return self.take_read(read);
         }
         let derived = self.memory.derived_settings.as_ref();
@@ -61,7 +61,7 @@ impl Turn {
         self.fire_config_change();
     }
 
-    fn has_hooks_in_force(&self, source: &str) -> bool {
+    fn has_active_hooks(&self, source: &str) -> bool {
         let table = self.memory.derived_settings.as_ref().map(|it| &it.settings().hooks);
         let event = HookEvent::ConfigChange;
         FIRES_AT_SETTINGS <= self.facts.revision

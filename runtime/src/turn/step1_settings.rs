@@ -174,7 +174,7 @@ impl Turn {
         }
         self.memory.models = Some(match layers {
             Some(layers) if KEEPS_MODELS <= self.facts.revision => {
-                self.journal.stored_beside(layers, &text)
+                self.journal.stored_next_to(layers, &text)
             }
             _ => self.journal.stored(&text),
         });

@@ -40,7 +40,7 @@ impl Turn {
         decided: Option<&(ModelFailure, Remedy)>,
     ) {
         let answer = answered.result.as_ref().ok();
-        let is_unsaid = purpose == Purpose::Compaction || decided.is_some_and(is_not_said);
+        let is_unsaid = purpose == Purpose::Compaction || decided.is_some_and(is_kept_back);
         let unsaid = answer.filter(|_| is_unsaid).map(|answer| DiscardedAnswer {
             stop_reason: answer.stop_reason.as_wire().into(),
             content: self.journal.stored(&wire_of(&answer.blocks)),
@@ -101,7 +101,7 @@ impl Turn {
 }
 
 /// Whether no line of the conversation will hold the answer.
-fn is_not_said((failure, remedy): &(ModelFailure, Remedy)) -> bool {
+fn is_kept_back((failure, remedy): &(ModelFailure, Remedy)) -> bool {
     match failure.class {
         FailureClass::PauseTurn | FailureClass::EmptyAnswer => *remedy != Remedy::Surface,
         _ => true,

@@ -7,7 +7,7 @@ use std::{
     io::Read,
     os::unix::process::ExitStatusExt,
     path::Path,
-    process::{Child, Command},
+    process::{Child, Command, Stdio},
     sync::mpsc,
     time::Duration,
 };
@@ -105,6 +105,20 @@ fn ennead(server: &Simulation, place: &CommandDirs, prompt: &str) -> Command {
     server.command(place, &["-p", prompt, "--permission-mode", "bypassPermissions"])
 }
 
+/// The command, started by another program that becomes it.
+fn started_by(mut program: Command, command: &Command) -> Command {
+    program.arg(command.get_program()).args(command.get_args());
+    program.current_dir(command.get_current_dir().unwrap());
+    for (name, value) in command.get_envs() {
+        match value {
+            Some(value) => program.env(name, value),
+            None => program.env_remove(name),
+        };
+    }
+    program.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    program
+}
+
 fn send(child: &Child, signal: Signal) {
     kill_process(Pid::from_child(child), signal).unwrap();
 }
@@ -184,7 +198,10 @@ fn end_by(signal: Signal) -> (CommandDirs, std::process::ExitStatus) {
     let place = CommandDirs::new();
     let server = Simulation::playing(&place, PLAYBOOK);
     let held = watch(&place.work().join("alive"));
-    let mut child = ennead(&server, &place, HELD).spawn().unwrap();
+    // A shell has what it runs in the background ignore SIGQUIT, which is passed on.
+    let mut program = Command::new("env");
+    program.arg("--default-signal=HUP,QUIT");
+    let mut child = started_by(program, &ennead(&server, &place, HELD)).spawn().unwrap();
     held.recv_timeout(LIMIT).unwrap();
     send(&child, signal);
     let status = child.wait().unwrap();
@@ -273,15 +290,7 @@ fn sighup_that_was_ignored_from_the_start_stays_so() {
     let held = watch(&place.work().join("alive"));
     let command = ennead(&server, &place, "1 times: exec 9> alive; read line < go");
     fifo(&place.work().join("go"));
-    let mut nohup = Command::new("nohup");
-    nohup.arg(command.get_program()).args(command.get_args()).current_dir(place.work());
-    for (name, value) in command.get_envs() {
-        match value {
-            Some(value) => nohup.env(name, value),
-            None => nohup.env_remove(name),
-        };
-    }
-    nohup.stdin(std::process::Stdio::null()).stdout(std::process::Stdio::piped());
+    let mut nohup = started_by(Command::new("nohup"), &command);
     let child = nohup.spawn().unwrap();
     held.recv_timeout(LIMIT).unwrap();
     send(&child, Signal::HUP);

@@ -213,6 +213,7 @@ pub(super) const COMMAND: &[Floor] = &[
             "print",
             "print_view",
             "recorded_page",
+            "token_counts",
         ],
     ),
     ("signals, and the simulated server", &["signals", "simulate"]),

@@ -262,8 +262,8 @@ fn judge(line: &[u8], tasks: &TaskTools) -> Verdict {
     }
 }
 
-/// Of a line that cannot be read: whom it answers, as far as its beginning says. A request or a
-/// notification answers no request.
+/// Returns which request a line answers that cannot be read as a whole, as far as its beginning says. A request or a
+/// notification answers none.
 fn unreadable_line(line: &[u8], what: String) -> Verdict {
     let mut head = Head::default();
     // Where the line cannot be read any further, what was read before counts.

@@ -1,8 +1,8 @@
 //! What can be wrong with the options of a session before anything is started for it.
 
 use ennead_runtime::{
-    sandbox::SandboxNetwork,
-    step1_settings_resolution::{Explained, LayerText, SandboxSettings, explain, merge},
+    sandbox::{SandboxNetwork, SandboxSettings},
+    step1_settings_resolution::{Explained, LayerText, explain, merge},
     step5_model_call::wire_format::WireFormat,
     turn::input::SettingsRead,
 };

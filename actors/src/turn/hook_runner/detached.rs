@@ -69,7 +69,7 @@ pub(super) struct HookLauncher {
 struct TurnHold(Arc<Mutex<Option<WorkGuard>>>);
 
 impl TurnHold {
-    fn let_go(&self) {
+    fn release(&self) {
         drop(self.0.locked().take());
     }
 }
@@ -244,7 +244,7 @@ impl HookLauncher {
             let why = format!("{MAX_DETACHED} that are not waited for are at work");
             return HandlerOutput::new(HandlerEnd::Crowded, String::new(), why, 0);
         };
-        hold.let_go();
+        hold.release();
         let (context, file) = (Arc::clone(&self.context), self.file.clone());
         let hook = DetachedHook { handler, context, file, work, permit };
         let _gone = self.runner.cast(HookMsg::Detach(Box::new(hook)));

@@ -81,7 +81,7 @@ impl ErrorFields {
         names.into_iter().find(|it| is_word(it)).unwrap_or(UNNAMED_ERROR)
     }
 
-    /// The class of what represents itself, whatever the status is.
+    /// Returns the class of an error whose words name it, whatever its status is; `None` where they do not.
     fn class(&self) -> Option<FailureClass> {
         let message = self.message.to_lowercase().replace('`', "");
         if is_billing(&self.kind, &self.code, &self.message) {

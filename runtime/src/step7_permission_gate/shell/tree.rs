@@ -35,7 +35,7 @@ pub(crate) struct Pipeline {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Command {
     pub(crate) kind: CommandKind,
-    /// Those of a compound; a simple command has its own.
+    /// The redirections of a compound command; those of a simple one lie in [`CommandKind::Simple`].
     pub(crate) redirections: Vec<Redirection>,
 }
 

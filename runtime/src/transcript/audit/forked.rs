@@ -59,7 +59,7 @@ struct Copy {
 #[serde(rename_all = "camelCase")]
 struct ForkOrigin {
     session_id: String,
-    /// Demanded, and not looked at: the line that it names is in another file.
+    /// Must be there. It is not followed, since the line that it names is in another file.
     #[serde(rename = "messageUuid")]
     _message: String,
 }

@@ -108,7 +108,11 @@ impl Stored {
 
     /// Stores a text in a record that holds another one, for which [`Stored::new`] is called: together they take at most
     /// 2 KiB of it, as two of these may.
-    pub(crate) fn beside(other: &str, text: &str, stored_externally: &mut Vec<StoredText>) -> Self {
+    pub(crate) fn next_to(
+        other: &str,
+        text: &str,
+        stored_externally: &mut Vec<StoredText>,
+    ) -> Self {
         // A longer one is not looked through: it lies elsewhere.
         let taken = if MAX_INLINE < other.len() { MAX_INLINE } else { escaped_len(other) };
         Self::inline_up_to(2 * MAX_INLINE - taken.min(MAX_INLINE), text, stored_externally)
@@ -146,7 +150,7 @@ mod tests {
     #[test]
     fn text_has_the_room_that_another_one_leaves() {
         let check = |other: usize, len: usize, is_inline: bool| {
-            let stored = Stored::beside(&"y".repeat(other), &"x".repeat(len), &mut Vec::new());
+            let stored = Stored::next_to(&"y".repeat(other), &"x".repeat(len), &mut Vec::new());
             assert_eq!(matches!(stored, Stored::Text(_)), is_inline, "{other} {len}");
         };
         check(0, 2048, true);

@@ -74,7 +74,7 @@ impl ChainNode {
 }
 
 impl Nodes {
-    pub(super) fn add_said(
+    pub(super) fn add_message(
         &mut self,
         line: u64,
         entry_line: &ConversationLine,

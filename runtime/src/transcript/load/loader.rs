@@ -116,7 +116,7 @@ impl Loader {
                     let lost_link =
                         !read.is_linked || (is_altered && conversation.parent.is_none());
                     let lost_link = lost_link && conversation.boundary.is_none();
-                    self.nodes.add_said(number, conversation, message, lost_link, report);
+                    self.nodes.add_message(number, conversation, message, lost_link, report);
                 }
             }
             Entry::Other { id, parent, sidechain, .. } => {

@@ -66,7 +66,7 @@ impl Body {
         may.then_some(()).ok_or_else(|| HttpFailure::of_call("its answers are too long"))
     }
 
-    fn let_go(&mut self) {
+    fn release(&mut self) {
         self.link.lets_go(std::mem::take(&mut self.held));
     }
 
@@ -101,7 +101,7 @@ impl Body {
 
 impl Drop for Body {
     fn drop(&mut self) {
-        self.let_go();
+        self.release();
     }
 }
 
@@ -129,7 +129,7 @@ impl Events {
             read.map_err(HttpFailure::of_call)?;
             if !self.found.is_empty() {
                 // What follows the last event in this piece is small.
-                self.body.let_go();
+                self.body.release();
             }
             // A server that never pauses does not keep other sessions from their turn.
             tokio::task::yield_now().await;
