@@ -12,6 +12,7 @@ mod input;
 mod matcher;
 mod mcp_hook;
 mod prompt_hook;
+mod session_title;
 mod stop_hold;
 mod table;
 mod verdict;
@@ -229,12 +230,13 @@ pub enum Matcher {
 pub type HookTable = BTreeMap<HookEvent, Vec<HookHandler>>;
 
 impl HookHandler {
-    /// Reads what it answered. `fail_closed` is the setting `hooks.fail_closed`.
+    /// Reads what it answered, by this revision of the rules. `fail_closed` is the setting `hooks.fail_closed`.
     pub(crate) fn answer(
         &self,
         event: HookEvent,
         output: &HandlerOutput,
         fail_closed: bool,
+        revision: u32,
     ) -> HookAnswer {
         match (&self.action, output.ended) {
             (HookAction::Prompt(prompt), HandlerEnd::Exited(_)) => {
@@ -242,18 +244,18 @@ impl HookHandler {
             }
             // What an agent reads to verify is not kept from it by the handler that it verifies for.
             (HookAction::Agent(_), HandlerEnd::Cycle) => {
-                read_answer(event, output, OnFailure::Ignore, false)
+                read_answer(event, output, OnFailure::Ignore, false, revision)
             }
             (HookAction::Agent(_), HandlerEnd::Exited(_)) if !output.is_short() => {
                 let (ended, why) = (HandlerEnd::Unusable, "the answer is too long".to_owned());
                 let unusable = HandlerOutput::new(ended, String::new(), why, output.duration_ms);
-                read_answer(event, &unusable, self.on_failure, fail_closed)
+                read_answer(event, &unusable, self.on_failure, fail_closed, revision)
             }
             (HookAction::Agent(prompt), HandlerEnd::Exited(_)) => {
                 let verdict = verdict_in(&output.stdout);
                 prompt.answer(event, verdict, self.on_failure, fail_closed)
             }
-            _ => read_answer(event, output, self.on_failure, fail_closed),
+            _ => read_answer(event, output, self.on_failure, fail_closed, revision),
         }
     }
 

@@ -22,6 +22,7 @@ mod files;
 mod limits;
 mod prompts;
 mod servers;
+mod titles;
 mod tools;
 
 /// The inputs that a tool ran with.

@@ -113,6 +113,7 @@ impl SessionState {
                     let _gone = writer.append(transcript_writer::Append {
                         lines: batch.lines,
                         stored: batch.stored,
+                        title: batch.title,
                         sync: batch.sync,
                         ticket: batch.ticket,
                         reply: Arc::clone(&self.recorded),

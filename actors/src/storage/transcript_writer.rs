@@ -53,6 +53,8 @@ pub struct Append {
     pub lines: Arc<Vec<Line>>,
     /// Texts that they name; kept next to the transcript before the lines are written.
     pub stored: Vec<StoredText>,
+    /// What the session is known by from now on; follows the lines.
+    pub title: Option<Arc<str>>,
     /// Under [`Durability::Turn`]: answer when it is on disk.
     pub sync: bool,
     /// Comes back with the answer.
@@ -273,7 +275,7 @@ async fn open(setup: &WriterSetup) -> Result<(TranscriptFile, u64), OpenError> {
 }
 
 fn write(append: Append, state: &mut TranscriptWriterState) {
-    let Append { lines, stored, sync, ticket, reply } = append;
+    let Append { lines, stored, title, sync, ticket, reply } = append;
     let needs_sync = match state.setup.durability {
         Durability::Process => false,
         Durability::Turn => sync,
@@ -290,7 +292,7 @@ fn write(append: Append, state: &mut TranscriptWriterState) {
         // What follows lost lines would be in their place: they come first.
         (Some(_), Some((failed, error))) if **failed != *lines => Err(error.clone()),
         (Some(file), _) if !state.closing => {
-            let written = file.append(&lines, &stored);
+            let written = file.append(&lines, &stored, title.as_deref());
             if looks {
                 state.looked = Some(now);
                 written.and_then(|end| file.ensure_in_place().map(|()| end))

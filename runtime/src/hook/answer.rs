@@ -3,11 +3,14 @@
 //! Two failures are kept apart: the hook fails (a visible error, no decision, unless its settings
 //! say that failing denies), or the harness cannot run it (a PreToolUse call is denied).
 
+mod field;
 mod specific;
 
 use std::borrow::Cow;
 
 use serde_json::{Map, Value};
+
+use field::{boolean, text};
 
 use super::{HookDecision, HookEvent, HookPermission, HookVerdict, OnFailure, WatchReach};
 use crate::{digest::Digest, ids::AgentId};
@@ -163,12 +166,13 @@ pub struct HookAnswer {
 }
 
 impl HookAnswer {
-    /// Restricts the answer to that of a handler that may only restrict: an allow counts for nothing, and a call whose
-    /// input it wants changed is asked about. What an input allows cannot be compared with what another one does, so
-    /// every change counts as one that widens.
+    /// Restricts the answer to that of a handler that may only restrict: an allow and a title count for nothing, and a
+    /// call whose input it wants changed is asked about. What an input allows cannot be compared with what another one
+    /// does, so every change counts as one that widens.
     #[must_use]
     pub(crate) fn restricting(mut self) -> Self {
         let verdict = &mut self.verdict;
+        verdict.title = None;
         let allowed = verdict.decision.take_if(|it| matches!(it, HookDecision::Allow { .. }));
         let changed = verdict.updated_input.take();
         let allowed =
@@ -216,12 +220,13 @@ impl HookAnswer {
     }
 }
 
-/// Reads what a handler answered. `fail_closed` is the setting `hooks.fail_closed`.
+/// Reads what a handler answered, by this revision of the rules. `fail_closed` is the setting `hooks.fail_closed`.
 pub fn read_answer(
     event: HookEvent,
     output: &HandlerOutput,
     on_failure: OnFailure,
     fail_closed: bool,
+    revision: u32,
 ) -> HookAnswer {
     let failed = |why: String| failed(event, why, on_failure, fail_closed);
     let name = event.name();
@@ -255,8 +260,8 @@ pub fn read_answer(
             first_line(&output.stderr)
         )),
         HandlerEnd::Exited(code) => match (code, output.object()) {
-            (2, object) => exit_two(event, object.as_deref(), &output.stderr),
-            (_, Some(object)) => fields(event, &object).unwrap_or_else(|why| {
+            (2, object) => exit_two(event, object.as_deref(), &output.stderr, revision),
+            (_, Some(object)) => fields(event, &object, revision).unwrap_or_else(|why| {
                 failed(format!("the answer of a {name} hook is not valid: {why}"))
             }),
             (0, None) if event.reads_plain_text() && !output.stdout.trim().is_empty() => {
@@ -290,8 +295,13 @@ pub(super) fn failed(
 }
 
 /// Exit 2 blocks whatever the output says. A reason in the output counts only if the output blocks.
-fn exit_two(event: HookEvent, object: Option<&Map<String, Value>>, stderr: &str) -> HookVerdict {
-    let fields_given = object.and_then(|it| fields(event, it).ok()).unwrap_or_default();
+fn exit_two(
+    event: HookEvent,
+    object: Option<&Map<String, Value>>,
+    stderr: &str,
+    revision: u32,
+) -> HookVerdict {
+    let fields_given = object.and_then(|it| fields(event, it, revision).ok()).unwrap_or_default();
     let blocks = matches!(fields_given.decision, Some(HookDecision::Deny { .. }))
         || fields_given.block_reason.is_some();
     if blocks {
@@ -343,7 +353,11 @@ fn first_line(stderr: &str) -> String {
 }
 
 /// Applies the fields of an answer, or says which one does not fit.
-fn fields(event: HookEvent, object: &Map<String, Value>) -> Result<HookVerdict, String> {
+fn fields(
+    event: HookEvent,
+    object: &Map<String, Value>,
+    revision: u32,
+) -> Result<HookVerdict, String> {
     let mut verdict = HookVerdict::default();
     if boolean(object, "continue")? == Some(false) {
         let reason = text(object, "stopReason")?;
@@ -368,26 +382,10 @@ fn fields(event: HookEvent, object: &Map<String, Value>) -> Result<HookVerdict, 
     }
     match object.get("hookSpecificOutput") {
         None | Some(Value::Null) => {}
-        Some(Value::Object(specific)) => specific::apply(event, specific, &mut verdict)?,
+        Some(Value::Object(specific)) => specific::apply(event, specific, &mut verdict, revision)?,
         Some(_) => return Err("`hookSpecificOutput` is no object".into()),
     }
     Ok(verdict)
-}
-
-fn text(object: &Map<String, Value>, name: &str) -> Result<Option<String>, String> {
-    match object.get(name) {
-        None | Some(Value::Null) => Ok(None),
-        Some(Value::String(text)) => Ok(Some(text.clone())),
-        Some(_) => Err(format!("`{name}` is no text")),
-    }
-}
-
-fn boolean(object: &Map<String, Value>, name: &str) -> Result<Option<bool>, String> {
-    match object.get(name) {
-        None | Some(Value::Null) => Ok(None),
-        Some(Value::Bool(value)) => Ok(Some(*value)),
-        Some(_) => Err(format!("`{name}` is neither true nor false")),
-    }
 }
 
 #[cfg(test)]

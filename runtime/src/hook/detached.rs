@@ -57,7 +57,8 @@ impl EndedHook {
             let context = vec![text.to_owned()];
             return HookVerdict { additional_context: context, ..HookVerdict::default() }.capped();
         }
-        let mut read = read_answer(self.event, &self.output, OnFailure::Ignore, false).verdict;
+        // What no handler of these may say is not looked at, so the first rules read them as the last ones do.
+        let mut read = read_answer(self.event, &self.output, OnFailure::Ignore, false, 0).verdict;
         read.watching(self.reach);
         // Of other events it would come too late: what they name is watched from when they have ended.
         let watches = read.watches.filter(|_| self.event == HookEvent::FileChanged);

@@ -90,6 +90,8 @@ pub struct HookVerdict {
     pub block_reason: Option<String>,
     /// The files that are watched from now on in place of those that hooks had named before.
     pub watches: Option<Vec<WatchedFile>>,
+    /// What the session is known by from now on; one line.
+    pub title: Option<String>,
     /// Of PermissionDenied: whether the model may try the call again.
     pub retry: bool,
     /// What went wrong, for the user.
@@ -189,6 +191,7 @@ pub fn merge(event: HookEvent, answers: Vec<HookAnswer>) -> HookVerdict {
             merged.watches.get_or_insert_default().extend(watches);
         }
         merged.additional_context.extend(verdict.additional_context);
+        merged.title = verdict.title.or(merged.title);
         merged.retry |= verdict.retry;
         merged.stop = merged.stop.or(verdict.stop);
         merged.block_reason = match (merged.block_reason, verdict.block_reason) {

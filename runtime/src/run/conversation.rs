@@ -135,6 +135,8 @@ pub struct TurnMemory {
     pub compactions: CompactionWatch,
     /// Whether a run began since the session was opened.
     pub has_run: bool,
+    /// What a hook has called the session last.
+    pub title: Option<Arc<str>>,
     /// Whether hooks wait for changes of files.
     pub watches: bool,
     /// Stop hooks that held the run open, in a row.

@@ -20,7 +20,7 @@ use crate::{
 };
 
 /// The revision of the rules by which turns decide; see [`SessionFacts::revision`].
-pub const REVISION: u32 = 24;
+pub const REVISION: u32 = 25;
 
 /// The first revision in which what becomes due in a session is appended to the conversation.
 pub(crate) const APPENDS: u32 = 5;
@@ -162,7 +162,7 @@ pub struct SessionFacts {
     /// last summary did not help. From 23 on, a summary that did not help keeps later runs from another one,
     /// what is known of models stands in its record where the layers leave room, and changes of files are confirmed
     /// where settings want it. From 24 on, a run that is to end has no findings of sub-agents put together, and what
-    /// puts them together is quoted.
+    /// puts them together is quoted. From 25 on, hooks say what a session is known by.
     #[serde(default, skip_serializing_if = "is_first")]
     pub revision: u32,
     /// The session; in a sub-agent the top session of its tree.

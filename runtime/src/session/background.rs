@@ -91,7 +91,7 @@ impl Machine {
     fn task_kept(&mut self, now: Now, what: RecordKind) {
         let run = self.active.as_ref().map(|it| it.run.id.clone());
         let lines = vec![Line::Harness(Box::new(Record::new(now.at, run, 0, what)))];
-        let lines = PendingLines { lines, stored: Vec::new(), sync: false };
+        let lines = PendingLines { lines, stored: Vec::new(), title: None, sync: false };
         self.recorder.append(WriteOrigin::Unawaited, lines, &mut self.effects);
     }
 
@@ -173,7 +173,7 @@ impl Machine {
             })
             .collect();
         if !lines.is_empty() {
-            let lines = PendingLines { lines, stored: Vec::new(), sync: false };
+            let lines = PendingLines { lines, stored: Vec::new(), title: None, sync: false };
             self.recorder.append(WriteOrigin::Unawaited, lines, &mut self.effects);
         }
     }
@@ -206,7 +206,7 @@ impl Machine {
             lines.push(self.reported(now, Arc::new(message)));
         }
         // The turn has more to write at once.
-        self.recorder.hold(PendingLines { lines, stored: Vec::new(), sync: false });
+        self.recorder.hold(PendingLines { lines, stored: Vec::new(), title: None, sync: false });
     }
 
     pub(super) fn reported(&mut self, now: Now, message: Arc<Message>) -> Line {

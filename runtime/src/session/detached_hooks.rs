@@ -63,7 +63,7 @@ impl Machine {
             sidechain: None,
         };
         let line = Line::Harness(Box::new(Record::new(now.at, None, 0, what)));
-        let lines = PendingLines { lines: vec![line], stored, sync: false };
+        let lines = PendingLines { lines: vec![line], stored, title: None, sync: false };
         // It is written at once, so that it is on record should the process be killed.
         self.recorder.append(WriteOrigin::Unawaited, lines, &mut self.effects);
         // In a recorded session, the prompt that follows is on record, too.

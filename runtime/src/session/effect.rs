@@ -217,6 +217,8 @@ pub struct Batch {
     pub lines: Arc<Vec<Line>>,
     /// Texts that the lines name; written before them.
     pub stored: Vec<StoredText>,
+    /// What the session is known by from now on, for other programs; follows the lines.
+    pub title: Option<Arc<str>>,
     /// Whether they are to be on disk, where the durability mode says so for such lines.
     pub sync: bool,
 }

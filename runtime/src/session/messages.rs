@@ -74,7 +74,7 @@ impl Machine {
         let text_stored = Stored::in_record(&text, &mut stored);
         let what = MessageRecord { message: id.clone(), text: text_stored };
         let line = record(now.at, &active.run.id, RecordKind::AgentMessage(what));
-        let lines = PendingLines { lines: vec![line], stored, sync: true };
+        let lines = PendingLines { lines: vec![line], stored, title: None, sync: true };
         self.recorder.append(WriteOrigin::Message(number), lines, &mut self.effects);
         self.unread.push((id, text));
     }
@@ -89,7 +89,12 @@ impl Machine {
         }
         if !lines.is_empty() {
             // The turn has more to write at once.
-            self.recorder.hold(PendingLines { lines, stored: Vec::new(), sync: false });
+            self.recorder.hold(PendingLines {
+                lines,
+                stored: Vec::new(),
+                title: None,
+                sync: false,
+            });
         }
     }
 }

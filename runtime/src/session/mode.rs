@@ -77,5 +77,10 @@ impl Machine {
 /// Makes the record of a mode that was set outside of turns.
 pub(super) fn mode_line(at: Timestamp, mode: PermissionMode) -> PendingLines {
     let record = Record::new(at, None, 0, RecordKind::Mode(ModeChange { mode, call: None }));
-    PendingLines { lines: vec![Line::Harness(Box::new(record))], stored: Vec::new(), sync: false }
+    PendingLines {
+        lines: vec![Line::Harness(Box::new(record))],
+        stored: Vec::new(),
+        title: None,
+        sync: false,
+    }
 }

@@ -164,7 +164,7 @@ impl Machine {
         active.messages.push(Arc::clone(&message));
         self.active = Some(Box::new(active));
         self.conversation.begin_run(message);
-        let lines = PendingLines { lines, stored, sync: true };
+        let lines = PendingLines { lines, stored, title: None, sync: true };
         match origin {
             // The one that sent it is to know that it is safe.
             RunOrigin::Prompt(prompt) if request.origin == MESSAGE_ORIGIN => {

@@ -40,24 +40,27 @@ pub(super) enum WriteOrigin {
 pub(super) struct PendingLines {
     pub(super) lines: Vec<Line>,
     pub(super) stored: Vec<StoredText>,
+    pub(super) title: Option<Arc<str>>,
     pub(super) sync: bool,
 }
 
 impl From<turn::effect::Append> for PendingLines {
     fn from(append: turn::effect::Append) -> Self {
-        Self { lines: append.lines, stored: append.stored, sync: append.sync }
+        let turn::effect::Append { lines, stored, title, sync, .. } = append;
+        Self { lines, stored, title, sync }
     }
 }
 
 impl PendingLines {
     /// Makes lines of one that is to be on disk.
     pub(super) fn synced(line: Line) -> Self {
-        Self { lines: vec![line], stored: Vec::new(), sync: true }
+        Self { lines: vec![line], sync: true, ..Self::default() }
     }
 
     fn extend(&mut self, later: Self) {
         self.lines.extend(later.lines);
         self.stored.extend(later.stored);
+        self.title = later.title.or(self.title.take());
         self.sync |= later.sync;
     }
 }
@@ -136,9 +139,9 @@ impl Recorder {
     ) {
         let mut all = mem::take(&mut self.held);
         all.extend(lines);
-        let PendingLines { lines, stored, sync } = all;
+        let PendingLines { lines, stored, title, sync } = all;
         let ticket = self.last_ticket.advance();
-        let batch = Batch { ticket, lines: Arc::new(lines), stored, sync };
+        let batch = Batch { ticket, lines: Arc::new(lines), stored, title, sync };
         if self.has_lost {
             // What was lost comes first, so that no line goes before those that it follows.
             self.unanswered.push_back((origin, batch));

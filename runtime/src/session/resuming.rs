@@ -53,7 +53,7 @@ impl Machine {
         lines.extend(alerts.iter().map(|what| alert(now.at, &open.run, what)));
         self.recorder.append(
             WriteOrigin::Unawaited,
-            PendingLines { lines, stored, sync: true },
+            PendingLines { lines, stored, title: None, sync: true },
             &mut self.effects,
         );
         self.effects.push(SessionEffect::Publish(Event::RunStarted {

@@ -33,7 +33,7 @@ impl Machine {
         let lines = notes.iter().map(|what| alert(now.at, &active.run.id, what)).collect();
         let published = notes.into_iter().map(|what| SessionEffect::Publish(Event::Alert { what }));
         self.effects.extend(published);
-        let lines = PendingLines { lines, stored: Vec::new(), sync: false };
+        let lines = PendingLines { lines, stored: Vec::new(), title: None, sync: false };
         self.recorder.append(WriteOrigin::Unawaited, lines, &mut self.effects);
     }
 }

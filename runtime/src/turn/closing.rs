@@ -166,6 +166,7 @@ pub fn close(open: OpenTurn, at: Timestamp, end: RunEnd) -> TurnClosing {
     let append = journal.take().map(|it| *it).unwrap_or_else(|| Append {
         lines: Vec::new(),
         stored: Vec::new(),
+        title: None,
         ticket: 0,
         sync: true,
         is_awaited: false,

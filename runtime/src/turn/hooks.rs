@@ -186,7 +186,7 @@ impl Turn {
         let missing = HandlerOutput::refused("nothing was heard of it");
         let outputs = awaited.outputs.iter().chain(std::iter::repeat(&missing));
         for (index, (handler, output)) in awaited.handlers.iter().zip(outputs).enumerate() {
-            let answer = handler.answer(event, output, fail_closed);
+            let answer = handler.answer(event, output, fail_closed, self.facts.revision);
             let answer = if handler.only_restricts { answer.restricting() } else { answer };
             let answer = answer.watching(WatchReach::of(handler));
             let effect = answer.effect().to_owned();
@@ -240,6 +240,7 @@ impl Turn {
         if let Some(named) = verdict.watches.take() {
             self.watch_files(Some(named));
         }
+        self.name_session(verdict.title.take());
         match awaited.reason {
             FiringReason::SessionStart => self.session_start_answered(verdict),
             FiringReason::Prompt => self.prompt_answered(verdict),

@@ -185,6 +185,11 @@ impl Journal {
         self.pending.stored.push(text);
     }
 
+    /// Has other programs know the session by this title.
+    pub(super) fn entitle(&mut self, title: Arc<str>) {
+        self.pending.title = Some(title);
+    }
+
     /// Asks for a sync before the answer.
     pub(super) fn sync(&mut self) {
         self.pending.sync = true;
@@ -225,5 +230,5 @@ fn follows_at_once(what: &RecordKind) -> bool {
 
 fn empty(ticket: u64) -> Append {
     let (lines, stored, updates) = (Vec::new(), Vec::new(), Vec::new());
-    Append { lines, stored, ticket, sync: false, is_awaited: false, updates }
+    Append { lines, stored, title: None, ticket, sync: false, is_awaited: false, updates }
 }

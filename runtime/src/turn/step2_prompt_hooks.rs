@@ -55,6 +55,16 @@ impl Turn {
         }
     }
 
+    /// Has the session be known by what a hook calls it, unless that is what a hook called it before.
+    pub(super) fn name_session(&mut self, title: Option<String>) {
+        let Some(title) = title.filter(|it| self.memory.title.as_deref() != Some(it)) else {
+            return;
+        };
+        let title: Arc<str> = title.into();
+        self.memory.title = Some(Arc::clone(&title));
+        self.journal.entitle(title);
+    }
+
     fn fire_prompt(&mut self) {
         let prompts = |it: &&Arc<Message>| it.kind == MessageKind::Prompt;
         let prompt =

@@ -159,7 +159,7 @@ impl Session {
         let answer = self.answer.clone();
         let reply = Arc::new(move |it| answer.send(it).unwrap());
         let ticket = WriteTicket(ticket);
-        self.handle.append(Append { lines, stored, sync, ticket, reply }).unwrap();
+        self.handle.append(Append { lines, stored, title: None, sync, ticket, reply }).unwrap();
     }
 
     pub(super) async fn answer(&mut self) -> (u64, Result<u64, WriteError>) {

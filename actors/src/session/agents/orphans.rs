@@ -354,6 +354,7 @@ async fn write(
     let append = Append {
         lines: Arc::new(lines),
         stored,
+        title: None,
         sync: true,
         ticket: WriteTicket::default(),
         reply,

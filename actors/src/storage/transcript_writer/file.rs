@@ -3,6 +3,7 @@
 //! No actor. Everything about short writes, torn ends and lines that come twice is here.
 
 mod end;
+mod title;
 
 use std::{
     collections::{HashSet, VecDeque},
@@ -32,6 +33,7 @@ use crate::{
     },
 };
 use ennead_tools::locked::Locked as _;
+use title::title_line;
 
 /// Bytes at the end of a file that are looked at first for the end of the chain.
 const WINDOW: u64 = 64 * 1024;
@@ -197,11 +199,12 @@ impl TranscriptFile {
     }
 
     /// Writes all lines in one write, texts that they name before them. Lines that are there
-    /// already are passed over.
+    /// already are passed over. A title follows the lines, for other programs.
     pub(crate) fn append(
         &mut self,
         lines: &[Line],
         stored: &[StoredText],
+        title: Option<&str>,
     ) -> Result<Checkpoint, WriteError> {
         if let Some(replaced) = &self.replaced {
             return Err(replaced.clone());
@@ -242,6 +245,11 @@ impl TranscriptFile {
         let open;
         (end.head, open) = batch.finish();
         end.open = open.map(Arc::new);
+        if let Some(title) = title {
+            let line = title_line(title, &self.frame.session);
+            buffer.extend_from_slice(self.redaction.redactor().json(&line).as_bytes());
+            buffer.push(b'\n');
+        }
         // Until all of it is written.
         self.is_unverified = true;
         self.write_all(&buffer)?;

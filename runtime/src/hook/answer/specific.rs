@@ -2,10 +2,11 @@
 
 use serde_json::{Map, Value};
 
-use super::{boolean, text};
+use super::field::{boolean, text};
 use crate::hook::{
     HookDecision, HookEvent, HookPermission, HookVerdict, MAX_WATCHED, MAX_WATCHED_PATH,
     WatchReach, WatchedFile,
+    session_title::{HOOKS_NAME_SESSIONS, session_title},
 };
 
 /// Applies `hookSpecificOutput`, or says which field does not fit.
@@ -13,12 +14,17 @@ pub(super) fn apply(
     event: HookEvent,
     specific: &Map<String, Value>,
     verdict: &mut HookVerdict,
+    revision: u32,
 ) -> Result<(), String> {
     if text(specific, "hookEventName")?.as_deref() != Some(event.name()) {
         return Err(format!("`hookEventName` is not `{}`", event.name()));
     }
     if event != HookEvent::PreCompact {
         verdict.additional_context.extend(text(specific, "additionalContext")?);
+    }
+    let names = matches!(event, HookEvent::SessionStart | HookEvent::UserPromptSubmit);
+    if names && HOOKS_NAME_SESSIONS <= revision {
+        verdict.title = text(specific, "sessionTitle")?.as_deref().and_then(session_title);
     }
     match event {
         HookEvent::PreToolUse => apply_decision(specific, verdict),

@@ -3,7 +3,10 @@
 //! Built under `#[cfg(test)]` only.
 
 use super::*;
-use crate::hook::{MAX_SHOWN_CHARS, MAX_STOP_HOLDS, may_hold, merge};
+use crate::{
+    hook::{MAX_SHOWN_CHARS, MAX_STOP_HOLDS, may_hold, merge, session_title::HOOKS_NAME_SESSIONS},
+    run::facts::REVISION,
+};
 
 fn exited(code: i32, stdout: &str, stderr: &str) -> HandlerOutput {
     HandlerOutput::new(HandlerEnd::Exited(code), stdout.into(), stderr.into(), 5)
@@ -14,7 +17,8 @@ fn ended(ended: HandlerEnd) -> HandlerOutput {
 }
 
 fn verdict(event: HookEvent, outputs: &[HandlerOutput]) -> HookVerdict {
-    let answers = outputs.iter().map(|it| read_answer(event, it, OnFailure::Ignore, false));
+    let answers =
+        outputs.iter().map(|it| read_answer(event, it, OnFailure::Ignore, false, REVISION));
     merge(event, answers.collect())
 }
 
@@ -171,7 +175,8 @@ fn slow_or_crashed_hook_makes_no_decision_unless_failing_denies() {
         let output = ended(end);
         assert_eq!(pre(std::slice::from_ref(&output)).decision, None);
         for (on_failure, fail_closed) in [(OnFailure::Block, false), (OnFailure::Ignore, true)] {
-            let answer = read_answer(HookEvent::PreToolUse, &output, on_failure, fail_closed);
+            let answer =
+                read_answer(HookEvent::PreToolUse, &output, on_failure, fail_closed, REVISION);
             assert_eq!(answer.effect(), "deny");
         }
     }
@@ -202,7 +207,8 @@ fn effect_is_a_word_for_the_trace() {
         (exited(9, "", ""), "error"),
         (exited(0, r#"{"continue":false}"#, ""), "stop"),
     ] {
-        let answer = read_answer(HookEvent::PreToolUse, &output, OnFailure::Ignore, false);
+        let answer =
+            read_answer(HookEvent::PreToolUse, &output, OnFailure::Ignore, false, REVISION);
         assert_eq!(answer.effect(), effect);
     }
 }
@@ -226,4 +232,31 @@ fn output_that_was_read_before_means_the_same_and_is_not_read_again() {
     }
     assert!(exited(0, &" ".repeat(IN_PLACE), "").is_short());
     assert!(!exited(0, &" ".repeat(IN_PLACE + 1), "").is_short());
+}
+
+// REQ: HKS-4
+#[test]
+fn title_counts_at_the_beginning_and_at_prompts_and_another_value_is_an_error() {
+    let answer = |event: HookEvent, title: &str, revision| {
+        let name = event.name();
+        let fields = format!(r#"{{"hookEventName":"{name}","sessionTitle":{title}}}"#);
+        let output = exited(0, &format!(r#"{{"hookSpecificOutput":{fields}}}"#), "");
+        read_answer(event, &output, OnFailure::Ignore, false, revision)
+    };
+    for event in [HookEvent::SessionStart, HookEvent::UserPromptSubmit] {
+        let named = answer(event, r#"" the\n plan ""#, REVISION);
+        assert_eq!(named.verdict.title.as_deref(), Some("the plan"));
+        let (other, last) =
+            (answer(event, r#""other""#, REVISION), answer(event, "null", REVISION));
+        assert_eq!(last.verdict, HookVerdict::default());
+        let merged = merge(event, vec![named.clone(), other, last]);
+        assert_eq!(merged.title.as_deref(), Some("other"));
+        assert_eq!(named.restricting().verdict.title, None);
+        assert_eq!(answer(event, "7", REVISION).effect(), "error");
+        for title in ["7", r#""t""#] {
+            let earlier = answer(event, title, HOOKS_NAME_SESSIONS - 1);
+            assert_eq!(earlier.verdict, HookVerdict::default());
+        }
+    }
+    assert_eq!(answer(HookEvent::Stop, "7", REVISION).verdict, HookVerdict::default());
 }

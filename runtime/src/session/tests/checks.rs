@@ -109,6 +109,7 @@ pub(super) fn append(is_awaited: bool) -> Append {
     Append {
         lines: Vec::new(),
         stored: Vec::new(),
+        title: None,
         ticket: 1,
         sync: false,
         is_awaited,

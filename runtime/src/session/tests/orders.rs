@@ -69,6 +69,7 @@ fn lost_lines_end_the_run_at_once_and_are_written_again_with_its_end() {
     let append = crate::turn::effect::Append {
         lines: Vec::new(),
         stored: Vec::new(),
+        title: None,
         ticket: 4,
         sync: false,
         is_awaited: true,

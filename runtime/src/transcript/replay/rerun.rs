@@ -200,8 +200,15 @@ impl<'a> Rerun<'a> {
         let (at, updates) = (self.inputs.timestamp(), self.inputs.take_torn());
         if !updates.is_empty() {
             let (lines, stored) = (Vec::new(), Vec::new());
-            let append =
-                Append { lines, stored, ticket: 0, sync: false, is_awaited: false, updates };
+            let append = Append {
+                lines,
+                stored,
+                title: None,
+                ticket: 0,
+                sync: false,
+                is_awaited: false,
+                updates,
+            };
             self.appends.push((at, append));
         }
     }

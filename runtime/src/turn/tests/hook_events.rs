@@ -275,3 +275,26 @@ fn what_verifies_for_a_hook_fires_nothing_about_its_own_beginning_and_end() {
         }
     }
 }
+
+// REQ: HKS-4
+#[test]
+fn hook_has_the_session_known_by_another_title_once() {
+    let title = |event: &str, title: &str| {
+        let command = says(event, &format!(r#""sessionTitle":{title}"#));
+        json!([{"hooks": [{"type": "command", "command": command}]}])
+    };
+    for (revision, titles) in [(REVISION, &["first", "plan"][..]), (24, &[])] {
+        let hooks = json!({"hooks": {
+            "SessionStart": title("SessionStart", r#""first""#),
+            "UserPromptSubmit": title("UserPromptSubmit", r#"" plan ""#),
+            "Stop": title("Stop", r#""no""#),
+        }});
+        let mut world = World::with(hooks, vec![text("done"); 2]);
+        Arc::make_mut(&mut world.facts).revision = revision;
+        let mut play = Play::new(world);
+        play.run("go");
+        play.run("go on");
+        assert_eq!(play.titles, titles, "{revision}");
+        check(&play);
+    }
+}

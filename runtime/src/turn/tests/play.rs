@@ -43,6 +43,8 @@ pub(crate) struct Play {
     /// Starts (`+`) and ends (`-`) of calls.
     pub(crate) trace: Vec<String>,
     pub(crate) lines: Vec<Line>,
+    /// What hooks have called the session.
+    pub(crate) titles: Vec<String>,
     /// Long texts next to it.
     pub(crate) stored: BTreeMap<Digest, String>,
     /// Questions that surfaces were shown.
@@ -92,6 +94,7 @@ impl Play {
             alerts: Vec::new(),
             trace: Vec::new(),
             lines: Vec::new(),
+            titles: Vec::new(),
             stored: BTreeMap::new(),
             questions: Vec::new(),
             requests: Vec::new(),
@@ -299,6 +302,7 @@ impl Play {
     fn append(&mut self, append: Append, due: &mut InFlight) {
         assert_eq!(append.ticket, due.written + 1);
         due.written = append.ticket;
+        self.titles.extend(append.title.as_deref().map(str::to_owned));
         for line in &append.lines {
             match line {
                 Line::Conversation(line) => {

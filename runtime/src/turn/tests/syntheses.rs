@@ -12,7 +12,10 @@ use super::{
 };
 use crate::{
     block::Block,
-    run::{RunEnd, facts::REVISION},
+    run::{
+        RunEnd,
+        facts::{QUOTES_SYNTHESES, REVISION},
+    },
     step5_model_call::FailureClass,
     tokens::Usage,
     tool::{
@@ -178,7 +181,7 @@ fn the_most_that_the_call_can_use_is_known_before_it_is_made() {
 #[test]
 fn run_that_is_to_end_has_no_findings_put_together_and_those_of_before_are_walked_again() {
     let stops = r#"0 {"continue":false,"stopReason":"enough"}"#;
-    for (revision, n_asked) in [(REVISION - 1, 2), (REVISION, 1)] {
+    for (revision, n_asked) in [(QUOTES_SYNTHESES - 1, 2), (REVISION, 1)] {
         // The hook after the first call ends the run.
         let mut world = world(hook("PostToolUse", "Fetch", &[stops]));
         Arc::make_mut(&mut world.facts).revision = revision;

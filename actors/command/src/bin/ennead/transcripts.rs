@@ -85,7 +85,7 @@ pub(crate) fn verify(files: &[PathBuf]) -> Result<Exit, Failure> {
             }
             for (line, kind) in &it.foreign {
                 show::problem(&format!(
-                    "{}: line {line} of type {kind} is another program's",
+                    "{}: line {line} of type {kind} is not sealed: another program can have written it",
                     checked.file.display()
                 ));
             }

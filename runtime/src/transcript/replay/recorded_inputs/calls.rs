@@ -157,7 +157,7 @@ impl<'a> RecordedInputs<'a> {
                 && let Some(handler) = handlers.next()
             {
                 let fail_closed = settings.hooks_fail_closed;
-                answers.push(handler.answer(event, &output, fail_closed));
+                answers.push(handler.answer(event, &output, fail_closed, turn.revision()));
             }
         }
         Ok(with_context("", event, &turn.join(event, answers).0, turn.revision()))
