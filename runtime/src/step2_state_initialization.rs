@@ -22,7 +22,7 @@ use crate::{
         FailureClass, ModelAnswer, ModelFailure, purpose::Purpose, view::GrownView,
     },
     step7_permission_gate::{Gate, GateSetup, Permit},
-    step8_tool_execution::Schedule,
+    step8_tool_execution::schedule::Schedule,
     tokens::{Estimate, Tokens, Usage},
     tool::{ToolCall, ToolOutcome, ToolSpec},
     transcript::entry::Stored,

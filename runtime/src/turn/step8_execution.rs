@@ -14,8 +14,8 @@ use crate::{
     step2_state_initialization::{CallStage, CallState, FiringReason},
     step3_context_assembly::source8_tool_results::{escape_harness_marks, escape_harness_tags},
     step8_tool_execution::{
-        Schedule, Scheduled, groups,
         post_tool_use_hooks::{all_of, event_after, with_context},
+        schedule::{self, Schedule, Scheduled},
     },
     tool::{Access, Concurrency, ToolEffect, ToolErrorKind, ToolNote, ToolOutcome},
     transcript::entry::{RecordKind, SidechainHead, StepDetail, ToolResultFields},
@@ -32,7 +32,7 @@ impl Turn {
             .filter(|it| matches!(self.state.calls[*it].stage, CallStage::Allowed(_)))
             .collect();
         let scheduled: Vec<Scheduled> = allowed.iter().map(|it| self.scheduled(*it)).collect();
-        let groups = groups(&scheduled).into_iter();
+        let groups = schedule::groups(&scheduled).into_iter();
         self.state.groups = groups.map(|it| allowed[it].to_vec()).collect();
         self.answer_ended();
     }

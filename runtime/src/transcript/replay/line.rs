@@ -11,7 +11,7 @@ use crate::{
     time::Timestamp,
     transcript::{
         codec::{encode, joined},
-        entry::{ConversationLine, Line, LineFrame, Record},
+        entry::{ConversationLine, Line, LineFrame, Record, RecordKind, StepDetail, Stored},
         lines::{FileLine, FileLines},
         read::Entry,
         seal::body_of,
@@ -132,7 +132,10 @@ impl<'a> SealedLine<'a> {
     /// one first.
     pub(super) fn difference(&self, made: &Line, facts: &SessionFacts) -> Option<(String, String)> {
         let (line, made) = (made, self.encode(made, facts));
-        if made == *self.body {
+        let is_same = || made == *self.body;
+        if is_same()
+            || self.models_as_here(line).is_some_and(|it| self.encode(&it, facts) == *self.body)
+        {
             return None;
         }
         if facts.shows_secrets && up_to_redaction::is_equal(line, &made, &self.body) {
@@ -146,6 +149,24 @@ impl<'a> SealedLine<'a> {
             String::from_utf8_lossy(bytes.get(from..until).unwrap_or_default()).into_owned()
         };
         Some((around(&made), around(&self.body)))
+    }
+
+    /// Returns a record with what is known of models where this one has it, in the line or in a file of its own, if it is
+    /// the same text. The room that layers leave in a line is that of before secrets in them were replaced, of which the
+    /// transcript does not know.
+    fn models_as_here(&self, made: &Line) -> Option<Line> {
+        let Line::Harness(made) = made else { return None };
+        let LineRef::Harness(here) = self.line else { return None };
+        let recorded = models_of(&here.what)?;
+        let is_moved = models_of(&made.what)
+            .is_some_and(|it| it != recorded && it.digest() == recorded.digest());
+        let mut moved = is_moved.then(|| made.clone())?;
+        if let RecordKind::TurnStep { detail: StepDetail::Settings { models, .. }, .. } =
+            &mut moved.what
+        {
+            *models = Some(recorded.clone());
+        }
+        Some(Line::Harness(moved))
     }
 
     /// As the writer of this line would have written another one.
@@ -188,6 +209,14 @@ impl<'a> SealedLine<'a> {
         {
             *ours = *theirs;
         }
+    }
+}
+
+/// Returns what a record of settings knows of models.
+fn models_of(what: &RecordKind) -> Option<&Stored> {
+    match what {
+        RecordKind::TurnStep { detail: StepDetail::Settings { models, .. }, .. } => models.as_ref(),
+        _ => None,
     }
 }
 

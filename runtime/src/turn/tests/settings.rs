@@ -11,11 +11,14 @@ use super::{
 };
 use crate::{
     approval::{PermissionOverrides, RuleUpdate},
+    catalogue::Catalogue,
+    digest::Digest,
     permission::{PermissionMode, Scope},
     run::facts::{OFFERS_ANEW, SessionFacts},
     step1_settings_resolution::LayerText,
     step5_model_call::{ModelAnswer, ModelFailure},
     step7_permission_gate::Handler,
+    transcript::entry::{Line, RecordKind, StepDetail, Stored},
 };
 
 /// A session whose settings file has about `n_bytes` bytes.
@@ -128,4 +131,30 @@ fn tool_that_new_rules_deny_as_a_whole_leaves_the_next_request_and_comes_back() 
             offered
         );
     }
+}
+
+// REQ: SES-4, SES-8
+#[test]
+fn what_is_known_of_models_is_the_same_wherever_it_is_stored() {
+    let world = World::with(json!({ "model": "claude-sonnet-5" }), vec![text("done")]);
+    let mut play = Play::new(world);
+    play.conversation.memory.catalogue = Arc::new(Catalogue::built_in());
+    play.run("go");
+    play.check_replay();
+    let mut n_moved = 0;
+    for line in &mut play.lines {
+        if let Line::Harness(record) = line
+            && let RecordKind::TurnStep { detail, .. } = &mut record.what
+            && let StepDetail::Settings { models: Some(models), .. } = detail
+            && let Stored::Text(text) = models
+        {
+            // As if layers had more room before secrets in them were replaced.
+            let digest = Digest::of(text.as_bytes());
+            play.stored.insert(digest, text.as_str().into());
+            *models = Stored::At(digest);
+            n_moved += 1;
+        }
+    }
+    assert_eq!(n_moved, 1);
+    play.check_replay();
 }
