@@ -67,7 +67,8 @@ pub(crate) struct Protocol {
     /// Tokens that the model is told its task may take; advice, and no limit.
     #[arg(long, value_name = "N")]
     pub(crate) task_budget: Option<NonZeroU64>,
-    /// Values for the header `anthropic-beta`, separated by commas.
+    /// Names of beta features, separated by commas, for each provider of a chain, in the header or the body as it wants
+    /// them.
     #[arg(long, value_name = "LIST")]
     pub(crate) betas: Option<String>,
     /// What the session may cost in this process, in US dollars; the run that costs more ends.
