@@ -11,7 +11,7 @@ pub(crate) struct NotebookCell {
     pub(crate) name: String,
     /// `code`, `markdown` or `raw`, as a rule.
     pub(crate) cell_type: String,
-    /// What it holds.
+    /// The code or the text of the cell.
     pub(crate) source: String,
     /// What it has put out, each as text; a picture or the like is named by its type.
     pub(crate) outputs: Vec<String>,

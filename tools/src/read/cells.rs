@@ -57,7 +57,7 @@ fn page(
     let (mut out, mut listed, mut n_chars, mut shown) = (String::new(), Vec::new(), 0, first);
     let mut is_cut = false;
     while shown < end && !is_cut {
-        let Some(cell) = cells.cell(shown) else { break };
+        let Some(mut cell) = cells.cell(shown) else { break };
         let mut text = shown_cell(&cell);
         let n_more = text.chars().count();
         if MAX_PAGE_CHARS < n_chars + n_more {
@@ -67,6 +67,7 @@ fn page(
             // Alone it is too long, and what follows can still be reached.
             let what = "…\n[Cut: the cell is too long to be shown whole.]\n";
             is_cut = cut(&mut text, MAX_PAGE_CHARS, what);
+            cut(&mut cell.source, MAX_PAGE_CHARS, "…");
         }
         n_chars += n_more;
         out.push_str(&text);

@@ -112,6 +112,7 @@ fn long_outputs_and_cells_are_cut_and_a_cell_that_was_cut_was_not_seen() {
     let second = world.ok::<Read>(json!({"file_path": path, "offset": 2}));
     assert!(second.text.contains("[Cut: the cell is too long") && second.text.len() < 101_000);
     assert!(second.text.ends_with("Continue with offset=3.]\n"));
+    assert!(structured(&second).to_string().len() < 101_000, "programs get no more of it");
     let edit = |cell: &str| json!({"notebook_path": path, "cell_id": cell, "new_source": "1"});
     assert!(world.failed::<NotebookEdit>(edit("c1")).contains("was not seen"));
     world.ok::<Read>(json!({"file_path": path, "offset": 3}));
