@@ -7,7 +7,7 @@ use super::{Estimate, Size, Tokens};
 pub struct CorpusText {
     /// The language, or what it is.
     pub name: &'static str,
-    /// The text itself.
+    /// The text, of less than a thousand characters.
     pub text: &'static str,
 }
 

@@ -132,8 +132,7 @@ impl<'a> SealedLine<'a> {
     /// one first.
     pub(super) fn difference(&self, made: &Line, facts: &SessionFacts) -> Option<(String, String)> {
         let (line, made) = (made, self.encode(made, facts));
-        let is_same = || made == *self.body;
-        if is_same()
+        if made == *self.body
             || self.models_as_here(line).is_some_and(|it| self.encode(&it, facts) == *self.body)
         {
             return None;

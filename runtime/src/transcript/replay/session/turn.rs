@@ -29,7 +29,7 @@ use crate::{
     },
 };
 
-/// What starts sub-agents.
+/// Who had a sub-agent of a run started.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum AgentStarter {
     Call(ToolUseId),
