@@ -35,7 +35,7 @@ use serde::{Deserialize, Serialize};
 pub use crate::approval::PermissionAnswer;
 use crate::permission::Scope;
 pub(crate) use command::LinksSeen;
-pub use command::{Listing, Look, class::CommandClass};
+pub use command::{CommandClass, Listing, Look};
 pub use gate::{Gate, GateStep};
 pub use judgement::{CommandOrder, Judged};
 pub use permit::{Permit, PermitError};

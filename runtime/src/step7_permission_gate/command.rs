@@ -5,7 +5,8 @@
 
 mod changed_below;
 mod changes;
-pub(crate) mod class;
+mod class;
+mod context;
 mod dirs;
 pub(crate) mod edits;
 mod escapes;
@@ -20,6 +21,7 @@ mod links_below;
 mod lists;
 mod mentions;
 mod moved;
+mod moves;
 mod named;
 mod names;
 pub(crate) mod options;
@@ -43,9 +45,11 @@ mod wrappers;
 mod writers;
 mod written;
 
-use std::sync::{Arc, OnceLock};
+use std::sync::OnceLock;
 
 pub(crate) use changes::{ChangedBelow, Changes};
+pub use class::CommandClass;
+pub(crate) use context::CommandContext;
 pub(crate) use dirs::{Dirs, PathTarget, target};
 pub(super) use escapes::may_name_files;
 pub(crate) use followed::Follower;
@@ -63,41 +67,6 @@ use super::shell::Fault;
 
 /// Allow rules that an answer names.
 const MAX_SUGGESTIONS: usize = 6;
-
-/// Where a command runs and what counts as the workspace. All paths are absolute.
-#[derive(Clone, Debug)]
-pub(crate) struct CommandContext {
-    /// The directory that it starts in.
-    pub(crate) cwd: Arc<str>,
-    /// The home directory of the user.
-    pub(crate) home: Arc<str>,
-    /// The directories of the workspace, as written and as they really are.
-    pub(crate) workspace: Arc<[String]>,
-    /// Where links lead that are there.
-    pub(crate) links: Follower,
-}
-
-impl CommandContext {
-    /// Returns where a path leads besides what its text shows.
-    pub(crate) fn places(&self, path: &str) -> Arc<[String]> {
-        self.links.places(path, &self.workspace)
-    }
-
-    /// Returns where a pattern of paths leads besides what its text shows.
-    pub(crate) fn places_of_pattern(&self, pattern: &str) -> Arc<[String]> {
-        self.links.places_of_pattern(pattern, &self.workspace)
-    }
-
-    /// Returns whether a path or pattern leads to where some process is, or through what it has open.
-    pub(crate) fn is_of_process(&self, path: &str) -> bool {
-        self.links.is_of_process(path)
-    }
-
-    /// Returns whether a path is in the workspace.
-    pub(crate) fn hold(&self, path: &str) -> bool {
-        self.workspace.iter().any(|it| super::path_rule::lies_in(path, it))
-    }
-}
 
 /// A command in parts.
 #[derive(Clone, Debug)]
@@ -318,11 +287,6 @@ impl ShellCommand {
             PathTarget::Glob(_) => meets_dots,
             PathTarget::Known(_) => false,
         })
-    }
-
-    /// Returns the class of the command.
-    pub(crate) fn class(&self) -> class::CommandClass {
-        class::class(self)
     }
 
     /// Suggests allow rules that would let these parts pass next time; at most six.

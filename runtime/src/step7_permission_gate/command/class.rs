@@ -2,17 +2,17 @@
 
 mod cloud;
 mod git;
+mod kinds;
 mod names;
 mod nested;
 mod reading;
 mod tables;
 
+pub use kinds::CommandClass;
 pub(super) use names::READS;
 pub(super) use tables::is_run;
 
-use std::fmt;
-
-use serde::{Deserialize, Serialize};
+use CommandClass::{Dangerous, ReadOnly, WorkspaceWrite};
 
 use super::{
     CommandContext, CommandPart, ShellCommand,
@@ -31,49 +31,19 @@ use crate::step7_permission_gate::{
     shell::{tree::Redirect, word::Word},
 };
 
-/// What a command needs at least. Smaller ones are freer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-#[non_exhaustive]
-pub enum CommandClass {
-    /// It changes no file, process, network peer or setting.
-    ReadOnly,
-    /// Its changes stay in the workspace and can be taken back.
-    WorkspaceWrite,
-    /// Everything else, and what is not known or cannot be read.
-    Dangerous,
-}
-
-impl CommandClass {
-    /// Returns the name that transcripts use.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::ReadOnly => "read-only",
-            Self::WorkspaceWrite => "workspace-write",
-            Self::Dangerous => "dangerous",
+impl ShellCommand {
+    /// Returns the class of the command: the highest of its parts.
+    pub(crate) fn class(&self) -> CommandClass {
+        if self.fault().is_some() {
+            return Dangerous;
         }
+        let around = self.around();
+        let of_each = |(part, found): (&CommandPart, &Changes)| match nested::in_loops(part) {
+            Some(part) => of_part(&part, &changes(&part, around), around),
+            None => of_part(part, found, around),
+        };
+        self.changes().map(of_each).max().unwrap_or(ReadOnly)
     }
-}
-
-impl fmt::Display for CommandClass {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
-
-use CommandClass::{Dangerous, ReadOnly, WorkspaceWrite};
-
-/// Returns the class of a command: the highest of its parts.
-pub(crate) fn class(command: &ShellCommand) -> CommandClass {
-    if command.fault().is_some() {
-        return Dangerous;
-    }
-    let around = command.around();
-    let of_each = |(part, found): (&CommandPart, &Changes)| match nested::in_loops(part) {
-        Some(part) => of_part(&part, &changes(&part, around), around),
-        None => of_part(part, found, around),
-    };
-    command.changes().map(of_each).max().unwrap_or(ReadOnly)
 }
 
 fn of_part(part: &CommandPart, found: &Changes, around: &CommandContext) -> CommandClass {

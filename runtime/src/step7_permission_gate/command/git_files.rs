@@ -7,7 +7,7 @@ use super::{
     changes::Changes,
     dirs::{Dirs, PathTarget, target},
     escapes::{GitCall, call},
-    named::{NamedFile, has_pattern, place_in, shortened},
+    named::{NamedFile, has_pattern, named, place_in, shortened, values},
     names::Names,
     options::{has_letter, is_long},
 };
@@ -58,10 +58,10 @@ pub(super) fn reads(
     // What a `-c key=value` names, `include.path` above all.
     let given = call.global.iter().filter(|it| !it.text.starts_with('-'));
     let given = given.filter_map(|it| it.text.split_once('=').map(|value| shortened(it, value.1)));
-    found.reads.extend(given.map(|it| super::named::named(&it, part, around)));
+    found.reads.extend(given.map(|it| named(&it, part, around)));
     if OPEN_PLACES.contains(call.command) {
         // Repositories, and files of configuration.
-        let operands = call.args.iter().flat_map(super::outputs::values);
+        let operands = call.args.iter().flat_map(values);
         let here = |it: Word| place_in(target(&it, &around.home, part.is_lost), &dirs, around);
         let places = operands.map(here).filter(|it| matches!(it.target, PathTarget::Known(_)));
         found.reads.extend(places);
@@ -75,15 +75,15 @@ pub(super) fn reads(
     if READ_NO_FILE.contains(call.command) {
         return;
     }
-    let mut named = Vec::new();
+    let mut read = Vec::new();
     for (i, option) in call.global.iter().enumerate() {
         let text = option.text.as_str();
         let value = if text == "--git-dir" { call.global.get(i + 1) } else { None };
         let attached = text.strip_prefix("--git-dir=").map(|it| shortened(option, it));
         let files = value.cloned().into_iter().chain(attached);
-        named.extend(files.map(|it| super::named::named(&it, part, around)));
+        read.extend(files.map(|it| named(&it, part, around)));
     }
-    let mut add = |word: &Word| named.extend(places(word, &dirs, part, around));
+    let mut add = |word: &Word| read.extend(places(word, &dirs, part, around));
     let is_fed = |it: &Word| {
         let name = it.text.split_once('=').map_or(&*it.text, |it| it.0);
         matches!(name, "--batch" | "--batch-command" | "--stdin" | "--stdin-paths")
@@ -131,12 +131,12 @@ pub(super) fn reads(
     // Before `--` it may be a branch.
     let is_branch = call.command == "checkout" && !call.args.iter().any(|it| it.text == "--");
     if !LIST.contains(call.command) && !is_branch {
-        found.trees.extend(named.iter().cloned());
+        found.trees.extend(read.iter().cloned());
     }
     if is_grep || call.args.iter().any(|it| is_long(&it.text, "--relative")) {
         found.trees.push(place_in(PathTarget::Known(".".to_owned()), &dirs, around));
     }
-    found.reads.extend(named);
+    found.reads.extend(read);
 }
 
 /// Returns the directories that it works in, `-C` and `--work-tree` followed.

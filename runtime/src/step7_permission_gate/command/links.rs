@@ -7,9 +7,8 @@ use super::{
     CommandContext, CommandPart,
     changes::Changes,
     dirs::{Dirs, PathTarget, target},
-    named::{named, place_in},
+    named::{named, place_in, values},
     options::{has_letter, is_long, operands},
-    outputs::values,
 };
 use crate::step7_permission_gate::shell::word::Word;
 

@@ -13,6 +13,9 @@ use crate::step7_permission_gate::{
     shell::word::{PieceKind, Word},
 };
 
+/// Letters of a cluster of options after which the value of the last may begin.
+const MAX_LETTERS: usize = 3;
+
 /// One file that a part names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct NamedFile {
@@ -119,4 +122,18 @@ pub(super) fn shortened(word: &Word, value: &str) -> Word {
         short.mark(0, PieceKind::Open { quoted: false });
         short
     }
+}
+
+/// Returns a word, and what may be the value in it.
+pub(super) fn values(word: &Word) -> Vec<Word> {
+    let text = word.text.as_str();
+    let mut found = vec![word.clone()];
+    found.extend(text.split_once('=').map(|it| shortened(word, it.1)));
+    if text.starts_with('-') && !text.starts_with("--") {
+        let at = text.find(['.', '/', '~', '$']);
+        found.extend(at.map(|it| shortened(word, &text[it..])));
+        let attached = text.char_indices().skip(2).take(MAX_LETTERS);
+        found.extend(attached.map(|it| shortened(word, &text[it.0..])));
+    }
+    found
 }

@@ -11,7 +11,7 @@ use super::{
     escapes,
     file_url::file_url,
     git_files,
-    named::{NamedFile, named, place_in, shortened},
+    named::{NamedFile, named, place_in, shortened, values},
     names::Names,
     options::{has_letter, is_long, operands, value_of},
 };
@@ -147,23 +147,6 @@ fn of_copy(args: &[Word]) -> Vec<Word> {
     };
     let options = args.iter().filter(|it| it.text.starts_with('-') && !leaves_out(it));
     options.flat_map(values).chain(operands(args).last().cloned()).collect()
-}
-
-/// Letters of a cluster of options after which the value of the last may begin.
-const MAX_LETTERS: usize = 3;
-
-/// Returns a word, and what may be the value in it.
-pub(super) fn values(word: &Word) -> Vec<Word> {
-    let text = word.text.as_str();
-    let mut found = vec![word.clone()];
-    found.extend(text.split_once('=').map(|it| shortened(word, it.1)));
-    if text.starts_with('-') && !text.starts_with("--") {
-        let at = text.find(['.', '/', '~', '$']);
-        found.extend(at.map(|it| shortened(word, &text[it..])));
-        let attached = text.char_indices().skip(2).take(MAX_LETTERS);
-        found.extend(attached.map(|it| shortened(word, &text[it.0..])));
-    }
-    found
 }
 
 /// Returns all words, and the pieces of scripts that may be names of files.

@@ -4,7 +4,10 @@
 //! Programs that a command starts may make links as well; those are not seen.
 
 use super::{
-    CommandContext, CommandPart, PathTarget, named::named, part::base, unpackers::is_unpacker,
+    CommandContext, CommandPart, PathTarget,
+    named::{named, values},
+    part::base,
+    unpackers::is_unpacker,
 };
 use crate::step7_permission_gate::{path_rule::lies_in, shell::word::Word};
 
@@ -43,7 +46,7 @@ impl Unpacked {
     fn add(&mut self, at: usize, args: &[Word], part: &CommandPart, around: &CommandContext) {
         // Which word is the directory depends on the program; one too many costs a question.
         let here = Word::plain(".");
-        let values = args.iter().flat_map(super::outputs::values);
+        let values = args.iter().flat_map(values);
         for word in values.chain([here]) {
             let place = named(&word, part, around);
             self.is_cut |= matches!(place.target, PathTarget::Open(_));

@@ -19,7 +19,7 @@ use loops::Loops;
 use sums::Sums;
 
 use super::{
-    CommandContext, CommandPart, class::is_run, dirs::Dirs, moved, piped::Piped, places,
+    CommandContext, CommandPart, class::is_run, dirs::Dirs, moves, piped::Piped, places,
     programs::is_ordinary, scripts,
 };
 use crate::step7_permission_gate::shell::{
@@ -344,7 +344,7 @@ impl ScriptWalk<'_> {
             self.fail(Fault::Arithmetic);
         }
         self.sets(&part, from);
-        moved::note(&part, self.around);
+        moves::note(&part, self.around);
         let mut ends = self.moved(&part, from);
         let runs = scripts::runs(&part);
         let function = self.functions.get(part.name()).cloned();

@@ -4,7 +4,7 @@
 
 use super::*;
 use crate::step7_permission_gate::command::{
-    class::CommandClass,
+    CommandClass,
     escapes::{SPECIAL, TABLES},
     places::{OptionEffect, ROWS},
     programs::{HARMLESS, PRINTERS, READERS, RUNS_TEXT, SHELLS, WRITERS},
