@@ -26,24 +26,19 @@ pub mod conformance;
 pub(crate) mod fruitless;
 mod history;
 mod marker;
+mod setup;
+mod shaped;
 mod superseded;
-
-use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
 pub(crate) use pressure::{Trigger, under_pressure};
+pub use setup::{ShaperSetup, Sharing};
+pub use shaped::{ShapedContext, StageResult};
 pub use shaper5_auto_compact::SummaryRequest;
 pub(crate) use shaper5_auto_compact::{apply_summary, shrink};
 
-use self::shaper3_microcompact::Clearing;
-use crate::{
-    digest::Digest,
-    ids::ToolName,
-    message::{Messages, estimate_of},
-    step1_settings_resolution::ShaperSettings,
-    tokens::{Counting, Tokens},
-};
+use self::{shaped::proven_smaller, shaper3_microcompact::Clearing};
 
 /// One shaper. The order of the variants is the contract; no setting changes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -85,119 +80,6 @@ impl Stage {
             Stage::OverflowReduction => "overflow_reduction",
         }
     }
-}
-
-/// What the stages go by. The settings are those of the start of the session; making the rest is
-/// up to the caller, once per shaping.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ShaperSetup {
-    /// Gates and caps, frozen when the session starts.
-    pub settings: Arc<ShaperSettings>,
-    /// What the request may hold: the model's window less the output ceiling.
-    pub context_budget: Tokens,
-    /// Pressure above this many tokens instead of what settings and budget say; for recovery, when
-    /// the provider knows better than the estimate.
-    pub trigger_override: Option<Tokens>,
-    /// What of the request no stage can free: system prompt, tools, and the messages in front of the
-    /// conversation. 0 in turns that were recorded before stages were given the conversation alone.
-    pub fixed: Tokens,
-    /// Paid since the last compaction, in millionths of a US dollar.
-    pub spent_micro_usd: u64,
-    /// The directory where full texts are kept. The reference to one is `<prefix>/<digest>.txt`,
-    /// the digest being that of the text.
-    pub reference_prefix: Arc<str>,
-    /// Milliseconds since the last answer of the model.
-    pub idle_ms: u64,
-    /// Tools that declare their results exempt, in addition to those that the settings name.
-    pub exempt_tools: Arc<[ToolName]>,
-    /// Characters of a result, for tools whose own cap is larger than the setting and holds instead.
-    pub own_caps: Arc<[(ToolName, u64)]>,
-    /// Which results have a cap together.
-    pub sharing: Sharing,
-    /// Whether results that say what later ones say better go first, and pressure by number counts
-    /// exchanges. Not so in turns that were recorded before.
-    pub grades: bool,
-    /// Whether pressure alone clears old results. Not so in turns that were recorded before.
-    pub clears: bool,
-    /// Whether a cut ends the frames of the harness that it is in. Not so in turns that were recorded before.
-    pub keeps_frames: bool,
-    /// Whether superseded results count as what is left of them when others are chosen to be cleared. Not so in
-    /// turns that were recorded before.
-    pub counts_cleared: bool,
-    /// Messages from which on a summary is made again where the last one did not help and the context fits
-    /// the window; 0 where every summary helped.
-    pub summary_pause: usize,
-    /// Whether it waits only while the context fits the window.
-    pub pauses_where_it_fits: bool,
-    /// A summary was asked for, whatever the pressure: what to keep in mind.
-    pub asked: Option<Arc<str>>,
-    /// How tokens are estimated.
-    pub(crate) counting: Counting,
-}
-
-/// Which results have a cap together when there is pressure.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Sharing {
-    /// Results in one message.
-    Message,
-    /// Those that answer one answer of the model, however many messages they are in.
-    #[default]
-    Turn,
-}
-
-impl ShaperSetup {
-    /// Returns whether results of this tool are never cut.
-    pub(crate) fn is_exempt(&self, tool: &ToolName) -> bool {
-        self.exempt_tools.contains(tool)
-            || self.settings.exempt_tools.iter().any(|it| it == tool.as_str())
-    }
-}
-
-/// A context between two stages.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ShapedContext {
-    /// The conversation as the model will see it.
-    pub messages: Messages,
-    /// What the whole request is thought to take; the caller anchors it on the last reported usage. A
-    /// stage takes off what it freed by its own estimate.
-    pub tokens: Tokens,
-}
-
-impl ShapedContext {
-    /// Makes a context whose size is that of its messages by characters alone.
-    #[cfg(test)]
-    pub(crate) fn estimated(messages: Messages) -> Self {
-        let tokens = crate::message::tokens_of(&messages);
-        Self { messages, tokens }
-    }
-
-    /// The same context with other messages. What the estimate says they save is taken off.
-    fn with(&self, messages: Messages, counting: Counting) -> Self {
-        let (before, after) = (estimate_of(&self.messages), estimate_of(&messages));
-        let freed = counting.tokens(before.saturating_sub(after));
-        Self { messages, tokens: self.tokens.saturating_sub(freed) }
-    }
-}
-
-/// What a stage did.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum StageResult {
-    /// The stage changed nothing.
-    Unchanged {
-        /// Why, for the log.
-        why: String,
-    },
-    /// The context got smaller.
-    Changed {
-        /// The context after the stage.
-        context: ShapedContext,
-        /// Full texts of what was cut, by digest; to be kept before the context is used.
-        stored: Vec<(Digest, String)>,
-        /// What was done, for the log.
-        why: String,
-    },
-    /// The stage needs a model call, whose answer `apply_summary` takes.
-    NeedsSummary(Box<SummaryRequest>),
 }
 
 /// What a trigger found that its stage would look for again.
@@ -254,26 +136,6 @@ pub(crate) fn run_due(
         Stage::OverflowReduction => overflow_reduction::run(context, setup),
     };
     proven_smaller(context, result)
-}
-
-/// A change that freed nothing is not a change.
-fn proven_smaller(before: &ShapedContext, result: StageResult) -> StageResult {
-    match result {
-        StageResult::Changed { context, .. } if !is_smaller(&context, before) => {
-            StageResult::Unchanged { why: "did not make the context smaller".into() }
-        }
-        result => result,
-    }
-}
-
-fn is_smaller(after: &ShapedContext, before: &ShapedContext) -> bool {
-    // Counted in characters and messages: tokens are rounded, and an anchored count can be at 0.
-    let chars = |it: &ShapedContext| -> u64 {
-        it.messages.iter().flat_map(|it| &it.blocks).map(crate::block::Block::chars).sum()
-    };
-    let (after_chars, before_chars) = (chars(after), chars(before));
-    after_chars < before_chars
-        || (after_chars == before_chars && after.messages.len() < before.messages.len())
 }
 
 #[cfg(test)]

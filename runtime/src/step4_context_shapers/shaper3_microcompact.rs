@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 use super::{
     ShapedContext, ShaperSetup, Sharing, StageResult, history, marker,
     pressure::{Trigger, is_at_aim, under_pressure},
-    proven_smaller,
+    shaped::proven_smaller,
     superseded::superseded,
 };
 use crate::{

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use super::{
     ShapedContext, ShaperSetup, StageResult, Trigger, history, pressure::under_pressure,
-    proven_smaller, shaper3_microcompact,
+    shaped::proven_smaller, shaper3_microcompact,
 };
 use crate::{
     block::Block,

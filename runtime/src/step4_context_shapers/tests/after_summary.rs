@@ -2,10 +2,15 @@
 //!
 //! Built under `#[cfg(test)]` only.
 
+use std::sync::Arc;
+
 use super::stages::{answer, call, prompt, results, setup};
-use crate::step4_context_shapers::{
-    chain::{Shaped, Summarised, shape},
-    *,
+use crate::{
+    digest::Digest,
+    step4_context_shapers::{
+        chain::{Shaped, Summarised, shape},
+        *,
+    },
 };
 
 /// Old texts of 4,000 tokens together, and two rounds with a long result each.

@@ -4,10 +4,12 @@ use std::sync::Arc;
 
 use crate::{
     block::Block,
+    digest::Digest,
     ids::EntryId,
     message::{Message, MessageKind, Messages, tokens_of},
     step1_settings_resolution::ShaperSettings,
     step4_context_shapers::*,
+    tokens::{Counting, Tokens},
 };
 
 pub(in crate::step4_context_shapers) fn setup(
