@@ -22,6 +22,7 @@ pub(crate) mod processes;
 mod servers;
 mod session_effects;
 mod shells;
+mod state;
 mod status;
 mod timer;
 pub(crate) mod tools;
@@ -29,46 +30,36 @@ mod turn_handles;
 mod watcher;
 mod woken;
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, sync::Arc};
 
 pub(crate) use ennead_runtime::run::outcome::{RunError, RunOutcome};
 use ennead_runtime::{
     ids::AgentId,
-    ports::BoxFuture,
     run::conversation::Conversation,
-    session::{
-        Machine, MessageNumber, Now, PromptId, RunNumber, SessionInput, SpawnEffect, TreePlace,
-    },
-    step1_settings_resolution::Durability,
-    transcript::entry::LineFrame,
+    session::{Machine, MessageNumber, Now, PromptId, SessionInput, TreePlace},
 };
-use ractor::{Actor, ActorId, ActorProcessingErr, ActorRef, SupervisionEvent};
-use tokio::sync::oneshot;
+use ractor::{Actor, ActorProcessingErr, ActorRef, SupervisionEvent};
 
 use crate::{
     groundwork::{
-        directory::{ActorKind, Registration},
-        mailbox::{Admitted, Mailbox, Slot},
-        supervision::{HandlerResult, ended_child, ended_without_reply},
+        directory::ActorKind,
+        mailbox::Admitted,
+        supervision::{ended_child, ended_without_reply},
     },
-    ports::{
-        events::EndOfEvents,
-        transcript_store::layout::{Layout, TranscriptPaths},
-    },
+    ports::{events::EndOfEvents, transcript_store::layout::Layout},
     services::mcp_server::StartingServers,
-    session::{agents::Children, timer::RunTimer, turn_handles::TurnHandles, watcher::FileWatcher},
+    session::agents::children::{Children, Parent},
     storage::{
-        archive::{ArchiveMsg, OpenTranscript, WriterHandle},
-        transcript_writer::{Recorded, ReplyTo},
+        archive::{ArchiveMsg, OpenTranscript},
+        transcript_writer::Recorded,
     },
-    turn::hook_runner::{HookMsg, HookRequest},
-    world::source_files::Fingerprints,
 };
+use child_end::ChildEnd;
 pub(crate) use context::SessionContext;
-use message::MessageReply;
-pub(crate) use message::{HookToken, Prompt, RunReply, SessionMsg, SpawnRequest, WaitingCall};
+pub(crate) use message::{HookToken, Prompt, SessionMsg, SpawnRequest, WaitingCall, WokenEnd};
+use state::Starting;
+pub(crate) use state::{OpenPlan, SessionState};
 pub use status::Status;
-pub(crate) use woken::WokenEnd;
 
 /// What a session is given.
 pub(crate) struct SessionSetup {
@@ -76,7 +67,7 @@ pub(crate) struct SessionSetup {
     pub(crate) conversation: Conversation,
     pub(crate) archive: ActorRef<ArchiveMsg>,
     pub(crate) open: OpenPlan,
-    pub(crate) parent: Option<agents::Parent>,
+    pub(crate) parent: Option<Parent>,
     pub(crate) layout: Layout,
     /// What its subscribers receive with the first run.
     pub(crate) notices: Vec<Arc<str>>,
@@ -84,62 +75,8 @@ pub(crate) struct SessionSetup {
     pub(crate) starting: Option<Box<StartingServers>>,
 }
 
-/// Where and how a session's transcript is opened.
-#[derive(Clone, Debug)]
-pub(crate) struct OpenPlan {
-    pub(crate) paths: TranscriptPaths,
-    pub(crate) frame: LineFrame,
-    pub(crate) durability: Durability,
-    pub(crate) meta: Option<Arc<str>>,
-    /// Spares the first turn to read the settings again.
-    pub(crate) first_look: Option<crate::turn::source_reader::FirstLook>,
-}
-
 /// The actor that is a session.
 pub(crate) struct Session;
-
-pub(crate) struct SessionState {
-    /// Dropped before the replies of runs are: subscribers learn first that there are no more events.
-    _end_of_events: EndOfEvents,
-    machine: Machine,
-    session_context: Arc<SessionContext>,
-    archive: ActorRef<ArchiveMsg>,
-    layout: Layout,
-    open: OpenPlan,
-    writer: Option<WriterHandle>,
-    /// Goes with every write.
-    recorded: ReplyTo,
-    readiness: opening::Readiness,
-    /// Reads the earlier conversation.
-    loader: Option<ActorId>,
-    /// Reads the settings before the first run.
-    settings_reader: Option<ActorId>,
-    /// Waits for MCP servers that were not ready when the session was opened.
-    server_waiter: Option<ActorId>,
-    /// Who waits for the end of a run, and the place of its prompt in the queue.
-    prompts: BTreeMap<PromptId, (RunReply, Slot)>,
-    last_prompt: PromptId,
-    /// The prompt that is a message of the session above, which is to know when it is safe.
-    begins: Option<(PromptId, MessageReply)>,
-    /// Messages of the session above that are not answered.
-    messages: BTreeMap<MessageNumber, MessageReply>,
-    last_message: MessageNumber,
-    turn: Option<TurnHandles>,
-    timer: Option<RunTimer>,
-    /// Boxed, because most sessions have none.
-    watcher: Option<Box<FileWatcher>>,
-    fingerprints: Option<Fingerprints>,
-    chosen: turn_handles::ChosenSettings,
-    hooks: Option<Mailbox<Box<HookRequest>, HookMsg>>,
-    children: Children,
-    woken: woken::WokenRuns,
-    processes: processes::Processes,
-    /// Who waits for the session to be closed.
-    closing: Vec<oneshot::Sender<()>>,
-    /// Whether the hooks at the end were run, or are running.
-    has_ended_hooks: bool,
-    _registration: Registration,
-}
 
 impl Actor for Session {
     type Msg = SessionMsg;
@@ -156,7 +93,7 @@ impl Actor for Session {
         let (session_context, open) = (setup.session_context, setup.open);
         let (kind, place) = match &setup.parent {
             None => (ActorKind::Session, TreePlace::Top),
-            Some(agents::Parent { agent, lease, .. }) => {
+            Some(Parent { agent, lease, .. }) => {
                 let (agent, lease) = (agent.clone(), lease.clone());
                 (ActorKind::SubAgent, TreePlace::Below { agent, lease })
             }
@@ -245,9 +182,6 @@ impl Actor for Session {
         Ok(())
     }
 }
-
-/// What waits for children to start; nothing, most of the time.
-type Starting<'a> = Result<Option<BoxFuture<'a, HandlerResult>>, ActorProcessingErr>;
 
 impl SessionState {
     /// Takes a message. Returns what must be waited for.
@@ -366,18 +300,4 @@ impl SessionState {
         let clock = &self.session_context.world.clock;
         Now { at: clock.now(), elapsed: clock.elapsed() }
     }
-}
-
-/// What follows from the end of a child.
-enum ChildEnd {
-    /// The machine decides what follows.
-    Input(SessionInput),
-    /// A sub-agent crashed: what it used is to be read.
-    Agent(AgentId),
-    /// The timer of a run was killed: another one takes over.
-    Timer { run: RunNumber, deadline: Duration },
-    /// The actor that worked for an agent before has ended: the agent can go on.
-    Start(SpawnEffect),
-    /// Nothing follows, or it was done already.
-    Noted,
 }

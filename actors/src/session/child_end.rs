@@ -1,10 +1,29 @@
 //! What follows from the end of a child of a session.
 
-use ennead_runtime::session::SessionInput;
+use std::time::Duration;
+
+use ennead_runtime::{
+    ids::AgentId,
+    session::{RunNumber, SessionInput, SpawnEffect},
+};
 use ractor::ActorId;
 
-use super::{ChildEnd, SessionState, timer::RunTimer};
+use super::{SessionState, timer::RunTimer};
 use crate::ports::errors::OpenError;
+
+/// What follows from the end of a child.
+pub(super) enum ChildEnd {
+    /// The machine decides what follows.
+    Input(SessionInput),
+    /// A sub-agent crashed: what it used is to be read.
+    Agent(AgentId),
+    /// The timer of a run was killed: another one takes over.
+    Timer { run: RunNumber, deadline: Duration },
+    /// The actor that worked for an agent before has ended: the agent can go on.
+    Start(SpawnEffect),
+    /// Nothing follows, or it was done already.
+    Noted,
+}
 
 impl SessionState {
     /// Finds out what a child that has ended still owed.

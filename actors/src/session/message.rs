@@ -29,7 +29,7 @@ use ractor::{ActorId, ActorRef};
 use tokio::sync::oneshot;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
-use super::{WokenEnd, status::Status};
+use super::status::Status;
 use crate::{
     groundwork::mailbox::Admitted,
     ports::errors::OpenError,
@@ -41,6 +41,9 @@ use crate::{
 
 /// Receives how a run ended.
 pub(crate) type RunReply = Box<dyn FnOnce(Result<RunOutcome, RunError>) + Send + Sync>;
+
+/// How a run ended that a session began by itself; `None` when there will be none.
+pub(crate) type WokenEnd = Option<Result<RunOutcome, RunError>>;
 
 /// A prompt to be run.
 pub(crate) struct Prompt {

@@ -13,7 +13,7 @@ use ennead_runtime::{
 use ennead_tools::locked::Locked as _;
 use ractor::{ActorProcessingErr, ActorRef};
 
-use super::{RunTimer, SessionMsg, SessionState, Starting, agents::StartPlan};
+use super::{SessionMsg, SessionState, agents::StartPlan, state::Starting, timer::RunTimer};
 use crate::{
     groundwork::{
         directory::ActorKind,

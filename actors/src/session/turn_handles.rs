@@ -16,7 +16,7 @@ use ennead_runtime::{
 use ractor::{ActorId, ActorProcessingErr, ActorRef, MessagingErr};
 use tokio::sync::oneshot;
 
-use super::{SessionMsg, SessionState, Starting, WaitingCall};
+use super::{SessionMsg, SessionState, WaitingCall, state::Starting};
 use crate::{
     groundwork::{
         directory::ActorKind,

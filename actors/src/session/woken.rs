@@ -4,13 +4,10 @@ use std::collections::VecDeque;
 
 use tokio::sync::oneshot;
 
-use super::{RunError, RunOutcome, SessionState, Starting};
+use super::{RunError, RunOutcome, SessionState, WokenEnd, state::Starting};
 
 /// Outcomes that are kept until they are asked for; the oldest give way.
 const KEPT: usize = 16;
-
-/// How such a run ended; `None` when there will be none.
-pub(crate) type WokenEnd = Option<Result<RunOutcome, RunError>>;
 
 /// The outcomes that were not asked for yet, and who waits for the next one.
 #[derive(Debug, Default)]

@@ -11,7 +11,7 @@
 
 mod awaited_children;
 mod dispatch;
-mod message;
+pub(crate) mod message;
 mod next_turn;
 mod open_question;
 mod outcome;

@@ -11,7 +11,7 @@ use ennead_runtime::{
 };
 use tokio::sync::oneshot;
 
-use crate::session::{SessionMsg, SessionState, Starting, processes::ProcessPort};
+use crate::session::{SessionMsg, SessionState, processes::ProcessPort, state::Starting};
 
 impl KeepAgents for ProcessPort {
     fn running(&self) -> Vec<BackgroundAgent> {

@@ -17,7 +17,11 @@ use ennead_runtime::{
 use ractor::ActorRef;
 use serde_json::{Map, Value, json};
 
-use super::{Parent, Request, StartPlan, meta::AgentMeta};
+use super::{
+    StartPlan,
+    children::{Parent, Request},
+    meta::AgentMeta,
+};
 use crate::{
     session::{OpenPlan, SessionMsg, SessionSetup, SessionState, context::AgentContext},
     world::agent_memory::AgentNotes,

@@ -10,7 +10,7 @@ use std::{
     sync::Arc,
 };
 
-use ennead_runtime::{event::Event, ids::AgentId, session::SessionInput};
+use ennead_runtime::{event::Event, ids::AgentId};
 use ractor::ActorRef;
 use tokio::sync::mpsc;
 
@@ -83,11 +83,6 @@ impl SessionState {
         }
         Ok(())
     }
-}
-
-/// Makes the input for a crashed sub-agent of which nothing can be read.
-pub(super) fn unread(agent: AgentId) -> SessionInput {
-    SessionInput::AgentCrashed { agent, used: Vec::new() }
 }
 
 /// The transcripts of a sub-agent and of those below it.

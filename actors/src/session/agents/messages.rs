@@ -17,12 +17,17 @@ use ennead_runtime::{
 use ractor::ActorRef;
 use tokio::sync::oneshot;
 
-use super::{AgentPort, Children, Request, RequestReply, meta::AgentMeta};
+use super::{
+    AgentPort,
+    children::{Children, Request, RequestReply},
+    meta::AgentMeta,
+};
 use crate::{
     ports::transcript_store::layout,
     session::{
-        RunError, SessionMsg, SessionState, Starting,
+        RunError, SessionMsg, SessionState,
         message::{MessageReply, SendRequest},
+        state::Starting,
     },
 };
 

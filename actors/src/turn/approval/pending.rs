@@ -13,6 +13,7 @@ use ennead_runtime::{
     approval::{AnswerError, AnsweredBy, GivenAnswer, PermissionAnswer, Question, QuestionKey},
     event::Event,
     ids::{ApprovalId, SessionId},
+    ports::Clock,
 };
 use ractor::ActorRef;
 use tokio::sync::oneshot;
@@ -22,7 +23,10 @@ use tokio_util::{
 };
 
 use super::files;
-use crate::{session::context::SessionContext, turn::turn_supervisor::TurnMsg};
+use crate::{
+    ports::events::EventHub, session::tools::SessionTools, turn::turn_supervisor::message::TurnMsg,
+    world::source_files::SessionDirs,
+};
 use ennead_tools::locked::Locked as _;
 
 /// Ended questions whose names are remembered, so that who answers late learns why.
@@ -44,16 +48,18 @@ struct PendingEntry {
     question: Arc<Question>,
     /// Distinguishes one raising from another of the same name.
     number: u64,
-    route: Route,
+    route: AnswerRoute,
     /// Somebody's answer is on its way.
     is_claimed: bool,
 }
 
-/// The way to a turn, and what its answers are checked by.
+/// The way to the turn that asks, and what answers are checked by.
 #[derive(Clone)]
-struct Route {
-    turn: ActorRef<TurnMsg>,
-    session_context: Arc<SessionContext>,
+pub(crate) struct AnswerRoute {
+    pub(crate) turn: ActorRef<TurnMsg>,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) tools: SessionTools,
+    pub(crate) dirs: SessionDirs,
 }
 
 /// An answer on its way to the turn.
@@ -72,7 +78,7 @@ pub(crate) struct OpenQuestion {
     /// Distinguishes one raising from another of the same name.
     pub(crate) number: u64,
     approvals: Approvals,
-    session_context: Arc<SessionContext>,
+    hub: EventHub,
     /// The event about its end; `None` where the turn has sent it.
     pub(crate) end: Option<AnsweredBy>,
     /// Ends what waits for it.
@@ -87,15 +93,14 @@ impl Approvals {
     pub(crate) fn raise(
         &self,
         question: Arc<Question>,
-        turn: ActorRef<TurnMsg>,
-        session_context: Arc<SessionContext>,
+        route: AnswerRoute,
+        hub: EventHub,
         token: TaskTrackerToken,
     ) -> OpenQuestion {
         let mut book = self.book();
         book.n_raised += 1;
         let number = book.n_raised;
         book.ended.retain(|it| *it != question.id);
-        let route = Route { turn, session_context: Arc::clone(&session_context) };
         let entry =
             PendingEntry { question: Arc::clone(&question), number, route, is_claimed: false };
         book.open.insert(question.id.clone(), entry);
@@ -104,7 +109,7 @@ impl Approvals {
             question,
             number,
             approvals: self.clone(),
-            session_context,
+            hub,
             end: Some(AnsweredBy::Interrupt),
             _waiting: cancel.clone().drop_guard(),
             cancel,
@@ -136,11 +141,11 @@ impl Approvals {
         answer.check()?;
         let claim = self.claim(of, key)?;
         if let Some(input) = &answer.input
-            && let Some(tool) = claim.route.session_context.tools.get(&claim.question.call.name)
+            && let Some(tool) = claim.route.tools.get(&claim.question.call.name)
         {
             tool.check_input(input).map_err(AnswerError::BadInput)?;
         }
-        files::keep(&claim.route.session_context.dirs, &answer.rules).await?;
+        files::keep(&claim.route.dirs, &answer.rules).await?;
         let (reply, taken) = oneshot::channel();
         let given = GivenAnswer { answer, by: AnsweredBy::Surface, surface: Some(clean(surface)) };
         let answer = Box::new(SurfaceAnswer { key: key.clone(), given, reply });
@@ -162,7 +167,7 @@ impl Approvals {
                 AnswerError::Unknown(key.id.clone())
             });
         };
-        entry.question.accepts(key, entry.route.session_context.world.clock.now())?;
+        entry.question.accepts(key, entry.route.clock.now())?;
         if std::mem::replace(&mut entry.is_claimed, true) {
             return Err(AnswerError::Answered(key.id.clone()));
         }
@@ -185,7 +190,7 @@ struct Claim {
     approvals: Approvals,
     question: Arc<Question>,
     number: u64,
-    route: Route,
+    route: AnswerRoute,
 }
 
 impl Drop for Claim {
@@ -225,13 +230,7 @@ impl Drop for OpenQuestion {
         if let Some(by) = self.end {
             let (call, tool) = (self.question.call.id.clone(), self.question.call.name.clone());
             let (id, allowed) = (id.clone(), false);
-            self.session_context.hub.publish(Event::PermissionSettled {
-                id,
-                call,
-                tool,
-                allowed,
-                by,
-            });
+            self.hub.publish(Event::PermissionSettled { id, call, tool, allowed, by });
         }
     }
 }

@@ -11,7 +11,10 @@ use ractor::ActorRef;
 use super::{ActiveTurn, Pending, TurnMsg, outcome::Outcome};
 use crate::{
     groundwork::directory::ActorKind,
-    turn::approval::{self, pending::SurfaceAnswer},
+    turn::approval::{
+        self,
+        pending::{AnswerRoute, SurfaceAnswer},
+    },
 };
 
 impl ActiveTurn {
@@ -24,12 +27,14 @@ impl ActiveTurn {
         let session_context = Arc::clone(&self.session_context);
         let approvals = session_context.approvals.clone();
         let token = self.scope.tracker.token();
-        let open = approvals.raise(
-            Arc::clone(&question),
-            myself.clone(),
-            Arc::clone(&session_context),
-            token,
-        );
+        let route = AnswerRoute {
+            turn: myself.clone(),
+            clock: Arc::clone(&session_context.world.clock),
+            tools: session_context.tools.clone(),
+            dirs: session_context.dirs.clone(),
+        };
+        let hub = session_context.hub.clone();
+        let open = approvals.raise(Arc::clone(&question), route, hub, token);
         let (number, cancel) = (open.number, open.cancel.clone());
         self.question = Some(open);
         let left = question.expires.millis_since(session_context.world.clock.now());
