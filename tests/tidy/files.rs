@@ -3,7 +3,7 @@
 use super::{code::Code, files_below, read, root, rust_files};
 
 /// The top of the command.
-const COMMAND: &str = "actors/command/src/bin/ennead/main.rs";
+const COMMAND: &str = "actors/command/src/bin/command/main.rs";
 
 /// The most lines a source file may have, its own tests included.
 const MAX_LINES: usize = 400;

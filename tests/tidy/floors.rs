@@ -67,7 +67,7 @@ fn imports_of_the_simulated_model_run_down() {
 #[test]
 fn imports_of_the_command_run_down() {
     check("actors/command/src/lib.rs", COMMAND);
-    check("actors/command/src/bin/ennead/main.rs", BINARY);
+    check("actors/command/src/bin/command/main.rs", BINARY);
 }
 
 /// Folders of the runtime whose files are on several floors, and what they have in common.

@@ -13,7 +13,7 @@ use crate::{
     },
     turn::{
         hook_runner::{HookMsg, HookRequest, HookRunner, HookRunnerSetup, WINDOW},
-        turn_supervisor::TurnMsg,
+        turn_supervisor::message::TurnMsg,
     },
     world::hook_process::HandlerContext,
 };

@@ -35,7 +35,7 @@ use crate::{
     ports::errors::OpenError,
     services::mcp_server::Answered,
     storage::{archive::OpenOutcome, transcript_writer::Recorded},
-    turn::{model_call::SentMark, turn_supervisor::TurnMsg},
+    turn::{model_call::SentMark, turn_supervisor::message::TurnMsg},
     world::{hook_process::HandlerContext, source_files::Fingerprints, verifiers::Verifiers},
 };
 

@@ -20,7 +20,7 @@ use crate::{
         supervision::{HandlerResult, spawn_leaf},
     },
     storage::{archive::ArchiveMsg, transcript_writer},
-    turn::turn_supervisor::TurnMsg,
+    turn::turn_supervisor::message::TurnMsg,
 };
 
 pub(super) type Effects = VecDeque<SessionEffect>;

@@ -24,7 +24,9 @@ use crate::{
     },
     turn::{
         model_call::SentMark,
-        turn_supervisor::{NextTurn, TurnMsg, TurnScope, TurnSupervisor, TurnSupervisorSetup},
+        turn_supervisor::{
+            NextTurn, TurnScope, TurnSupervisor, TurnSupervisorSetup, message::TurnMsg,
+        },
     },
 };
 

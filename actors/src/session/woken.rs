@@ -2,9 +2,10 @@
 
 use std::collections::VecDeque;
 
+use ennead_runtime::run::outcome::{RunError, RunOutcome};
 use tokio::sync::oneshot;
 
-use super::{RunError, RunOutcome, SessionState, WokenEnd, state::Starting};
+use super::{SessionState, WokenEnd, state::Starting};
 
 /// Outcomes that are kept until they are asked for; the oldest give way.
 const KEPT: usize = 16;

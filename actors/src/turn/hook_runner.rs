@@ -33,7 +33,7 @@ use crate::{
     },
     ports::in_process_hook,
     session::context::SessionContext,
-    turn::turn_supervisor::TurnMsg,
+    turn::turn_supervisor::message::TurnMsg,
     world::{
         clock::TimeSource,
         hook_process::{HandlerContext, HookCommand, HookHold, run_command},

@@ -28,7 +28,7 @@ use crate::{
         supervision::{ended_child, ended_without_reply, spawn_leaf},
     },
     session::context::SessionContext,
-    turn::turn_supervisor::TurnMsg,
+    turn::turn_supervisor::message::TurnMsg,
     world::clock::{Timer, within},
 };
 

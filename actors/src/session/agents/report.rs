@@ -15,6 +15,7 @@ use ennead_runtime::{
         AgentOrder, AgentReport, AgentStatus, BoxFuture, SpawnAgent,
         messages::{AgentMessage, Delivered, Undelivered},
     },
+    run::outcome::{RunError, RunOutcome},
     session::TurnKey,
     step1_settings_resolution::{AgentLimits, LayerText, WorktreeBase},
 };
@@ -23,7 +24,7 @@ use ractor::ActorRef;
 use tokio::sync::oneshot;
 
 use crate::{
-    session::{RunError, RunOutcome, SessionContext, SessionMsg, SpawnRequest},
+    session::{SessionContext, SessionMsg, SpawnRequest},
     world::verifiers::Verify,
 };
 
