@@ -118,11 +118,14 @@ fn imports_that_run_up_and_circles_are_found_through_exports() {
         ("src/low/inner.rs", "use super::Low; pub struct Value;"),
         ("src/high.rs", "pub use crate::low::Value as _; pub use shown::Shown; mod shown;"),
         ("src/high/shown.rs", "use crate::low::Value; pub struct Shown;"),
+        ("src/deep.rs", "mod below; pub struct Deep; pub fn of() -> Deep { below::deep() }"),
+        ("src/deep/below.rs", "use super::Deep; pub fn deep() -> Deep { Deep }"),
     ] {
         code.add(text, Path::new(file));
     }
     let imports = Imports::of(&code, Path::new("src"));
-    let floors: &[Floor] = &[("low", &["low"]), ("high", &["high"]), ("top", &[""])];
+    let floors: &[Floor] = &[("low", &["low"]), ("high", &["high"]), ("top", &["", "deep"])];
     assert_eq!(imports.upward(floors), ["low (low) -> high::shown (high)"]);
-    assert_eq!(imports.circles(), [["high::shown", "low", "low::inner"]]);
+    let circles: [&[&str]; 2] = [&["high::shown", "low", "low::inner"], &["deep", "deep::below"]];
+    assert_eq!(imports.circles(), circles);
 }

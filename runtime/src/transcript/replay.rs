@@ -7,29 +7,26 @@
 
 mod background;
 mod earlier;
+mod error;
 mod line;
 mod recorded_inputs;
 mod rerun;
 mod runs;
 mod session;
+mod texts;
 mod window;
 
-use std::sync::Arc;
-
 use earlier::PrefixLoader;
+pub use error::ReplayError;
 use line::LineRef;
 use runs::RecordedRuns;
 use session::Session;
+pub use texts::StoredTexts;
 use window::TurnLines;
 
 use crate::{
-    digest::Digest,
     message::MessageKind,
-    step::Step,
-    transcript::{
-        entry::{Record, RecordKind, Stored},
-        lines::FileLines,
-    },
+    transcript::{entry::RecordKind, lines::FileLines},
 };
 
 /// What was walked again and found equal.
@@ -48,72 +45,6 @@ pub struct Replayed {
     /// conversation only grows, and all that is there where a session is opened again.
     pub compiled: u64,
 }
-
-/// Why a transcript could not be walked again, or where it differs.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum ReplayError {
-    /// The turn makes another line than the one that is recorded.
-    #[error("line {line}, {}: the turn makes {expected}, recorded is {found}", step.name())]
-    Differs {
-        /// Number of the line, counted from 1.
-        line: u64,
-        /// Where the turn is.
-        step: Step,
-        /// What the turn makes, around the first difference; empty when it makes no further line.
-        expected: String,
-        /// What is there; empty when nothing does.
-        found: String,
-    },
-    /// The turn asks for something that no line holds.
-    #[error("line {line}, {}: no line tells {what}", step.name())]
-    Unrecorded {
-        /// The line at which it should be.
-        line: u64,
-        /// Where the turn is.
-        step: Step,
-        /// Name of the missing part.
-        what: &'static str,
-    },
-    /// A text next to the transcript is not at hand, or another one.
-    #[error("line {line}: the stored text {digest} is not at hand")]
-    NotStored {
-        /// The line that names it.
-        line: u64,
-        /// Digest that names the stored text.
-        digest: Digest,
-    },
-    /// The prompt of a run is not written as one of its session.
-    #[error("line {line}: the prompt of this session is {expected}, recorded is {found}")]
-    WrongPrompt {
-        /// Number of the line, counted from 1.
-        line: u64,
-        /// What should be there, around the first difference.
-        expected: String,
-        /// The text that the transcript holds there, around the first difference.
-        found: String,
-    },
-    /// The session decides otherwise than is recorded: which prompt begins a run, whether a turn
-    /// follows, or how a turn or a run is closed.
-    #[error("line {line}: the session makes {expected}, recorded is {found}")]
-    Decided {
-        /// Number of the line, counted from 1.
-        line: u64,
-        /// What should be there, around the first difference; empty when it makes no further line.
-        expected: String,
-        /// What the transcript holds there, around the first difference.
-        found: String,
-    },
-    /// What a run starts from cannot be read.
-    #[error("line {line}: what the run starts from cannot be read")]
-    NoSetup {
-        /// The line of its `run_start`.
-        line: u64,
-    },
-}
-
-/// Texts next to a transcript, by digest.
-pub type StoredTexts<'a> = &'a dyn Fn(Digest) -> Option<String>;
 
 /// Walks all turns of a transcript again. Turns that ended early are compared up to there. Lines
 /// that are not sealed lines of ours are passed over; [`crate::transcript::audit`] names them.
@@ -203,28 +134,6 @@ pub fn replay_lines(
     replayed.up_to_redaction = up_to_redaction.count() as u64;
     replayed.looks = lines.iter().map(line::SealedLine::n_looks).sum();
     Ok(replayed)
-}
-
-/// What a run has after the system prompt.
-fn system_of(
-    record: &Record,
-    line: u64,
-    stored: StoredTexts<'_>,
-) -> Result<Option<Arc<str>>, ReplayError> {
-    let RecordKind::RunStart { system: Some(system), .. } = &record.what else { return Ok(None) };
-    text_of(system, line, stored).map(|it| Some(it.into()))
-}
-
-/// A text inside or next to the transcript.
-fn text_of(text: &Stored, line: u64, stored: StoredTexts<'_>) -> Result<String, ReplayError> {
-    match text {
-        Stored::Text(text) => Ok(text.clone()),
-        Stored::At(digest) => stored(*digest)
-            .filter(|it| Digest::of(it.as_bytes()) == *digest)
-            .ok_or(ReplayError::NotStored { line, digest: *digest }),
-        // The one that repeats a text does not ask for it.
-        Stored::Again(digest) => Err(ReplayError::NotStored { line, digest: *digest }),
-    }
 }
 
 #[cfg(test)]

@@ -38,12 +38,9 @@ impl Imports {
             .collect();
         let mut arrows: BTreeMap<String, BTreeSet<String>> =
             modules.iter().map(|it| (it.clone(), BTreeSet::new())).collect();
-        // A path in the middle of code is an import, too, if it says that it is one of this crate.
-        let is_named = |it: &&(PathBuf, String)| {
-            ["crate::", "self::", "super::"].iter().any(|head| it.1.starts_with(head))
-        };
+        // A path in the middle of code is an import, too, if it leads to a file of this crate.
         let exported: BTreeSet<&(PathBuf, String)> = code.exports.iter().collect();
-        let named = code.paths.iter().filter(is_named).filter(|it| !exported.contains(it));
+        let named = code.paths.iter().filter(|it| !exported.contains(it));
         let imports: Vec<_> = code.imports.iter().chain(named).cloned().collect();
         for (module, path) in absolute(&imports) {
             let target = defining(&path, &modules, &exports);

@@ -22,13 +22,16 @@ use tokio::{
     time::{sleep, timeout},
 };
 
-use super::{CallError, connection::GRACE, lines::Health, progress::progress, wire::content};
+use super::{CallError, lines::Health, progress::progress, wire::content};
 
 /// A call during which the server says nothing for this long is cancelled; progress counts.
 pub(super) const SILENCE: Duration = Duration::from_secs(30 * 60);
 
 /// The same for a server whose answers come on one stream over the network.
 pub(super) const STREAM_SILENCE: Duration = Duration::from_secs(5 * 60);
+
+/// A server that is asked to end, or sent the end of a call, has this long before each sterner way.
+pub(super) const GRACE: Duration = Duration::from_millis(500);
 
 /// Signs of progress that a call may be behind. Who misses some takes that as one.
 const MAX_UNREAD: usize = 16;

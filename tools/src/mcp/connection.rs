@@ -19,7 +19,7 @@ use rmcp::{
 };
 
 use super::{
-    caller::{Caller, Client, SILENCE, STREAM_SILENCE},
+    caller::{Caller, Client, GRACE, SILENCE, STREAM_SILENCE},
     http::{FailureKind, HttpTransport, Link},
     launch::{ConnectError, ServerLaunch, said_at_the_end},
     lines::{Health, Lines},
@@ -29,9 +29,6 @@ use super::{
     wire::{list, why_not_greeted, why_not_listed},
 };
 use crate::process_tree::{ProcessTree, Started};
-
-/// A server that is asked to end, or sent the end of a call, has this long before each sterner way.
-pub(super) const GRACE: Duration = Duration::from_millis(500);
 
 /// A server that answers.
 pub struct Connection {

@@ -7,7 +7,7 @@ mod sources;
 
 use std::{borrow::Cow, sync::Arc};
 
-use super::{ReplayError, StoredTexts, line::SealedLine, text_of, window::record};
+use super::{ReplayError, StoredTexts, line::SealedLine, texts::text_of, window::record};
 use crate::{
     digest::Digest,
     hook::{HandlerEnd, HandlerOutput, HookAction, HookEvent},

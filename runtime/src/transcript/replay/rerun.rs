@@ -255,7 +255,7 @@ pub(super) fn catalogue(
     let Some((line, SettingsFound { models: Some(models), .. })) = settings(lines) else {
         return Ok(None);
     };
-    let models = super::text_of(models, line, stored)?;
+    let models = super::texts::text_of(models, line, stored)?;
     Ok(serde_json::from_str(&models).ok())
 }
 
@@ -272,7 +272,7 @@ pub(super) fn joined_tools(
     let Some((line, SettingsFound { tools: Some(tools), .. })) = settings(lines) else {
         return Ok(None);
     };
-    let tools = super::text_of(tools, line, stored)?;
+    let tools = super::texts::text_of(tools, line, stored)?;
     let (step, what) = (Step::SettingsResolution, "the tools that joined");
     let unrecorded = |_| ReplayError::Unrecorded { line, step, what };
     serde_json::from_str(&tools).map(Some).map_err(unrecorded)

@@ -19,7 +19,7 @@ use super::{
     ReplayError, StoredTexts, background,
     line::{LineRef, SealedLine},
     runs::RecordedRuns,
-    system_of, text_of,
+    texts::{system_of, text_of},
     window::record,
 };
 use crate::{

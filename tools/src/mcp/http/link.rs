@@ -18,7 +18,7 @@ use rmcp::model::RequestId;
 use tokio::{sync::watch, time::timeout};
 
 use super::{
-    super::{connection::GRACE, tasks::TaskTools, wire::beginning},
+    super::{caller::GRACE, tasks::TaskTools, wire::beginning},
     answer::{MAX_ASKED, read_answer, version_of},
     endpoint,
 };

@@ -1,6 +1,6 @@
 //! What handlers answered about calls.
 
-use super::{RecordedInputs, ReplayError, text_of};
+use super::{super::texts::text_of, RecordedInputs, ReplayError};
 use crate::{
     approval::{AnsweredBy, GivenAnswer, PermissionAnswer, PolicyVerdict, Question},
     hook::HookEvent,

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{RecordedInputs, ReplayError, record, text_of};
+use super::{super::texts::text_of, RecordedInputs, ReplayError, record};
 use crate::{
     block::Block,
     hook::HookEvent,

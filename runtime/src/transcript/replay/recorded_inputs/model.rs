@@ -2,7 +2,7 @@
 
 use serde_json::value::RawValue;
 
-use super::{RecordedInputs, ReplayError, text_of};
+use super::{super::texts::text_of, RecordedInputs, ReplayError};
 use crate::{
     block::Block,
     step::Step,

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{RecordedInputs, ReplayError, text_of};
+use super::{super::texts::text_of, RecordedInputs, ReplayError};
 use crate::{
     message::MessageKind,
     step::Step,

@@ -10,6 +10,7 @@ use serde_json::json;
 
 use super::*;
 use crate::{
+    digest::Digest,
     step5_model_call::{ModelAnswer, ModelFailure, wire_format::WireFormat},
     tool::ToolOutcome,
     transcript::{

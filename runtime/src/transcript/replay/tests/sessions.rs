@@ -7,11 +7,16 @@ use serde_json::json;
 use super::*;
 use crate::{
     catalogue::{Catalogue, ModelFacts},
+    digest::Digest,
     entropy::EntropyStream,
     run::{RunEnd, facts::REVISION},
+    step::Step,
     step5_model_call::FailureClass,
     tool::{ToolOutcome, Truncation},
-    transcript::{entry::StepDetail, trace},
+    transcript::{
+        entry::{Record, StepDetail},
+        trace,
+    },
     turn::tests::{
         play::{Play, play},
         script::{answer, calls, failure, hook, text},
