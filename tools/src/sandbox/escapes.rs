@@ -87,6 +87,7 @@ const KINDS: &[(&str, By, Needs, &[&str])] = &[
             "environment of another",
             "map of another",
             "memory of another",
+            "memory of the helper",
             "root of another",
             "descriptors of another",
         ],
