@@ -4,6 +4,7 @@ mod attempts;
 mod held;
 mod network;
 mod processes;
+mod unasked;
 
 use std::{fs, path::PathBuf, process::Command};
 
