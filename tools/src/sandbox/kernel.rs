@@ -14,9 +14,6 @@ use landlock::{
     ABI, Access, AccessFs, LandlockStatus, Ruleset, RulesetAttr, RulesetCreated, RulesetError,
 };
 
-/// The variable of the process by which one way of confining is chosen, and no other is taken.
-const CHOICE: &str = "ENNEAD_SANDBOX_LEVEL";
-
 /// Returns what this kernel offers. It is asked once.
 pub fn kernel() -> &'static Kernel {
     static FOUND: OnceLock<Kernel> = OnceLock::new();
@@ -29,7 +26,7 @@ pub fn kernel() -> &'static Kernel {
                 |confined| confined.err().map(|it| it.to_string()),
             )
         };
-        let chosen = std::env::var_os(CHOICE);
+        let chosen = std::env::var_os("ENNEAD_SANDBOX_LEVEL");
         let chosen = chosen.as_ref().map(|it| it.to_string_lossy());
         let found = choose(chosen.as_deref(), lacks, || bubblewrap().lacks.clone());
         let (confinement, lacks) = (found.as_ref().ok().copied(), found.err());
@@ -79,7 +76,7 @@ pub fn kernel() -> &'static Kernel {
     })
 }
 
-/// Returns how commands are confined, or why they cannot be. The two functions return what the one and the other lack;
+/// Returns how commands are confined, or why they cannot be. What is `chosen` is taken and nothing else. The two functions return what the one and the other lack;
 /// the second is asked only where the first lacks something, or is not wanted.
 fn choose(
     chosen: Option<&str>,
@@ -94,7 +91,10 @@ fn choose(
         }),
         Some("landlock") => by_landlock(),
         Some("bubblewrap") => by_bubblewrap(),
-        Some(_) => Err(format!("{CHOICE} is neither `landlock` nor `bubblewrap`")),
+        Some(_) => {
+            let why = "ENNEAD_SANDBOX_LEVEL is neither `landlock` nor `bubblewrap`";
+            Err(why.to_owned())
+        }
     }
 }
 
@@ -133,6 +133,8 @@ mod tests {
         // What is wanted and cannot be had is replaced by nothing.
         assert_eq!(choose(Some("landlock"), || lacks("scope"), unasked), Err("scope".to_owned()));
         assert_eq!(choose(Some("bubblewrap"), unasked, || lacks("gone")), Err("gone".to_owned()));
-        assert!(choose(Some("none"), unasked, unasked).unwrap_err().contains(CHOICE));
+        assert!(
+            choose(Some("none"), unasked, unasked).unwrap_err().contains("ENNEAD_SANDBOX_LEVEL")
+        );
     }
 }

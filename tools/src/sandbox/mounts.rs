@@ -119,18 +119,18 @@ mod tests {
     #[test]
     fn workspace_in_what_is_denied_is_writable_and_what_is_denied_in_it_is_covered() {
         let found = plan(&[
-            ("/root", Nothing),
-            ("/root/w", Write),
-            ("/root/w/secret", Nothing),
-            ("/root/w/secret/deep", Nothing),
-            ("/root/w/secret/out", Write),
-            ("/root/w2", Nothing),
+            ("/private", Nothing),
+            ("/private/w", Write),
+            ("/private/w/secret", Nothing),
+            ("/private/w/secret/deep", Nothing),
+            ("/private/w/secret/out", Write),
+            ("/private/w2", Nothing),
         ]);
         let expected = [
-            EmptyDirectory("/root".into()),
-            Writable("/root/w".into()),
-            EmptyDirectory("/root/w/secret".into()),
-            Writable("/root/w/secret/out".into()),
+            EmptyDirectory("/private".into()),
+            Writable("/private/w".into()),
+            EmptyDirectory("/private/w/secret".into()),
+            Writable("/private/w/secret/out".into()),
         ];
         assert_eq!(found, expected);
     }

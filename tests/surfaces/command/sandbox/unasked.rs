@@ -9,17 +9,17 @@ use super::{Cell, at_each_level, text};
 
 /// What becomes of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Fate {
+enum AttackFate {
     /// It is denied or asked about, so that it does not run at all.
     Refused,
     /// It runs, and the sandbox holds it.
     Confined,
 }
 
-use Fate::{Confined, Refused};
+use AttackFate::{Confined, Refused};
 
 /// An attack: its name, how the model calls it, the command, what becomes of it, and more settings of the sandbox.
-type Attack = (&'static str, &'static str, &'static str, Fate, &'static str);
+type Attack = (&'static str, &'static str, &'static str, AttackFate, &'static str);
 
 /// Each prints `RAN` first where it can, and what it is for shows: `OUT/new`, the word of a key, a connection, a workspace
 /// without its file.
