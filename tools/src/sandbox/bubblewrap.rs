@@ -17,13 +17,14 @@ use std::{
     path::{Path, PathBuf},
     process::{Command, Stdio},
     sync::OnceLock,
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use ennead_runtime::sandbox::{SandboxNetwork, SandboxPolicy};
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
     fs::{CWD, Mode, OFlags, openat},
+    io::retry_on_intr,
     mount::{MountPropagationFlags, mount_change},
     process::{
         DumpableBehavior, Signal, geteuid, set_dumpable_behavior, set_parent_process_death_signal,
@@ -48,7 +49,7 @@ const MAX_MOUNTS: usize = 1_000;
 const PROBE_LIMIT: Duration = Duration::from_secs(5);
 
 /// Bytes of its complaint that are kept.
-const MAX_COMPLAINT: usize = 500;
+const MAX_COMPLAINT: u64 = 500;
 
 /// Links of `/dev` that shells and programs use.
 const LINKS: [(&str, &str); 4] = [
@@ -113,23 +114,16 @@ fn probe() -> Result<(), String> {
 
 /// What is written until the other side ends, of which the beginning is kept; `None`: it did not end within the time.
 fn complaint(from: OwnedFd) -> Option<String> {
-    let mut from = fs::File::from(from);
-    let (until, mut kept, mut buffer) = (Instant::now() + PROBE_LIMIT, Vec::new(), [0; 512]);
-    loop {
-        let left = until.saturating_duration_since(Instant::now());
-        let left = Timespec::try_from(left).ok()?;
-        match poll(&mut [PollFd::new(&from, PollFlags::IN)], Some(&left)) {
-            Ok(0) => return None,
-            Ok(_) => {}
-            Err(rustix::io::Errno::INTR) => continue,
-            Err(_) => return None,
-        }
-        match from.read(&mut buffer) {
-            Ok(0) | Err(_) => break,
-            Ok(n_bytes) => kept.extend(buffer.iter().take(n_bytes)),
-        }
-        kept.truncate(MAX_COMPLAINT);
+    let limit = Timespec::try_from(PROBE_LIMIT).ok()?;
+    // Only the end is waited for; what is written meanwhile stays in the pipe.
+    let n_ended =
+        retry_on_intr(|| poll(&mut [PollFd::new(&from, PollFlags::empty())], Some(&limit)));
+    if n_ended != Ok(1) {
+        return None;
     }
+    let mut kept = Vec::new();
+    // What cannot be read is not shown.
+    let _read = fs::File::from(from).take(MAX_COMPLAINT).read_to_end(&mut kept);
     Some(String::from_utf8_lossy(&kept).trim().to_owned())
 }
 
