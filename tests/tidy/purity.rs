@@ -183,11 +183,16 @@ fn the_rule_tells_the_world_from_plain_values() {
 
 /// Files of the library that read the environment of the process, or set it for a child, and why. What else wants a
 /// variable or a directory asks `Environment`, which an embedder can replace.
-const ENVIRONMENT_READERS: [(&str, &str); 6] = [
+const ENVIRONMENT_READERS: [(&str, &str); 8] = [
     ("actors/src/world/environment.rs", "is the `Environment` of a process"),
     ("actors/src/world/git.rs", "takes the variables of git from a child, whatever they are"),
     ("tools/src/process_tree.rs", "marks the processes below this one"),
     ("tools/src/process_tree/reaper.rs", "is the helper, which is ordered by its arguments"),
+    (
+        "tools/src/sandbox/bubblewrap.rs",
+        "is the helper, which has a command begin where it is itself",
+    ),
+    ("tools/src/sandbox/kernel.rs", "has one level of the sandbox taken for the whole process"),
     ("tools/src/withdrawn_keys.rs", "takes the keys out of the environment of the process"),
     ("tools/src/withdrawn_keys/again.rs", "starts the process again without its keys"),
 ];

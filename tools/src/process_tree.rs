@@ -6,6 +6,8 @@
 #[cfg(target_os = "linux")]
 mod link;
 #[cfg(target_os = "linux")]
+mod outside;
+#[cfg(target_os = "linux")]
 pub mod reaper;
 mod start;
 #[cfg(target_os = "linux")]

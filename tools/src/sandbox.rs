@@ -5,6 +5,8 @@
 //! it back. Where it cannot be put into force the command is not started.
 
 #[cfg(all(target_os = "linux", feature = "sandbox"))]
+mod bubblewrap;
+#[cfg(all(target_os = "linux", feature = "sandbox"))]
 mod enforce;
 mod escapes;
 #[cfg(all(target_os = "linux", feature = "sandbox"))]
@@ -13,6 +15,8 @@ mod files;
 mod kernel;
 #[cfg(not(all(target_os = "linux", feature = "sandbox")))]
 mod left_out;
+#[cfg(all(target_os = "linux", feature = "sandbox"))]
+mod mounts;
 #[cfg(all(target_os = "linux", feature = "sandbox"))]
 mod namespaces;
 #[cfg(all(target_os = "linux", feature = "sandbox"))]
@@ -24,16 +28,24 @@ mod proxy;
 #[cfg(all(target_os = "linux", feature = "sandbox"))]
 mod syscalls;
 
+#[cfg(target_os = "linux")]
+use ennead_runtime::sandbox::{HostRules, SandboxNetwork, SandboxPolicy};
 use serde::Serialize;
 
+#[cfg(all(target_os = "linux", feature = "sandbox"))]
+pub use bubblewrap::bubblewrap;
+#[cfg(all(target_os = "linux", feature = "sandbox"))]
+pub(crate) use bubblewrap::{begin_inside, wrap};
 #[cfg(all(target_os = "linux", feature = "sandbox"))]
 pub(crate) use enforce::{confine, prepare};
 #[cfg(all(target_os = "linux", feature = "sandbox"))]
 pub use kernel::kernel;
-#[cfg(not(all(target_os = "linux", feature = "sandbox")))]
-pub use left_out::kernel;
 #[cfg(all(target_os = "linux", not(feature = "sandbox")))]
-pub(crate) use left_out::{PORT, Proxy, begin, confine, listen, prepare, separate};
+pub(crate) use left_out::{
+    PORT, Proxy, begin, begin_inside, confine, listen, prepare, separate, wrap,
+};
+#[cfg(not(all(target_os = "linux", feature = "sandbox")))]
+pub use left_out::{bubblewrap, kernel};
 #[cfg(all(target_os = "linux", feature = "sandbox"))]
 pub(crate) use network::{PORT, listen};
 #[cfg(all(target_os = "linux", feature = "sandbox"))]
@@ -48,9 +60,50 @@ pub use escapes::SandboxEscape;
 #[error("commands cannot be confined: {0}")]
 pub struct SandboxUnavailable(pub String);
 
+/// Why a program confines nothing, whatever the kernel gives.
+#[cfg(target_os = "linux")]
+const NO_HELPER: &str =
+    "this program does not call `process_tree::reaper::serve`, or its helper failed";
+
+/// A policy that names nothing; its directories are there already.
+#[cfg(target_os = "linux")]
+pub(crate) fn probe() -> SandboxPolicy {
+    SandboxPolicy {
+        write: Vec::new(),
+        read: Vec::new(),
+        deny: Vec::new(),
+        user_home: "/".to_owned(),
+        network: SandboxNetwork::Off,
+        hosts: HostRules::default(),
+        home: None,
+        tmpdir: None,
+    }
+}
+
+/// How commands are confined: two ways to carry out the same policy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Confinement {
+    /// By Landlock and a filter of system calls, in namespaces where they can be had.
+    Landlock,
+    /// By namespaces and mounts that `bwrap` makes, and the same filter of system calls.
+    Bubblewrap,
+}
+
+/// The program `bwrap` of this machine.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Bubblewrap {
+    /// Where it is, if it is there and can be trusted.
+    pub path: Option<&'static str>,
+    /// Why it confines no command here, if it does not.
+    pub lacks: Option<String>,
+}
+
 /// What this kernel gives.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Kernel {
+    /// How commands are confined; `None`: they cannot be.
+    pub confinement: Option<Confinement>,
     /// Version of Landlock; 0: there is none.
     pub landlock: i32,
     /// Whether filters of system calls are taken.
@@ -90,11 +143,20 @@ impl Kernel {
         }
         #[cfg(target_os = "linux")]
         if !crate::helper::is_offered() {
-            let why =
-                "this program does not call `process_tree::reaper::serve`, or its helper failed";
-            return Err(SandboxUnavailable(why.to_owned()));
+            return Err(SandboxUnavailable(NO_HELPER.to_owned()));
         }
         Ok(())
+    }
+
+    /// Returns the word for a helper that is to make what a command is confined by, if there is something to make.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn helper_word(&self) -> Option<&'static str> {
+        match self.confinement {
+            Some(Confinement::Bubblewrap) => Some(crate::helper::BUBBLEWRAP),
+            Some(Confinement::Landlock) | None => {
+                self.own_processes.then_some(crate::helper::OUTER)
+            }
+        }
     }
 
     /// Checks whether commands of this process can be confined to some hosts.

@@ -22,6 +22,9 @@ use rustix::net::{
 /// The program's group is to be asked to end.
 pub(super) const ASK_TO_END: u8 = b't';
 
+/// In place of an error number: `bwrap` failed, or what it started.
+pub(super) const BUBBLEWRAP_FAILED: i32 = -1;
+
 /// What begins a talk; it carries nothing but the standard input.
 const BEGIN: u8 = b'b';
 

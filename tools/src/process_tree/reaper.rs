@@ -11,13 +11,9 @@
 
 use std::{
     ffi::OsString,
-    fs::File,
     io::{self, Read},
-    os::{
-        fd::AsFd,
-        unix::{net::UnixStream, process::CommandExt},
-    },
-    process::{Command, ExitCode, Stdio},
+    os::{fd::AsFd, unix::net::UnixStream},
+    process::{ExitCode, Stdio},
     sync::{
         Arc, Mutex,
         atomic::{AtomicBool, AtomicI32, Ordering},
@@ -35,12 +31,13 @@ use rustix::{
 use super::{
     Rest,
     link::{self, ASK_TO_END, Report},
+    outside::{self, null, own_link},
     sweep::{self, SweepTarget},
 };
 use crate::{
-    helper::{self, FIRST, NAME, OUTER, PROBE, PROBE_PROCESSES},
+    helper::{self, BUBBLEWRAP, FIRST, INSIDE, OUTER, PROBE, PROBE_PROCESSES},
     locked::Locked as _,
-    sandbox,
+    sandbox::{self, Confinement},
 };
 use ennead_runtime::saturating::Saturating as _;
 
@@ -62,7 +59,7 @@ use ennead_runtime::saturating::Saturating as _;
 /// session are then found by a mark in their environment, and those of a host that is killed stay.
 pub fn serve() -> Option<ExitCode> {
     let mut words = std::env::args_os();
-    if words.next().is_none_or(|it| it != NAME) {
+    if !helper::is_started(&mut words) {
         helper::offer();
         return None;
     }
@@ -85,9 +82,22 @@ struct ReaperThreads {
 /// arguments.
 fn keep(mut words: impl Iterator<Item = OsString>) -> io::Result<()> {
     let mut first = words.next();
+    let mut by = Confinement::Landlock;
     match first.as_ref().and_then(|it| it.to_str()) {
-        Some(PROBE) => return sandbox::listen().map(drop),
-        Some(OUTER) => return stand_outside(words),
+        Some(PROBE) => return sandbox::listen(by).map(drop),
+        Some(OUTER) => return outside::separate(words),
+        Some(BUBBLEWRAP) => return outside::wrap(words),
+        Some(INSIDE) => {
+            by = Confinement::Bubblewrap;
+            outside::take_streams()?;
+            if let Err(error) = sandbox::begin_inside() {
+                return failed(&error, &own_link()?);
+            }
+            first = words.next();
+            if first.as_ref().is_some_and(|it| it == PROBE_PROCESSES) {
+                return sandbox::confine(&sandbox::probe(), by);
+            }
+        }
         Some(FIRST) => {
             if let Err(error) = sandbox::begin() {
                 return failed(&error, &own_link()?);
@@ -114,7 +124,7 @@ fn keep(mut words: impl Iterator<Item = OsString>) -> io::Result<()> {
     rustix::stdio::dup2_stdin(&null)?;
     if policy.as_ref().is_some_and(|it| it.network == SandboxNetwork::Listed) {
         // Before there are threads, which the kernel does not allow.
-        if let Err(error) = listen(&link) {
+        if let Err(error) = listen(&link, by) {
             return failed(&error, &link);
         }
     }
@@ -122,7 +132,7 @@ fn keep(mut words: impl Iterator<Item = OsString>) -> io::Result<()> {
     let mut command = CommandWrap::with_new(program, |command| {
         command.args(words).stdin(input.map_or_else(Stdio::null, Stdio::from));
     });
-    let first = match spawn(command.wrap(ProcessSession), policy.as_ref()) {
+    let first = match spawn(command.wrap(ProcessSession), policy.as_ref(), by) {
         Ok(child) => i32::try_from(child.id()).unwrap_or_default(),
         Err(error) => return failed(&error, &link),
     };
@@ -145,55 +155,35 @@ fn keep(mut words: impl Iterator<Item = OsString>) -> io::Result<()> {
     reaper.reap(rest)
 }
 
-/// Starts the reaper proper as the first process of a PID namespace, and ends when that does. `words` are
-/// those of the reaper.
-fn stand_outside(words: impl Iterator<Item = OsString>) -> io::Result<()> {
-    let mut reaper = Command::new("/proc/self/exe");
-    reaper.arg0(NAME).arg(FIRST).args(words);
-    let mut first = match sandbox::separate().and_then(|()| reaper.spawn()) {
-        Ok(first) => first,
-        Err(error) => return failed(&error, &own_link()?),
-    };
-    // What is open here would seem to be open there.
-    let null = null()?;
-    rustix::stdio::dup2_stdin(&null)?;
-    rustix::stdio::dup2_stdout(&null)?;
-    rustix::stdio::dup2_stderr(&null)?;
-    if first.wait()?.success() { Ok(()) } else { Err(io::ErrorKind::Other.into()) }
-}
-
-/// The way to the one that started us.
-fn own_link() -> io::Result<UnixStream> {
-    Ok(UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?))
-}
-
-fn null() -> io::Result<File> {
-    File::options().read(true).write(true).open("/dev/null")
-}
-
 /// Takes this process out of the network, and hands over where it listens from now on.
-fn listen(link: &UnixStream) -> io::Result<()> {
+fn listen(link: &UnixStream, by: Confinement) -> io::Result<()> {
     let way = link::begun(link)?.ok_or(io::ErrorKind::InvalidInput)?;
-    let socket = sandbox::listen()?;
+    let socket = sandbox::listen(by)?;
     link::begin(&UnixStream::from(way), Some(socket.as_fd()))
 }
 
-fn failed(error: &io::Error, link: &UnixStream) -> io::Result<()> {
+/// Reports why the program cannot be started.
+pub(super) fn failed(error: &io::Error, link: &UnixStream) -> io::Result<()> {
     let errno = error.raw_os_error().unwrap_or(Errno::INVAL.raw_os_error());
     Report::Failed(errno).send(link)
 }
 
-/// Starts the program; confined from a thread of its own, so that this process keeps its rights over
-/// what is below it.
+/// Starts the program. Where Landlock confines it, from a thread of its own, so that this process keeps its rights over
+/// what is below it; what `bwrap` has made takes none of those, and the filter of system calls holds this process, too.
 fn spawn(
     command: &mut CommandWrap,
     policy: Option<&SandboxPolicy>,
+    by: Confinement,
 ) -> io::Result<Box<dyn ChildWrapper>> {
     let Some(policy) = policy else { return command.spawn() };
     sandbox::prepare(policy)?;
+    if by == Confinement::Bubblewrap {
+        sandbox::confine(policy, by)?;
+        return command.spawn();
+    }
     std::thread::scope(|scope| {
         let confined = std::thread::Builder::new().spawn_scoped(scope, || {
-            sandbox::confine(policy)?;
+            sandbox::confine(policy, by)?;
             command.spawn()
         })?;
         confined.join().unwrap_or_else(|_| Err(io::ErrorKind::Other.into()))

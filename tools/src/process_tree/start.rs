@@ -218,8 +218,8 @@ fn below_reaper(
     // The path of the executable may lead to a newer one by now; this leads to ours.
     let child = spawn(OsStr::new("/proc/self/exe"), |command| {
         command.arg0(helper::NAME);
-        if confine.is_some() && sandbox::kernel().own_processes {
-            command.arg(helper::OUTER);
+        if confine.is_some() {
+            command.args(sandbox::kernel().helper_word());
         }
         command.arg(rest.word()).arg(&policy).arg(program);
         configure(command)?;
@@ -328,6 +328,11 @@ impl ProcessTree {
                 processes.leader =
                     (pid != 0).then(|| (pid, sweep::started(pid).unwrap_or_default()));
                 Ok(true)
+            }
+            Some(Report::Failed(link::BUBBLEWRAP_FAILED)) => {
+                let why =
+                    "bwrap could not make what confines the command (`doctor --sandbox` tries it)";
+                Err(io::Error::other(why))
             }
             Some(Report::Failed(errno)) => Err(io::Error::from_raw_os_error(errno)),
             Some(Report::Ended { .. }) | None => Ok(false),

@@ -1,4 +1,5 @@
-//! Confining a thread: Landlock holds files, signals and TCP, a filter of system calls holds the rest.
+//! Confining a thread: Landlock holds files, signals and TCP, where that is not done by what
+//! [`bubblewrap`](super::bubblewrap) has made around it; a filter of system calls holds the rest.
 
 use std::io;
 
@@ -12,7 +13,7 @@ use rustix::{
     thread::{CapabilitySet, remove_capability_from_bounding_set},
 };
 
-use super::{files, syscalls};
+use super::{Confinement, files, syscalls};
 
 /// The rights that are enforced. The sixth version is the first to hold signals and abstract sockets,
 /// without which a command could end the process that confines it.
@@ -46,8 +47,10 @@ pub(crate) fn prepare(policy: &SandboxPolicy) -> io::Result<()> {
 /// # Errors
 ///
 /// When any part of it cannot be enforced. Other parts may be in force by then: the thread is to end.
-pub(crate) fn confine(policy: &SandboxPolicy) -> io::Result<()> {
-    restrict(policy).map_err(io::Error::other)?;
+pub(crate) fn confine(policy: &SandboxPolicy, by: Confinement) -> io::Result<()> {
+    if by == Confinement::Landlock {
+        restrict(policy).map_err(io::Error::other)?;
+    }
     drop_capabilities();
     syscalls::filter(policy.network).map_err(io::Error::other)
 }

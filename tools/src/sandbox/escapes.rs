@@ -4,6 +4,8 @@
 
 use serde::Serialize;
 
+use super::Confinement;
+
 /// A kind of way out of the sandbox.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct SandboxEscape {
@@ -25,11 +27,20 @@ enum Needs {
     OwnProcesses,
 }
 
+/// The parts of the sandbox that prevent it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum By {
+    /// The same, whatever commands are confined by.
+    Both(&'static str),
+    /// Those of Landlock and around it, and those that `bwrap` makes.
+    Each(&'static str, &'static str),
+}
+
 /// Kinds of ways out: name, what prevents them, what that needs, and the ways.
-const KINDS: &[(&str, &str, Needs, &[&str])] = &[
+const KINDS: &[(&str, By, Needs, &[&str])] = &[
     (
         "write outside",
-        "Landlock",
+        By::Each("Landlock", "mounts"),
         Needs::Nothing,
         &[
             "write outside",
@@ -44,31 +55,31 @@ const KINDS: &[(&str, &str, Needs, &[&str])] = &[
     ),
     (
         "read a key",
-        "Landlock",
+        By::Each("Landlock", "mounts"),
         Needs::Nothing,
         &["read a key", "list keys", "read what is denied", "link to a key", "passwords"],
     ),
     (
         "link or rename out and in",
-        "Landlock",
+        By::Each("Landlock", "mounts"),
         Needs::Nothing,
         &["link a key in", "rename out", "rename in", "link out"],
     ),
     (
         "network, switched off",
-        "seccomp, Landlock",
+        By::Each("seccomp, Landlock", "seccomp, network namespace"),
         Needs::Nothing,
         &["tcp", "udp", "unix socket", "raw socket", "socket", "socket of x32"],
     ),
     (
         "hosts that are not listed",
-        "network namespace",
+        By::Both("network namespace"),
         Needs::OwnNetwork,
         &["another host through the proxy", "past the proxy"],
     ),
     (
         "tricks with /proc",
-        "Landlock",
+        By::Each("Landlock", "PID namespace, mounts"),
         Needs::Nothing,
         &[
             "by the root of itself",
@@ -76,45 +87,59 @@ const KINDS: &[(&str, &str, Needs, &[&str])] = &[
             "environment of another",
             "map of another",
             "memory of another",
+            "memory of the helper",
             "root of another",
             "descriptors of another",
         ],
     ),
-    ("see processes outside", "PID namespace", Needs::OwnProcesses, &["command lines of others"]),
+    (
+        "see processes outside",
+        By::Both("PID namespace"),
+        Needs::OwnProcesses,
+        &["command lines of others"],
+    ),
     (
         "ptrace",
-        "seccomp",
+        By::Both("seccomp"),
         Needs::Nothing,
         &["ptrace", "ptrace of x32", "process_vm_readv", "process_vm_writev", "pidfd_getfd"],
     ),
     (
         "setuid and rights of root",
-        "no_new_privs, dropped capabilities",
+        By::Both("no_new_privs, dropped capabilities"),
         Needs::Nothing,
         &["privileges by programs", "another user", "a larger dump"],
     ),
-    ("leftover descriptors", "closed at the start", Needs::Nothing, &["leftover descriptor"]),
+    (
+        "leftover descriptors",
+        By::Both("closed at the start"),
+        Needs::Nothing,
+        &["leftover descriptor"],
+    ),
     (
         "kill of the host",
-        "Landlock",
+        By::Each("Landlock", "PID namespace"),
         Needs::Nothing,
         &["kill another", "kill the helper", "kill the host"],
     ),
     (
         "namespaces within",
-        "seccomp",
+        By::Both("seccomp"),
         Needs::Nothing,
         &["network namespace", "mount namespace", "user namespace", "unshare", "setns", "clone3"],
     ),
     (
         "mounts and devices",
-        "seccomp, Landlock, dropped capabilities",
+        By::Each(
+            "seccomp, Landlock, dropped capabilities",
+            "seccomp, mounts, dropped capabilities",
+        ),
         Needs::Nothing,
         &["mount", "change root", "make a device", "pivot_root", "open_by_handle_at"],
     ),
     (
         "other parts of the kernel",
-        "seccomp",
+        By::Both("seccomp"),
         Needs::Nothing,
         &[
             "kexec_load",
@@ -130,15 +155,23 @@ const KINDS: &[(&str, &str, Needs, &[&str])] = &[
     ),
 ];
 
-/// Returns the table, for a kernel with these abilities.
-pub(super) fn table(confines: bool, own_network: bool, own_processes: bool) -> Vec<SandboxEscape> {
+/// Returns the table, for what commands are confined by and what they have of their own.
+pub(super) fn table(
+    confinement: Option<Confinement>,
+    own_network: bool,
+    own_processes: bool,
+) -> Vec<SandboxEscape> {
     let row = |&(name, by, needs, ways): &(&'static str, _, _, _)| {
         let has = match needs {
             Needs::Nothing => true,
             Needs::OwnNetwork => own_network,
             Needs::OwnProcesses => own_processes,
         };
-        SandboxEscape { name, is_prevented: confines && has, by, ways }
+        let by = match (by, confinement) {
+            (By::Each(_, by), Some(Confinement::Bubblewrap)) => by,
+            (By::Both(by) | By::Each(by, _), _) => by,
+        };
+        SandboxEscape { name, is_prevented: confinement.is_some() && has, by, ways }
     };
     KINDS.iter().map(row).collect()
 }
@@ -150,13 +183,14 @@ mod tests {
     // REQ: TOL-10
     #[test]
     fn way_out_is_prevented_only_where_the_kernel_has_what_that_needs() {
-        let open = |confines, network, processes| {
-            let rows = table(confines, network, processes).into_iter();
+        let open = |confinement, network, processes| {
+            let rows = table(confinement, network, processes).into_iter();
             rows.filter(|it| !it.is_prevented).map(|it| it.name).collect::<Vec<_>>()
         };
-        assert_eq!(open(true, true, true), Vec::<&str>::new());
-        assert_eq!(open(true, false, true), ["hosts that are not listed"]);
-        assert_eq!(open(true, true, false), ["see processes outside"]);
-        assert_eq!(open(false, true, true).len(), KINDS.len());
+        let by = Some(Confinement::Landlock);
+        assert_eq!(open(by, true, true), Vec::<&str>::new());
+        assert_eq!(open(by, false, true), ["hosts that are not listed"]);
+        assert_eq!(open(by, true, false), ["see processes outside"]);
+        assert_eq!(open(None, true, true).len(), KINDS.len());
     }
 }

@@ -15,7 +15,8 @@ use rustix::fs::{CWD, FileType, Mode, OFlags, fstat, openat};
 const MAX_ENTRIES: usize = 50_000;
 
 /// Devices that hold nothing and lead nowhere.
-const DEVICES: [&str; 5] = ["/dev/full", "/dev/null", "/dev/random", "/dev/urandom", "/dev/zero"];
+pub(super) const DEVICES: [&str; 5] =
+    ["/dev/full", "/dev/null", "/dev/random", "/dev/urandom", "/dev/zero"];
 
 /// A file or directory that may be used, with all below it.
 #[derive(Debug)]
@@ -60,7 +61,7 @@ pub(super) fn grants(policy: &SandboxPolicy) -> io::Result<Vec<Grant>> {
 }
 
 /// What is denied, as written and as it really is: the listed, and the homes of other users.
-fn denied(policy: &SandboxPolicy) -> Vec<PathBuf> {
+pub(super) fn denied(policy: &SandboxPolicy) -> Vec<PathBuf> {
     let home = Path::new(&policy.user_home);
     let home = fs::canonicalize(home).unwrap_or_else(|_| home.to_owned());
     let users = fs::read_dir("/home").into_iter().flatten().flatten().map(|it| it.path());

@@ -1,13 +1,15 @@
-//! What this kernel gives, found out by putting a policy into force on a thread that ends with it.
+//! What this kernel gives, found out by putting a policy into force on a thread that ends with it; and where that is
+//! not enough, whether `bwrap` can do the rest.
 
 use std::{sync::OnceLock, thread};
 
 use super::{
-    Kernel, SandboxLevel,
+    Confinement, Kernel, SandboxLevel,
+    bubblewrap::bubblewrap,
     enforce::{RIGHTS, confine},
-    escapes, network, processes, syscalls,
+    escapes, network, probe, processes, syscalls,
 };
-use ennead_runtime::sandbox::{HostRules, SandboxNetwork, SandboxPolicy};
+use ennead_runtime::sandbox::SandboxNetwork;
 use landlock::{
     ABI, Access, AccessFs, LandlockStatus, Ruleset, RulesetAttr, RulesetCreated, RulesetError,
 };
@@ -18,12 +20,19 @@ pub fn kernel() -> &'static Kernel {
     FOUND.get_or_init(|| {
         let landlock = on_thread(landlock_version).unwrap_or_default();
         let seccomp = on_thread(|| syscalls::filter(SandboxNetwork::Off).is_ok()).unwrap_or(false);
-        let lacks = on_thread(|| confine(&probe())).map_or_else(
-            || Some("a thread cannot be made".to_owned()),
-            |confined| confined.err().map(|it| it.to_string()),
-        );
-        let own_network = network::is_there();
-        let own_processes = processes::is_there();
+        let lacks = || {
+            on_thread(|| confine(&probe(), Confinement::Landlock)).map_or_else(
+                || Some("a thread cannot be made".to_owned()),
+                |confined| confined.err().map(|it| it.to_string()),
+            )
+        };
+        let chosen = std::env::var_os("ENNEAD_SANDBOX_LEVEL");
+        let chosen = chosen.as_ref().map(|it| it.to_string_lossy());
+        let found = choose(chosen.as_deref(), lacks, || bubblewrap().lacks.clone());
+        let (confinement, lacks) = (found.as_ref().ok().copied(), found.err());
+        let is_wrapped = confinement == Some(Confinement::Bubblewrap);
+        let own_network = is_wrapped || network::is_there();
+        let own_processes = is_wrapped || processes::is_there();
         let from =
             |name, version, holds| SandboxLevel { name, is_there: version <= landlock, holds };
         let levels = vec![
@@ -53,22 +62,39 @@ pub fn kernel() -> &'static Kernel {
                 holds: "names, numbers and command lines of processes outside",
             },
         ];
-        let escapes = escapes::table(lacks.is_none(), own_network, own_processes);
-        Kernel { landlock, seccomp, own_network, own_processes, lacks, levels, escapes }
+        let escapes = escapes::table(confinement, own_network, own_processes);
+        Kernel {
+            confinement,
+            landlock,
+            seccomp,
+            own_network,
+            own_processes,
+            lacks,
+            levels,
+            escapes,
+        }
     })
 }
 
-/// A policy that names nothing; its directories are there already.
-fn probe() -> SandboxPolicy {
-    SandboxPolicy {
-        write: Vec::new(),
-        read: Vec::new(),
-        deny: Vec::new(),
-        user_home: "/".to_owned(),
-        network: SandboxNetwork::Off,
-        hosts: HostRules::default(),
-        home: None,
-        tmpdir: None,
+/// Returns how commands are confined, or why they cannot be. What is `chosen` is taken and nothing else. The two functions return what the one and the other lack;
+/// the second is asked only where the first lacks something, or is not wanted.
+fn choose(
+    chosen: Option<&str>,
+    landlock: impl FnOnce() -> Option<String>,
+    bubblewrap: impl FnOnce() -> Option<String>,
+) -> Result<Confinement, String> {
+    let by_landlock = || landlock().map_or(Ok(Confinement::Landlock), Err);
+    let by_bubblewrap = || bubblewrap().map_or(Ok(Confinement::Bubblewrap), Err);
+    match chosen {
+        None | Some("") => by_landlock().or_else(|landlock| {
+            by_bubblewrap().map_err(|it| format!("{landlock}; and by bubblewrap neither: {it}"))
+        }),
+        Some("landlock") => by_landlock(),
+        Some("bubblewrap") => by_bubblewrap(),
+        Some(_) => {
+            let why = "ENNEAD_SANDBOX_LEVEL is neither `landlock` nor `bubblewrap`";
+            Err(why.to_owned())
+        }
     }
 }
 
@@ -87,5 +113,28 @@ fn landlock_version() -> i32 {
             kernel_abi.unwrap_or(effective_abi as i32)
         }
         Ok(_) | Err(_) => ABI::Unsupported as i32,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // REQ: TOL-10
+    #[test]
+    fn bubblewrap_is_asked_only_where_landlock_lacks_something_or_is_not_wanted() {
+        let lacks = |what: &str| Some(what.to_owned());
+        let unasked = || -> Option<String> { panic!("it is asked for nothing") };
+        assert_eq!(choose(None, || None, unasked), Ok(Confinement::Landlock));
+        assert_eq!(choose(None, || lacks("scope"), || None), Ok(Confinement::Bubblewrap));
+        assert_eq!(choose(Some("bubblewrap"), unasked, || None), Ok(Confinement::Bubblewrap));
+        let neither = choose(None, || lacks("scope"), || lacks("it is not there")).unwrap_err();
+        assert!(neither.contains("scope") && neither.contains("it is not there"), "{neither}");
+        // What is wanted and cannot be had is replaced by nothing.
+        assert_eq!(choose(Some("landlock"), || lacks("scope"), unasked), Err("scope".to_owned()));
+        assert_eq!(choose(Some("bubblewrap"), unasked, || lacks("gone")), Err("gone".to_owned()));
+        assert!(
+            choose(Some("none"), unasked, unasked).unwrap_err().contains("ENNEAD_SANDBOX_LEVEL")
+        );
     }
 }

@@ -14,21 +14,23 @@ use rustix::{
     thread::UnshareFlags,
 };
 
-use super::namespaces;
+use super::{Confinement, namespaces};
 use crate::helper;
 
 /// Where the proxy is reached from inside. Nothing else listens in a new namespace, so any port is free.
 pub(crate) const PORT: u16 = 3128;
 
-/// Moves this process into a network of its own, and listens there. To be called by the helper alone, while it has one
-/// thread.
+/// Moves this process into a network of its own, unless `bwrap` has done that, and listens there. To be called by the
+/// helper alone, while it has one thread.
 ///
 /// # Errors
 ///
 /// When the kernel has no such namespace for this user.
-pub(crate) fn listen() -> io::Result<TcpListener> {
-    namespaces::enter(UnshareFlags::NEWNET)?;
-    start_loopback()?;
+pub(crate) fn listen(by: Confinement) -> io::Result<TcpListener> {
+    if by == Confinement::Landlock {
+        namespaces::enter(UnshareFlags::NEWNET)?;
+        start_loopback()?;
+    }
     TcpListener::bind((Ipv4Addr::LOCALHOST, PORT))
 }
 

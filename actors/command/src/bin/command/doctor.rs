@@ -6,6 +6,7 @@ use ennead_command::{
     token_counts::{self, CountError, TokenCount},
 };
 use ennead_runtime::recovery::{backoff::DEFAULT_RETRIES, table};
+use ennead_tools::sandbox::{self, Bubblewrap, Confinement};
 use serde_json::{Map, json};
 
 use crate::{
@@ -17,7 +18,7 @@ use crate::{
 /// several are fields of one object.
 pub(crate) async fn run(doctor: &Doctor) -> Result<Exit, Failure> {
     let is_all = !doctor.recovery && !doctor.sandbox && doctor.tokens.is_none();
-    let (sandbox, recovery) = (doctor.sandbox || is_all, doctor.recovery || is_all);
+    let (asks_sandbox, recovery) = (doctor.sandbox || is_all, doctor.recovery || is_all);
     let tokens = match &doctor.tokens {
         Some(model) => Some(token_counts(model).await?),
         None => None,
@@ -25,7 +26,7 @@ pub(crate) async fn run(doctor: &Doctor) -> Result<Exit, Failure> {
     match doctor.output_format {
         TableFormat::Text => {
             let parts = [
-                sandbox.then(sandbox_text),
+                asks_sandbox.then(sandbox_text),
                 recovery.then(|| table::print(DEFAULT_RETRIES).trim_end().to_owned()),
                 tokens.map(|it| token_counts::table(&it)),
             ];
@@ -33,8 +34,10 @@ pub(crate) async fn run(doctor: &Doctor) -> Result<Exit, Failure> {
         }
         TableFormat::Json => {
             let mut parts = Map::new();
-            if sandbox {
-                parts.insert("sandbox".to_owned(), json!(ennead_tools::sandbox::kernel()));
+            if asks_sandbox {
+                let mut sandbox = json!(sandbox::kernel());
+                sandbox["bubblewrap"] = json!(sandbox::bubblewrap());
+                parts.insert("sandbox".to_owned(), sandbox);
             }
             if recovery {
                 parts.insert("recovery".to_owned(), json!(table::displayed_rows(DEFAULT_RETRIES)));
@@ -72,11 +75,20 @@ async fn token_counts(model: &str) -> Result<Vec<TokenCount>, Failure> {
 }
 
 fn sandbox_text() -> String {
-    let kernel = ennead_tools::sandbox::kernel();
-    let can = match &kernel.lacks {
-        None => "commands can be confined".to_owned(),
-        Some(why) => format!("commands cannot be confined: {why}"),
+    let kernel = sandbox::kernel();
+    let lacks = kernel.lacks.as_deref().unwrap_or_default();
+    let can = match kernel.confinement {
+        Some(Confinement::Landlock) => "commands can be confined: by Landlock".to_owned(),
+        Some(Confinement::Bubblewrap) => "commands can be confined: by bubblewrap".to_owned(),
+        None => format!("commands cannot be confined: {lacks}"),
     };
+    let bubblewrap = match sandbox::bubblewrap() {
+        Bubblewrap { path: Some(path), lacks: None } => {
+            format!("yes  {path} works: files by mounts, the rest by namespaces and seccomp")
+        }
+        Bubblewrap { lacks, .. } => format!("no   {}", lacks.as_deref().unwrap_or_default()),
+    };
+    let bubblewrap = format!("{:<22}{bubblewrap}", "bubblewrap");
     let rows = kernel.levels.iter().map(|it| {
         let is_there = if it.is_there { "yes" } else { "no" };
         format!("{:<22}{is_there:<5}{}", it.name, it.holds)
@@ -88,5 +100,10 @@ fn sandbox_text() -> String {
     let ways = "\nWays out of the sandbox, each kind tried by tests: prevented here, and by what"
         .to_owned();
     let head = [can, format!("Landlock version: {}", kernel.landlock)];
-    head.into_iter().chain(rows).chain([ways]).chain(escapes).collect::<Vec<_>>().join("\n")
+    head.into_iter()
+        .chain(rows)
+        .chain([bubblewrap, ways])
+        .chain(escapes)
+        .collect::<Vec<_>>()
+        .join("\n")
 }
