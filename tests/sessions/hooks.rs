@@ -18,6 +18,7 @@ mod agents;
 mod batches;
 mod config;
 mod detached;
+mod exports;
 mod files;
 mod limits;
 mod prompts;
