@@ -20,6 +20,7 @@ mod config;
 mod detached;
 mod exports;
 mod files;
+mod first_words;
 mod limits;
 mod prompts;
 mod servers;

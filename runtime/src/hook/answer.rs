@@ -172,13 +172,13 @@ pub struct HookAnswer {
 }
 
 impl HookAnswer {
-    /// Restricts the answer to that of a handler that may only restrict: an allow and a title count for nothing, and a
-    /// call whose input it wants changed is asked about. What an input allows cannot be compared with what another one
+    /// Restricts the answer to that of a handler that may only restrict: an allow, a title and words of the user's count
+    /// for nothing, and a call whose input it wants changed is asked about. What an input allows cannot be compared with what another one
     /// does, so every change counts as one that widens.
     #[must_use]
     pub(crate) fn restricting(mut self) -> Self {
         let verdict = &mut self.verdict;
-        verdict.title = None;
+        (verdict.title, verdict.initial_message) = (None, None);
         let allowed = verdict.decision.take_if(|it| matches!(it, HookDecision::Allow { .. }));
         let changed = verdict.updated_input.take();
         let allowed =
@@ -220,6 +220,7 @@ impl HookAnswer {
             }
             Some(HookDecision::Allow { .. }) => "allow",
             None if !verdict.errors.is_empty() => "error",
+            None if verdict.initial_message.is_some() => "context",
             None if !verdict.additional_context.is_empty() => "context",
             None => "none",
         }
