@@ -6,6 +6,7 @@ pub(crate) mod clock;
 mod compiled_patterns;
 pub(crate) mod environment;
 mod git;
+pub(crate) mod hook_exports;
 pub(crate) mod hook_http;
 pub(crate) mod hook_process;
 pub(crate) mod hook_tool;

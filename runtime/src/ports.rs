@@ -6,6 +6,7 @@ pub mod messages;
 pub mod shells;
 #[doc(hidden)]
 pub mod verified;
+mod work;
 
 use std::{fmt, future::Future, pin::Pin, sync::Arc, time::Duration};
 
@@ -30,6 +31,8 @@ use crate::{
     tokens::Usage,
     tool::{ToolMemory, ToolOutcome, ToolSpec},
 };
+
+pub use work::{CommittedOutcome, WorkGuard};
 
 /// A future that can be sent between threads.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -105,6 +108,10 @@ pub struct ToolContext {
     pub shell: ShellSettings,
     /// What confines its commands. `None`: nothing does.
     pub sandbox: Option<Arc<Sandbox>>,
+    /// Lines of shell that hooks have its commands begin with.
+    pub exports: Arc<str>,
+    /// Those for a command that leaves the sandbox: without those of a repository's hooks.
+    pub unconfined_exports: Arc<str>,
     /// Takes secrets out of what is kept on disk for the model. `None`: nothing does.
     pub redactor: Option<Redactor>,
     /// Whether results, too, are without secrets.
@@ -129,50 +136,6 @@ pub struct Progress {
     pub percent: Option<u8>,
     /// For people, on one line, at most 500 characters.
     pub text: Arc<str>,
-}
-
-/// Where a call leaves its outcome when its effect can no longer be undone.
-///
-/// An interrupt drops the future of a call, but not work on another thread. If that work was past
-/// its point of no return, what is recorded is this outcome, and not an interruption.
-#[derive(Clone, Debug, Default)]
-pub struct CommittedOutcome(Arc<std::sync::OnceLock<ToolOutcome>>);
-
-impl CommittedOutcome {
-    /// Leaves the outcome; the first one stays.
-    pub fn set(&self, outcome: ToolOutcome) {
-        let _first_stays = self.0.set(outcome);
-    }
-
-    /// Returns the outcome; `None` if none was committed.
-    pub fn get(&self) -> Option<&ToolOutcome> {
-        self.0.get()
-    }
-}
-
-/// Kept while something works on a call. Equal are clones of one.
-#[derive(Clone)]
-pub struct WorkGuard(Arc<dyn std::any::Any + Send + Sync>);
-
-impl WorkGuard {
-    /// Keeps `token` until the last clone is dropped.
-    pub fn new(token: impl std::any::Any + Send + Sync) -> Self {
-        Self(Arc::new(token))
-    }
-}
-
-impl PartialEq for WorkGuard {
-    fn eq(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.0, &other.0)
-    }
-}
-
-impl Eq for WorkGuard {}
-
-impl fmt::Debug for WorkGuard {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("WorkGuard")
-    }
 }
 
 /// Says when to give up.

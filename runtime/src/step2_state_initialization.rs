@@ -93,6 +93,8 @@ pub(crate) struct TurnState {
     pub loaded: VecDeque<LoadedInstructions>,
     /// Text that hooks, by their event, and watches add for the model, after the results.
     pub reminders: Vec<(Option<HookEvent>, String)>,
+    /// Step 2: what a hook at the start has the user say with the prompt, until that is accepted.
+    pub initial_message: Option<String>,
 }
 
 /// Settings files that have changed.

@@ -261,6 +261,7 @@ const LOCKS: &[(&str, &str)] = &[
     ),
     ("storage/redaction/values.rs", "what the session opened last looks for, for the next one"),
     ("session/agents/report.rs", "a guard that is disarmed once"),
+    ("world/hook_exports.rs", "what hooks have commands begin with, which no turn decides by"),
     ("session/background.rs", "how agents in the background are, for the tools that ask"),
     ("session/watcher.rs", "how watched files were, for the leaf that looks next"),
     ("session/session_effects.rs", "replies that are given once"),

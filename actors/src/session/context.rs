@@ -25,7 +25,9 @@ use crate::{
     },
     storage::redaction::Redaction,
     turn::{approval::pending::Approvals, model_call::learned::Learned},
-    world::{World, agent_memory::AgentNotes, source_files::SessionDirs},
+    world::{
+        World, agent_memory::AgentNotes, hook_exports::SessionExports, source_files::SessionDirs,
+    },
 };
 
 /// What the actors of one session have in common.
@@ -73,6 +75,8 @@ pub(crate) struct SessionContext {
     pub(crate) hooks: Hooks,
     /// Hooks that what opened this session hangs from.
     pub(crate) hook_chain: Arc<[String]>,
+    /// What hooks have commands begin with; shared with its sub-agents.
+    pub(crate) exports: SessionExports,
     /// Variables that hold credentials of the model servers, without a value.
     pub(crate) secret_variables: Arc<[(String, String)]>,
     /// Takes secrets out of what it receives, writes and publishes; shared with its sub-agents.

@@ -12,7 +12,9 @@ mod verifiers;
 use std::{collections::HashMap, num::NonZeroU32, sync::Arc};
 
 use ennead_runtime::{
-    hook::{EndedHook, HandlerOutput, HookAction, HookHandler, HookInput},
+    hook::{
+        EndedHook, ExportingHandler, HandlerEnd, HandlerOutput, HookAction, HookHandler, HookInput,
+    },
     ports::WorkGuard,
     step7_permission_gate::hook_condition::CallOfHook,
     turn::effect::HookFiring,
@@ -36,7 +38,8 @@ use crate::{
     turn::turn_supervisor::message::TurnMsg,
     world::{
         clock::TimeSource,
-        hook_process::{HandlerContext, HookCommand, HookHold, run_command},
+        hook_exports::ExportFile,
+        hook_process::{HandlerContext, HookCommand, HookHold, name_of, run_command},
         hook_tool,
         verifiers::Verifiers,
     },
@@ -252,8 +255,23 @@ pub(crate) async fn run_handler(
     let time = TimeSource { clock: &*world.clock, timer: &*world.timer };
     match &handler.action {
         HookAction::Command { command, args } => {
-            let command = HookCommand { command, args: args.as_deref() };
-            run_command(handler, command, context, input, time, hold).await
+            let command = HookCommand { command, args: args.as_deref(), exports: None };
+            let name = name_of(command, context.event);
+            let file = match ExportingHandler::of(handler, context.event, name) {
+                Some(it) => {
+                    session_context.exports.begin(it, &session_context.facts.directory).await
+                }
+                None => None,
+            };
+            let command = HookCommand { exports: file.as_ref().map(ExportFile::path), ..command };
+            let output = run_command(handler, command, context, input, time, hold).await;
+            match (file, output.ended) {
+                (Some(file), HandlerEnd::Exited(_)) => match file.end().await {
+                    Ok(()) => output,
+                    Err(why) => output.unusable(why.to_string()),
+                },
+                _ => output,
+            }
         }
         HookAction::InProcess { name } => {
             let hooks = &session_context.hooks;
@@ -316,7 +334,7 @@ fn reply(running: &Running, outputs: Vec<HandlerOutput>) {
 #[cfg(test)]
 mod tests {
     use ennead_runtime::{
-        hook::{Firing, HandlerEnd, HookContext},
+        hook::{Firing, HookContext},
         permission::PermissionMode,
     };
     use futures::FutureExt;

@@ -1,6 +1,6 @@
 //! Runs one command of a hook: a process in a session of its own, fed with JSON, killed when it is late.
 
-use std::{ffi::OsStr, pin::pin, process::Stdio, sync::Arc, time::Duration};
+use std::{ffi::OsStr, path::Path, pin::pin, process::Stdio, sync::Arc, time::Duration};
 
 use ennead_runtime::{
     digest::Digest,
@@ -75,17 +75,22 @@ pub(crate) struct HookCommand<'a> {
     pub command: &'a str,
     /// Arguments; `None` means `sh -c`.
     pub args: Option<&'a [String]>,
+    /// The file in which it leaves lines for later commands, if it may.
+    pub exports: Option<&'a Path>,
 }
 
 /// Names, for a process that a hook started, the hooks above it, with colons between them.
 /// A session that such a process opens does not run those again (HKS-3).
 pub(crate) const CHAIN: &str = "ENNEAD_HOOK_CHAIN";
 
+/// Names the file in which a handler leaves lines for later commands.
+const EXPORTS: &str = "CLAUDE_ENV_FILE";
+
 /// Stands for the session's project directory in what is run.
 pub(super) const PROJECT: &str = "${CLAUDE_PROJECT_DIR}";
 
 /// Names a handler of an event by what it runs.
-fn name_of(command: HookCommand<'_>, event: HookEvent) -> String {
+pub(crate) fn name_of(command: HookCommand<'_>, event: HookEvent) -> String {
     let args = command.args.into_iter().flatten().map(String::as_str);
     let parts = std::iter::once(command.command).chain(args);
     let digest = parts.fold(Digest::of(event.name().as_bytes()), |digest, part| {
@@ -128,7 +133,7 @@ pub(crate) async fn run_command(
 /// Runs it; `None` when it was stopped for taking too long.
 async fn run(
     handler: &HookHandler,
-    HookCommand { command, args }: HookCommand<'_>,
+    HookCommand { command, args, exports }: HookCommand<'_>,
     context: &HandlerContext,
     input: &str,
     (name, timer): (String, &dyn Timer),
@@ -141,7 +146,11 @@ async fn run(
     };
     let chain: Vec<&str> =
         context.chain.iter().map(String::as_str).chain([name.as_str()]).collect();
-    let confine = context.sandbox_of(handler).map(|it| Arc::new(it.policy.clone()));
+    let confine = context.sandbox_of(handler).map(|it| {
+        let mut policy = it.policy.clone();
+        policy.write.extend(exports.and_then(Path::to_str).map(str::to_owned));
+        Arc::new(policy)
+    });
     let launch = ProcessLaunch {
         program: OsStr::new(&program),
         input: ProcessInput::Piped,
@@ -165,6 +174,11 @@ async fn run(
                 command.env(name, value);
             }
         }
+        match exports {
+            Some(file) => command.env(EXPORTS, file),
+            // That of a session around this one is not for its hooks.
+            None => command.env_remove(EXPORTS),
+        };
         command.env(CHAIN, chain.join(":"));
         Ok(())
     });

@@ -59,7 +59,7 @@ pub enum HandlerEnd {
     /// It was not run: what fires it was started by this very handler (HKS-3).
     Cycle,
     /// It is a server, and what it answered is not an answer: a status that is not a success, a text that is not a JSON
-    /// object.
+    /// object. Or what it wrote for commands cannot be taken.
     Unusable,
     /// It was not run: its condition (`if`) does not hold for this call.
     Unmet,
@@ -96,6 +96,12 @@ impl HandlerOutput {
             Some(object) => object.as_ref().map(Cow::Borrowed),
             None => json(&self.stdout).map(Cow::Owned),
         }
+    }
+
+    /// Makes the output of this handler where what it left cannot be taken, for this reason.
+    #[must_use]
+    pub fn unusable(self, why: String) -> Self {
+        Self::new(HandlerEnd::Unusable, String::new(), why, self.duration_ms)
     }
 
     /// Makes the output that represents a handler whose condition does not hold.
@@ -166,13 +172,13 @@ pub struct HookAnswer {
 }
 
 impl HookAnswer {
-    /// Restricts the answer to that of a handler that may only restrict: an allow and a title count for nothing, and a
-    /// call whose input it wants changed is asked about. What an input allows cannot be compared with what another one
+    /// Restricts the answer to that of a handler that may only restrict: an allow, a title and words of the user's count
+    /// for nothing, and a call whose input it wants changed is asked about. What an input allows cannot be compared with what another one
     /// does, so every change counts as one that widens.
     #[must_use]
     pub(crate) fn restricting(mut self) -> Self {
         let verdict = &mut self.verdict;
-        verdict.title = None;
+        (verdict.title, verdict.initial_message) = (None, None);
         let allowed = verdict.decision.take_if(|it| matches!(it, HookDecision::Allow { .. }));
         let changed = verdict.updated_input.take();
         let allowed =
@@ -214,6 +220,7 @@ impl HookAnswer {
             }
             Some(HookDecision::Allow { .. }) => "allow",
             None if !verdict.errors.is_empty() => "error",
+            None if verdict.initial_message.is_some() => "context",
             None if !verdict.additional_context.is_empty() => "context",
             None => "none",
         }

@@ -92,6 +92,8 @@ pub struct HookVerdict {
     pub watches: Option<Vec<WatchedFile>>,
     /// What the session is known by from now on; one line.
     pub title: Option<String>,
+    /// Of SessionStart: what is read with the first prompt, as the user's words.
+    pub initial_message: Option<String>,
     /// Of PermissionDenied: whether the model may try the call again.
     pub retry: bool,
     /// What went wrong, for the user.
@@ -159,6 +161,7 @@ impl HookVerdict {
             .chain(self.messages.iter_mut())
             .chain(self.decision.iter_mut().map(HookDecision::reason_mut))
             .chain(self.permission.iter_mut().filter_map(|it| it.denies.as_mut()))
+            .chain(self.initial_message.iter_mut())
             .chain(self.updated_output.iter_mut())
             .chain(self.updated_mcp_output.iter_mut())
     }
@@ -194,10 +197,8 @@ pub fn merge(event: HookEvent, answers: Vec<HookAnswer>) -> HookVerdict {
         merged.title = verdict.title.or(merged.title);
         merged.retry |= verdict.retry;
         merged.stop = merged.stop.or(verdict.stop);
-        merged.block_reason = match (merged.block_reason, verdict.block_reason) {
-            (Some(first), Some(second)) => Some(format!("{first}\n{second}")),
-            (first, second) => first.or(second),
-        };
+        merged.block_reason = joined(merged.block_reason, verdict.block_reason, "\n");
+        merged.initial_message = joined(merged.initial_message, verdict.initial_message, "\n\n");
         merged.errors.extend(verdict.errors);
         merged.messages.extend(verdict.messages);
         merged.overlong.extend(verdict.overlong);
@@ -209,6 +210,13 @@ pub fn merge(event: HookEvent, answers: Vec<HookAnswer>) -> HookVerdict {
         }
     }
     merged
+}
+
+fn joined(first: Option<String>, second: Option<String>, gap: &str) -> Option<String> {
+    match (first, second) {
+        (Some(first), Some(second)) => Some(format!("{first}{gap}{second}")),
+        (first, second) => first.or(second),
+    }
 }
 
 /// The first of the strictest.

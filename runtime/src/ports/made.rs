@@ -91,6 +91,8 @@ impl ToolContext {
             processes: None,
             shell: ShellSettings::default(),
             sandbox: None,
+            exports: Arc::default(),
+            unconfined_exports: Arc::default(),
             redactor: None,
             redacts_results: false,
             progress: None,

@@ -20,7 +20,7 @@ use crate::{
 };
 
 /// The revision of the rules by which turns decide; see [`SessionFacts::revision`].
-pub const REVISION: u32 = 25;
+pub const REVISION: u32 = 26;
 
 /// The first revision in which what becomes due in a session is appended to the conversation.
 pub(crate) const APPENDS: u32 = 5;

@@ -11,7 +11,7 @@ use crate::{
     run::{RunEnd, facts::SEES_PAST_REPORTS},
     step::Step,
     step2_state_initialization::FiringReason,
-    step3_context_assembly::of_hook,
+    step3_context_assembly::{of_hook, source8_tool_results::escape_harness_tags},
     transcript::entry::{RecordKind, StepDetail, WithdrawnPrompt},
 };
 
@@ -50,6 +50,7 @@ impl Turn {
             Some(reason) => self.refuse_prompt(HookEvent::SessionStart, reason),
             None => {
                 self.add_context(HookEvent::SessionStart, &verdict.additional_context);
+                self.state.initial_message = verdict.initial_message;
                 self.fire_prompt();
             }
         }
@@ -67,13 +68,15 @@ impl Turn {
 
     fn fire_prompt(&mut self) {
         let prompts = |it: &&Arc<Message>| it.kind == MessageKind::Prompt;
-        let prompt =
-            self.history.iter().rev().find(prompts).map(|it| it.text()).unwrap_or_default();
+        let prompt = self.history.iter().rev().find(prompts).map(|it| it.text());
+        let parts = prompt.into_iter().chain(self.state.initial_message.clone());
+        let prompt = parts.collect::<Vec<_>>().join("\n\n");
         let firing = match self.facts.agent {
             None => Firing::UserPromptSubmit { prompt: prompt.into() },
             Some(_) => Firing::SubagentStart,
         };
         if !self.fire(firing, None, FiringReason::Prompt) {
+            self.say_initially();
             self.initialized();
         }
     }
@@ -86,9 +89,19 @@ impl Turn {
         match verdict.stop.or(verdict.block_reason) {
             Some(reason) => self.refuse_prompt(event, reason),
             None => {
+                self.say_initially();
                 self.add_context(event, &verdict.additional_context);
                 self.initialized();
             }
+        }
+    }
+
+    /// Adds what a hook at the start has the user say with the prompt, which no hook has refused.
+    fn say_initially(&mut self) {
+        if let Some(text) = self.state.initial_message.take() {
+            let blocks = vec![Block::text(&escape_harness_tags(&text))];
+            let id = self.journal.next_id(self.now);
+            self.remember(Message::user(id, MessageKind::Meta, blocks));
         }
     }
 

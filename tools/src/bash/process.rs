@@ -183,6 +183,17 @@ fn confinement(order: &Order<'_>, context: &ToolContext) -> Option<Arc<SandboxPo
     Some(Arc::new(policy))
 }
 
+/// The variable that hands over what hooks want a command to begin with. Such lines can be too many for an argument, and
+/// in the script they would change the line numbers in error messages.
+const EXPORTS: &str = "ENNEAD_EXPORTS";
+
+/// Returns what hooks want the command to begin with. A repository's hooks are confined themselves, so that theirs is
+/// not for what runs outside of the sandbox.
+pub(super) fn exports<'a>(context: &'a ToolContext, confined: Option<&SandboxPolicy>) -> &'a str {
+    let leaves = context.sandbox.is_some() && confined.is_none();
+    if leaves { &context.unconfined_exports } else { &context.exports }
+}
+
 /// Starts the shell as the leader of a new session: no terminal, a process group of its own.
 async fn start(
     shell: &str,
@@ -190,16 +201,18 @@ async fn start(
     context: &ToolContext,
 ) -> io::Result<(ProcessTree, PipeReader)> {
     let (reader, writer): (PipeReader, PipeWriter) = io::pipe()?;
+    let confine = confinement(order, context);
+    let exports = exports(context, confine.as_deref());
     let launch = ProcessLaunch {
         program: OsStr::new(shell),
         input: ProcessInput::Nothing,
         rest: Rest::Ends,
         mark: mark(order, context),
-        confine: confinement(order, context),
+        confine,
         guard: context.guard.clone(),
     };
     let started = launch.start(|command| {
-        command.arg("-c").arg(script(order)).current_dir(order.cwd);
+        command.arg("-c").arg(script(order, !exports.is_empty())).current_dir(order.cwd);
         // One pipe for both, so that they stay in the order in which they were written.
         command.stdout(writer.try_clone()?).stderr(writer.try_clone()?);
         for (name, value) in &*context.env {
@@ -208,6 +221,10 @@ async fn start(
                 value => command.env(name, value),
             };
         }
+        match exports {
+            "" => command.env_remove(EXPORTS),
+            lines => command.env(EXPORTS, lines),
+        };
         command.env("CLAUDECODE", "1");
         command.env("CLAUDE_CODE_SESSION_ID", context.session.as_str());
         Ok(())
@@ -216,15 +233,20 @@ async fn start(
     Ok((started.await?.tree, reader))
 }
 
-/// The command after a trap that says where the shell ended, on one line, so that the line
-/// numbers in error messages are right. `>|` works under `set -o noclobber`, too.
-fn script(order: &Order<'_>) -> OsString {
+/// The command after a trap that says where the shell ended, and after what hooks want it to begin with, on one line, so
+/// that the line numbers in error messages are right. `>|` works under `set -o noclobber`, too.
+fn script(order: &Order<'_>, has_exports: bool) -> OsString {
     let mut trap = OsString::from("pwd -P >|");
     trap.push(quoted(order.cwd_file.as_os_str()));
     trap.push(" 2>/dev/null");
     let mut script = OsString::from("trap ");
     script.push(quoted(&trap));
     script.push(" EXIT; ");
+    if has_exports {
+        // The variable is gone before the first of the lines runs. An error of syntax in them does not keep the command
+        // from running, where there is bash.
+        script.push(format!("eval \"unset {EXPORTS}; ${EXPORTS}\"; "));
+    }
     script.push(order.command);
     script
 }

@@ -6,6 +6,7 @@ use std::{fs, io::Read as _, sync::Arc, time::Duration};
 
 use ennead_runtime::{
     ports::WorkGuard,
+    sandbox::{Sandbox, SandboxPlaces, SandboxSettings},
     tool::{ToolErrorKind, ToolOutcome},
 };
 use serde_json::json;
@@ -13,7 +14,7 @@ use tokio::{io::AsyncReadExt, net::unix::pipe, sync::oneshot};
 
 use super::{
     Bash,
-    process::{Ending, Followed, Order, Running},
+    process::{Ending, Followed, Order, Running, exports},
 };
 use crate::{
     edit::Edit,
@@ -353,4 +354,21 @@ fn what_left_its_session_and_parent_is_found_without_a_reaper_too() {
         });
         assert_eq!(alive.count(), 0, "round {round}");
     }
+}
+
+// REQ: HKS-1, TOL-8
+#[test]
+fn command_begins_with_the_lines_of_hooks_and_is_numbered_without_them() {
+    let mut world = World::new();
+    world.context.exports = "export A='1\n2'\nf() { echo \"$A\"; }\n".into();
+    check(&mut world, "f; echo ${ENNEAD_EXPORTS-gone}", None, "1\n2\ngone");
+    let outcome = bash(&mut world, "true\nnope");
+    assert!(outcome.text.contains("line 2: nope"), "{}", outcome.text);
+    // Where there is a sandbox that this command is not in, lines of a repository do not count.
+    let settings = SandboxSettings { enabled: true, ..SandboxSettings::default() };
+    let places = SandboxPlaces { workspace: "/w", home: "/home/u", transcripts: None };
+    world.context.sandbox = Sandbox::of(&settings, &[], places).map(Arc::new);
+    let confined = world.context.sandbox.as_ref().unwrap().policy.clone();
+    assert_eq!(exports(&world.context, Some(&confined)), &*world.context.exports);
+    assert_eq!(exports(&world.context, None), "");
 }

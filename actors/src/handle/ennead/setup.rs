@@ -25,7 +25,7 @@ use crate::{
     session::{OpenPlan, SessionContext, SessionSetup, tools::SessionTools},
     shard::ShardHandle,
     storage::redaction::Redaction,
-    world::{source_files::SessionDirs, sources::memory_directory},
+    world::{hook_exports::SessionExports, source_files::SessionDirs, sources::memory_directory},
 };
 
 /// Parts of a context that the facts are made of, too, or that had to be waited for.
@@ -173,6 +173,7 @@ impl Ennead {
                 Some(chain) => chain.clone().into(),
                 None => self.options.environment.hook_chain().into(),
             },
+            exports: SessionExports::default(),
             secret_variables: secret_variables(&endpoints),
             redaction,
             notes: None,

@@ -44,6 +44,8 @@ impl ActiveTurn {
         }));
         context.shell = self.turn.shell_settings();
         context.sandbox = self.sandbox();
+        let exports = self.session_context.exports.for_shell();
+        (context.exports, context.unconfined_exports) = (exports.lines, exports.unconfined);
         context.redactor = Some(self.session_context.redaction.redactor().clone());
         context.redacts_results = self.session_context.redaction.is_for_model();
         context.progress = Some(Arc::new(ProgressPort {

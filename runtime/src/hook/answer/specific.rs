@@ -9,6 +9,9 @@ use crate::hook::{
     session_title::{HOOKS_NAME_SESSIONS, session_title},
 };
 
+/// The first revision of the rules in which a hook at the start of a session adds words of the user's.
+const HOOKS_ADD_MESSAGES: u32 = 26;
+
 /// Applies `hookSpecificOutput`, or says which field does not fit.
 pub(super) fn apply(
     event: HookEvent,
@@ -25,6 +28,10 @@ pub(super) fn apply(
     let names = matches!(event, HookEvent::SessionStart | HookEvent::UserPromptSubmit);
     if names && HOOKS_NAME_SESSIONS <= revision {
         verdict.title = text(specific, "sessionTitle")?.as_deref().and_then(session_title);
+    }
+    if event == HookEvent::SessionStart && HOOKS_ADD_MESSAGES <= revision {
+        let message = text(specific, "initialUserMessage")?;
+        verdict.initial_message = message.filter(|it| !it.trim().is_empty());
     }
     match event {
         HookEvent::PreToolUse => apply_decision(specific, verdict),

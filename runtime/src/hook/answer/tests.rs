@@ -260,3 +260,26 @@ fn title_counts_at_the_beginning_and_at_prompts_and_another_value_is_an_error() 
     }
     assert_eq!(answer(HookEvent::Stop, "7", REVISION).verdict, HookVerdict::default());
 }
+
+// REQ: HKS-4
+#[test]
+fn first_words_of_the_user_count_at_the_beginning_alone_and_are_bounded() {
+    let answer = |event: HookEvent, message: &str, revision| {
+        let name = event.name();
+        let fields = format!(r#"{{"hookEventName":"{name}","initialUserMessage":{message}}}"#);
+        let output = exited(0, &format!(r#"{{"hookSpecificOutput":{fields}}}"#), "");
+        read_answer(event, &output, OnFailure::Ignore, false, revision)
+    };
+    let start = HookEvent::SessionStart;
+    let all = [r#""a""#, "null", r#"" \n""#, r#""b""#].map(|it| answer(start, it, REVISION));
+    assert_eq!((all[0].effect(), all[2].effect()), ("context", "none"));
+    let merged = merge(start, all.to_vec()).initial_message;
+    assert_eq!(merged.as_deref(), Some("a\n\nb"));
+    assert_eq!(all[0].clone().restricting().verdict.initial_message, None);
+    assert_eq!(answer(start, "[]", REVISION).effect(), "error");
+    let long = format!(r#""{}""#, "x".repeat(MAX_SHOWN_CHARS + 1));
+    assert_eq!(answer(start, &long, REVISION).verdict.overlong.len(), 1);
+    for (event, revision) in [(start, REVISION - 1), (HookEvent::UserPromptSubmit, REVISION)] {
+        assert_eq!(answer(event, r#""a""#, revision).verdict, HookVerdict::default());
+    }
+}

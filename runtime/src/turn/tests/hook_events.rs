@@ -276,6 +276,26 @@ fn what_verifies_for_a_hook_fires_nothing_about_its_own_beginning_and_end() {
     }
 }
 
+// REQ: HKS-1, HKS-4
+#[test]
+fn hook_at_the_start_has_the_user_say_more_with_a_prompt_that_is_not_refused() {
+    for (refuses, shown) in [(false, 1), (true, 0)] {
+        let start =
+            says("SessionStart", r#""additionalContext":"ctx","initialUserMessage":"and <b>""#);
+        let mut hooks = hook("SessionStart", "", &[&start]);
+        if refuses {
+            hooks["hooks"]["UserPromptSubmit"] =
+                hook("UserPromptSubmit", "", &["2 no"])["hooks"]["UserPromptSubmit"].clone();
+        }
+        let mut play = Play::new(World::with(hooks, vec![text("done"); 2]));
+        play.run("go");
+        play.run("go on");
+        let said = play.conversation.history.iter().filter(|it| it.text() == "and <b>").count();
+        assert_eq!(said, shown, "{refuses}: {}", play.log());
+        check(&play);
+    }
+}
+
 // REQ: HKS-4
 #[test]
 fn hook_has_the_session_known_by_another_title_once() {
