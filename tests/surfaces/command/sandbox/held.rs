@@ -136,26 +136,26 @@ fn hooks_of_a_repository_are_confined_and_those_of_the_user_are_not() {
 // REQ: TOL-10, HKS-1
 #[test]
 fn lines_that_a_repositorys_hook_writes_for_commands_are_confined_like_it() {
-    if !can_confine("lines for commands") {
-        return;
-    }
-    let cell = Cell::new();
-    let hook = |name: &str| {
-        let command = format!("echo 'export {name}=set' >> \"$CLAUDE_ENV_FILE\"");
-        let table = json!({"SessionStart": [{"hooks": [{"type": "command", "command": command}]}]});
-        json!({ "hooks": table }).to_string()
-    };
-    cell.place.file(".claude/settings.json", &hook("OF_REPOSITORY"));
-    cell.place.file("../home/.claude/settings.json", &hook("OF_USER"));
-    let settings = cell.settings(&json!({}));
-    let said = |prompt: &str| {
-        let flags = ["--trust", "--settings", &settings, "--allowedTools", "Bash(echo *)"];
-        let prompt = format!("{prompt}: echo \"${{OF_REPOSITORY-none}} ${{OF_USER-none}}\"");
-        let ended: Ended = cell.command(&prompt, &flags).output().unwrap().into();
-        ended.stdout
-    };
-    assert!(said("run").contains("set set"));
-    assert!(said("outside").contains("none set"));
+    at_each_level("lines for commands", |level| {
+        let cell = Cell::at(level);
+        let hook = |name: &str| {
+            let command = format!("echo 'export {name}=set' >> \"$CLAUDE_ENV_FILE\"");
+            let table =
+                json!({"SessionStart": [{"hooks": [{"type": "command", "command": command}]}]});
+            json!({ "hooks": table }).to_string()
+        };
+        cell.place.file(".claude/settings.json", &hook("OF_REPOSITORY"));
+        cell.place.file("../home/.claude/settings.json", &hook("OF_USER"));
+        let settings = cell.settings(&json!({}));
+        let said = |prompt: &str| {
+            let flags = ["--trust", "--settings", &settings, "--allowedTools", "Bash(echo *)"];
+            let prompt = format!("{prompt}: echo \"${{OF_REPOSITORY-none}} ${{OF_USER-none}}\"");
+            let ended: Ended = cell.command(&prompt, &flags).output().unwrap().into();
+            ended.stdout
+        };
+        assert!(said("run").contains("set set"));
+        assert!(said("outside").contains("none set"));
+    });
 }
 
 // REQ: TOL-10
