@@ -30,7 +30,9 @@ pub use answer::{HandlerEnd, HandlerOutput, HookAnswer, read_answer};
 pub use condition::HookCondition;
 pub(crate) use detached::MAX_DETACHED_MS;
 pub use detached::{EndedHook, HookWait, says_detached};
-pub use exports::{ExportingHandler, ExportsRefused, HookExports, MAX_EXPORT_BYTES, ShellExports};
+pub use exports::{
+    ExportRun, ExportingHandler, ExportsRefused, HookExports, MAX_EXPORT_BYTES, ShellExports,
+};
 pub use firing::{AnsweredCall, Firing, LoadedInstructions};
 pub use input::{HookContext, HookInput, update_of};
 pub use matcher::BadMatcher;

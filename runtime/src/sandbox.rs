@@ -74,6 +74,10 @@ const PRIVATE_OF_SYSTEM: &[&str] = &[
 pub struct SandboxPolicy {
     /// Files and directories that may be read and written.
     pub write: Vec<String>,
+    /// Files of this command alone, which it may read and write. What is no regular file with this one name, or a link by
+    /// then, is not given to it.
+    #[serde(default)]
+    pub own_files: Vec<String>,
     /// Those that may be read though they lie in what is not.
     pub read: Vec<String>,
     /// Those that may not be read nor written, also where they lie in what may.
@@ -153,6 +157,7 @@ impl Sandbox {
         let write = own.into_iter().chain(additional.iter().chain(&settings.allow_write).map(at));
         let policy = SandboxPolicy {
             write: write.collect(),
+            own_files: Vec::new(),
             read: allowed,
             deny,
             user_home: home.to_owned(),

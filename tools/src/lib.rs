@@ -8,6 +8,7 @@
 pub mod custom;
 pub mod locked;
 pub mod mcp;
+pub mod own_file;
 pub mod process_tree;
 pub mod registry;
 pub mod rule_file;

@@ -70,6 +70,7 @@ const NO_HELPER: &str =
 pub(crate) fn probe() -> SandboxPolicy {
     SandboxPolicy {
         write: Vec::new(),
+        own_files: Vec::new(),
         read: Vec::new(),
         deny: Vec::new(),
         user_home: "/".to_owned(),

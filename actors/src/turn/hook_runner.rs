@@ -12,6 +12,7 @@ mod verifiers;
 use std::{collections::HashMap, num::NonZeroU32, sync::Arc};
 
 use ennead_runtime::{
+    event::Event,
     hook::{
         EndedHook, ExportingHandler, HandlerEnd, HandlerOutput, HookAction, HookHandler, HookInput,
     },
@@ -265,13 +266,14 @@ pub(crate) async fn run_handler(
             };
             let command = HookCommand { exports: file.as_ref().map(ExportFile::path), ..command };
             let output = run_command(handler, command, context, input, time, hold).await;
-            match (file, output.ended) {
-                (Some(file), HandlerEnd::Exited(_)) => match file.end().await {
-                    Ok(()) => output,
-                    Err(why) => output.unusable(why.to_string()),
-                },
-                _ => output,
+            if let (Some(file), HandlerEnd::Exited(_)) = (file, output.ended)
+                && let Err(why) = file.end().await
+            {
+                // What it has answered counts all the same.
+                let what = format!("hook at {}: {why}", context.event.name());
+                session_context.hub.publish(Event::Alert { what: what.into() });
             }
+            output
         }
         HookAction::InProcess { name } => {
             let hooks = &session_context.hooks;

@@ -5,22 +5,29 @@
 
 use std::{
     fs,
-    io::{self, Read as _, Write as _},
+    io::{self, Write as _},
     path::{Path, PathBuf},
-    sync::{Arc, Mutex},
+    sync::{Arc, Mutex, Once},
 };
 
 use ennead_runtime::hook::{
-    ExportingHandler, ExportsRefused, HookExports, MAX_EXPORT_BYTES, ShellExports,
+    ExportRun, ExportingHandler, ExportsRefused, HookExports, MAX_EXPORT_BYTES, ShellExports,
 };
-use ennead_tools::{locked::Locked as _, process_tree::new_mark};
+use ennead_tools::{locked::Locked as _, own_file, process_tree::new_mark};
 use tokio::task::spawn_blocking;
 
 use crate::groundwork::files::{in_directory, private};
 
 /// What hooks of a session have its commands begin with. Clones are one.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct SessionExports(Arc<Mutex<KnownExports>>);
+#[derive(Clone, Debug)]
+pub(crate) struct SessionExports {
+    known: Arc<Mutex<KnownExports>>,
+    /// What an earlier process left is removed once.
+    swept: Arc<Once>,
+}
+
+/// How the names of the files begin.
+const FILE_NAME: &str = "hook-env";
 
 #[derive(Debug, Default)]
 struct KnownExports {
@@ -34,7 +41,7 @@ struct KnownExports {
 pub(crate) struct ExportFile {
     exports: SessionExports,
     handler: ExportingHandler,
-    before: Arc<str>,
+    run: ExportRun,
     file: RemovedFile,
 }
 
@@ -48,10 +55,16 @@ impl Drop for RemovedFile {
     }
 }
 
+impl Default for SessionExports {
+    fn default() -> Self {
+        Self { known: Arc::default(), swept: Arc::new(Once::new()) }
+    }
+}
+
 impl SessionExports {
     /// Returns what a command begins with.
     pub(crate) fn for_shell(&self) -> ShellExports {
-        self.0.locked().for_shell.clone()
+        self.known.locked().for_shell.clone()
     }
 
     /// Makes the file of a handler that is about to run, with what it wrote before. `None`: it cannot be made, and the
@@ -61,16 +74,19 @@ impl SessionExports {
         handler: ExportingHandler,
         directory: &str,
     ) -> Option<ExportFile> {
-        let before = self.change(|it| it.begin(&handler));
-        let path = Path::new(directory).join(format!("{}.sh", new_mark("hook-env")));
-        let text = Arc::clone(&before);
-        let made = spawn_blocking(move || made(path, &text)).await.ok()?;
-        let file = made.ok()?;
-        Some(ExportFile { exports: self.clone(), handler, before, file })
+        let run = self.change(|it| it.begin(&handler));
+        let directory = PathBuf::from(directory);
+        let (text, swept) = (Arc::clone(&run.before), Arc::clone(&self.swept));
+        let made = spawn_blocking(move || {
+            swept.call_once(|| sweep(&directory));
+            made(directory.join(format!("{}.sh", new_mark(FILE_NAME))), &text)
+        });
+        let file = made.await.ok()?.ok()?;
+        Some(ExportFile { exports: self.clone(), handler, run, file })
     }
 
     fn change<T>(&self, change: impl FnOnce(&mut HookExports) -> T) -> T {
-        let mut known = self.0.locked();
+        let mut known = self.known.locked();
         let changed = change(&mut known.of_hooks);
         known.for_shell = known.of_hooks.for_shell();
         changed
@@ -89,10 +105,10 @@ impl ExportFile {
     ///
     /// [`ExportsRefused`]: it cannot be taken, and what was there before stays.
     pub(crate) async fn end(self) -> Result<(), ExportsRefused> {
-        let Self { exports, handler, before, file } = self;
+        let Self { exports, handler, run, file } = self;
         let read = spawn_blocking(move || read(&file)).await;
         let after = read.ok().and_then(Result::ok).ok_or(ExportsRefused::Unreadable)?;
-        exports.change(|it| it.end(&handler, &before, &after))
+        exports.change(|it| it.end(&handler, &run, &after))
     }
 }
 
@@ -105,11 +121,14 @@ fn made(path: PathBuf, text: &str) -> io::Result<RemovedFile> {
 
 /// Reads one byte more than is taken, so that what is too long is known to be so.
 fn read(file: &RemovedFile) -> io::Result<Vec<u8>> {
-    // A pipe in its place would hold this thread until something opens the other end.
-    if !fs::symlink_metadata(&file.0)?.is_file() {
-        return Err(io::ErrorKind::InvalidInput.into());
+    own_file::read(&file.0, MAX_EXPORT_BYTES as u64 + 1)
+}
+
+/// Removes the files of handlers that a process left which was killed.
+fn sweep(directory: &Path) {
+    let entries = fs::read_dir(directory).into_iter().flatten().flatten();
+    for entry in entries.filter(|it| it.file_name().to_string_lossy().starts_with(FILE_NAME)) {
+        // What cannot be removed stays, for its owner alone.
+        let _left = fs::remove_file(entry.path());
     }
-    let mut bytes = Vec::new();
-    fs::File::open(&file.0)?.take(MAX_EXPORT_BYTES as u64 + 1).read_to_end(&mut bytes)?;
-    Ok(bytes)
 }

@@ -148,7 +148,7 @@ async fn run(
         context.chain.iter().map(String::as_str).chain([name.as_str()]).collect();
     let confine = context.sandbox_of(handler).map(|it| {
         let mut policy = it.policy.clone();
-        policy.write.extend(exports.and_then(Path::to_str).map(str::to_owned));
+        policy.own_files.extend(exports.and_then(Path::to_str).map(str::to_owned));
         Arc::new(policy)
     });
     let launch = ProcessLaunch {
@@ -174,11 +174,9 @@ async fn run(
                 command.env(name, value);
             }
         }
-        match exports {
-            Some(file) => command.env(EXPORTS, file),
-            // That of a session around this one is not for its hooks.
-            None => command.env_remove(EXPORTS),
-        };
+        if let Some(file) = exports {
+            command.env(EXPORTS, file);
+        }
         command.env(CHAIN, chain.join(":"));
         Ok(())
     });

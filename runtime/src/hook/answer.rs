@@ -59,7 +59,7 @@ pub enum HandlerEnd {
     /// It was not run: what fires it was started by this very handler (HKS-3).
     Cycle,
     /// It is a server, and what it answered is not an answer: a status that is not a success, a text that is not a JSON
-    /// object. Or what it wrote for commands cannot be taken.
+    /// object.
     Unusable,
     /// It was not run: its condition (`if`) does not hold for this call.
     Unmet,
@@ -96,12 +96,6 @@ impl HandlerOutput {
             Some(object) => object.as_ref().map(Cow::Borrowed),
             None => json(&self.stdout).map(Cow::Owned),
         }
-    }
-
-    /// Makes the output of this handler where what it left cannot be taken, for this reason.
-    #[must_use]
-    pub fn unusable(self, why: String) -> Self {
-        Self::new(HandlerEnd::Unusable, String::new(), why, self.duration_ms)
     }
 
     /// Makes the output that represents a handler whose condition does not hold.

@@ -13,7 +13,7 @@ use super::{HookEvent, HookHandler};
 #[doc(hidden)]
 pub const MAX_EXPORT_BYTES: usize = 64 << 10;
 
-/// Handlers of a session whose texts are kept.
+/// Handlers of a session whose texts are kept; half of them those of a repository.
 const MAX_EXPORTING: usize = 256;
 
 /// A handler that may write lines for commands.
@@ -32,7 +32,9 @@ pub struct ExportingHandler {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum ExportsRefused {
     /// There is too much of it.
-    #[error("over {MAX_EXPORT_BYTES} bytes are in CLAUDE_ENV_FILE, with those of other hooks")]
+    #[error(
+        "over {MAX_EXPORT_BYTES} bytes, or half of that from a repository's hooks, are in CLAUDE_ENV_FILE with those of other hooks"
+    )]
     TooLong,
     /// A shell cannot be given it.
     #[error("what is in CLAUDE_ENV_FILE is not text")]
@@ -56,7 +58,31 @@ pub struct ShellExports {
 /// The texts of all handlers of a session.
 #[doc(hidden)]
 #[derive(Clone, Debug, Default)]
-pub struct HookExports(Vec<(ExportingHandler, Arc<str>)>);
+pub struct HookExports {
+    texts: Vec<HandlerText>,
+    /// Runs of handlers that have begun.
+    n_begun: u64,
+}
+
+/// What a handler has left.
+#[derive(Clone, Debug)]
+struct HandlerText {
+    of: ExportingHandler,
+    text: Arc<str>,
+    /// Runs that began before this one have nothing to say: the directory has changed since.
+    since: u64,
+    /// The newest run that has ended.
+    newest: u64,
+}
+
+/// A run of a handler that has begun.
+#[doc(hidden)]
+#[derive(Clone, Debug)]
+pub struct ExportRun {
+    number: u64,
+    /// What its file holds at first.
+    pub before: Arc<str>,
+}
 
 impl ExportingHandler {
     /// Returns the handler as one that writes lines for commands; `None` where its event or its trust lets it write none.
@@ -68,29 +94,33 @@ impl ExportingHandler {
 }
 
 impl HookExports {
-    /// Returns what the file of a handler that is about to run holds. What was written for another working directory
-    /// does not hold any more when the directory has changed.
-    pub fn begin(&mut self, handler: &ExportingHandler) -> Arc<str> {
+    /// Begins a run of a handler. What was written for another working directory does not hold any more when the
+    /// directory has changed, nor what runs write that began in that one.
+    pub fn begin(&mut self, handler: &ExportingHandler) -> ExportRun {
+        self.n_begun += 1;
+        let number = self.n_begun;
         if handler.event == HookEvent::CwdChanged {
-            let texts = self.0.iter_mut();
+            let texts = self.texts.iter_mut();
             let outdated =
-                texts.filter(|it| it.0 == *handler || it.0.event == HookEvent::FileChanged);
-            outdated.for_each(|it| it.1 = Arc::default());
+                texts.filter(|it| it.of == *handler || it.of.event == HookEvent::FileChanged);
+            outdated.for_each(|it| (it.text, it.since) = (Arc::default(), number));
         }
-        match self.0.iter().find(|it| it.0 == *handler) {
-            Some((_, text)) => Arc::clone(text),
-            None => {
-                // Its place among the others does not depend on when it ends.
-                if self.0.len() < MAX_EXPORTING {
-                    self.0.push((handler.clone(), Arc::default()));
-                }
-                Arc::default()
-            }
+        if let Some(known) = self.texts.iter().find(|it| it.of == *handler) {
+            return ExportRun { number, before: Arc::clone(&known.text) };
         }
+        let of_class = |it: &&HandlerText| it.of.is_of_repository == handler.is_of_repository;
+        let n_of_class = self.texts.iter().filter(of_class).count();
+        // Its place among the others does not depend on when it ends.
+        if n_of_class < MAX_EXPORTING / 2 {
+            let (of, text) = (handler.clone(), Arc::default());
+            self.texts.push(HandlerText { of, text, since: 0, newest: 0 });
+        }
+        ExportRun { number, before: Arc::default() }
     }
 
-    /// Takes what the file of a handler that has ended holds. What it has added to what was there before is added to
-    /// what another run of it has left meanwhile; else it takes the place of that.
+    /// Takes what the file of a run that has ended holds. What it has added to what was there before is added to
+    /// what other runs of its handler have left meanwhile; else it takes the place of that, unless one of those began
+    /// later.
     ///
     /// # Errors
     ///
@@ -98,34 +128,47 @@ impl HookExports {
     pub fn end(
         &mut self,
         handler: &ExportingHandler,
-        before: &str,
+        run: &ExportRun,
         after: &[u8],
     ) -> Result<(), ExportsRefused> {
         let after = std::str::from_utf8(after).ok().filter(|it| !it.contains('\0'));
         let after = after.ok_or(ExportsRefused::NotText)?;
-        let others = self.0.iter().filter(|it| it.0 != *handler);
-        let n_others: usize = others.map(|it| it.1.len() + 1).sum();
-        let Some((_, text)) = self.0.iter_mut().find(|it| it.0 == *handler) else {
+        let n_others = |is_counted: fn(&ExportingHandler) -> bool| -> usize {
+            let others = self.texts.iter().filter(|it| it.of != *handler && is_counted(&it.of));
+            others.map(|it| it.text.len() + 1).sum()
+        };
+        let (n_all, n_of_repository) = (n_others(|_| true), n_others(|it| it.is_of_repository));
+        let Some(known) = self.texts.iter_mut().find(|it| it.of == *handler) else {
             return if after.is_empty() { Ok(()) } else { Err(ExportsRefused::TooLong) };
         };
-        let new = match after.strip_prefix(before) {
-            Some("") => return Ok(()),
-            Some(added) => format!("{text}{added}"),
-            None => after.to_owned(),
+        if run.number < known.since {
+            return Ok(());
+        }
+        let is_newest = known.newest < run.number;
+        let new = match (after.strip_prefix(&*run.before), is_newest) {
+            (Some(""), _) => known.text.to_string(),
+            (Some(added), true) => format!("{}{added}", known.text),
+            (None, true) => after.to_owned(),
+            // A newer run has written its file anew.
+            (_, false) if !known.text.starts_with(&*run.before) => return Ok(()),
+            (Some(_), false) => format!("{after}{}", &known.text[run.before.len()..]),
+            (None, false) => return Ok(()),
         };
-        if MAX_EXPORT_BYTES < n_others + new.len() {
+        let too_much = MAX_EXPORT_BYTES < n_all + new.len()
+            || handler.is_of_repository && MAX_EXPORT_BYTES / 2 < n_of_repository + new.len();
+        if too_much {
             return Err(ExportsRefused::TooLong);
         }
-        *text = new.into();
+        (known.text, known.newest) = (new.into(), known.newest.max(run.number));
         Ok(())
     }
 
     /// Returns what commands begin with: the texts of SessionStart, CwdChanged and FileChanged hooks, in this order.
     pub fn for_shell(&self) -> ShellExports {
-        let mut texts: Vec<_> = self.0.iter().filter(|it| !it.1.is_empty()).collect();
-        texts.sort_by_key(|it| rank(it.0.event));
+        let mut texts: Vec<_> = self.texts.iter().filter(|it| !it.text.is_empty()).collect();
+        texts.sort_by_key(|it| rank(it.of.event));
         let joined = |takes: fn(&ExportingHandler) -> bool| {
-            let texts = texts.iter().filter(|it| takes(&it.0)).map(|it| &*it.1);
+            let texts = texts.iter().filter(|it| takes(&it.of)).map(|it| &*it.text);
             texts.collect::<Vec<&str>>().join("\n").into()
         };
         ShellExports { lines: joined(|_| true), unconfined: joined(|it| !it.is_of_repository) }
@@ -169,8 +212,8 @@ mod tests {
 
     /// Runs a handler that leaves what `write` makes of the content of its file.
     fn run(exports: &mut HookExports, it: &ExportingHandler, write: impl Fn(&str) -> String) {
-        let before = exports.begin(it);
-        exports.end(it, &before, write(&before).as_bytes()).unwrap();
+        let run = exports.begin(it);
+        exports.end(it, &run, write(&run.before).as_bytes()).unwrap();
     }
 
     fn lines(exports: &HookExports) -> String {
@@ -202,6 +245,47 @@ mod tests {
         exports.end(&it, &one, b"1\n2\n").unwrap();
         exports.end(&it, &other, b"1\n3\n").unwrap();
         assert_eq!(lines(&exports), "1\n2\n3\n");
+        // The newer one stands last, whichever ends first.
+        let (one, other) = (exports.begin(&it), exports.begin(&it));
+        exports.end(&it, &other, b"1\n2\n3\n5\n").unwrap();
+        exports.end(&it, &one, b"1\n2\n3\n4\n").unwrap();
+        assert_eq!(lines(&exports), "1\n2\n3\n4\n5\n");
+    }
+
+    // REQ: HKS-1
+    #[test]
+    fn file_that_is_written_anew_is_that_of_the_newest_run() {
+        let (mut exports, it) = (HookExports::default(), writes(FileChanged, "f"));
+        run(&mut exports, &it, |_| "old\n".into());
+        let (one, other) = (exports.begin(&it), exports.begin(&it));
+        exports.end(&it, &other, b"new\n").unwrap();
+        exports.end(&it, &one, b"before\n").unwrap();
+        assert_eq!(lines(&exports), "new\n");
+    }
+
+    // REQ: HKS-1
+    #[test]
+    fn run_that_began_in_another_directory_leaves_nothing() {
+        let (mut exports, it) = (HookExports::default(), writes(FileChanged, "f"));
+        run(&mut exports, &it, |_| "old\n".into());
+        let late = exports.begin(&it);
+        run(&mut exports, &writes(CwdChanged, "c"), |_| "here\n".into());
+        exports.end(&it, &late, b"old\nlate\n").unwrap();
+        assert_eq!(lines(&exports), "here\n");
+    }
+
+    // REQ: HKS-1
+    #[test]
+    fn a_repositorys_handlers_leave_room_for_the_others() {
+        let mut exports = HookExports::default();
+        let theirs = handler(Scope::Project, false);
+        let theirs = ExportingHandler::of(&theirs, SessionStart, "x".into()).unwrap();
+        let half = "y".repeat(MAX_EXPORT_BYTES / 2);
+        let begun = exports.begin(&theirs);
+        let refused = exports.end(&theirs, &begun, format!("{half}z").as_bytes());
+        assert_eq!(refused, Err(ExportsRefused::TooLong));
+        exports.end(&theirs, &begun, half.as_bytes()).unwrap();
+        run(&mut exports, &writes(SessionStart, "mine"), |_| half[1..].into());
     }
 
     // REQ: HKS-1
@@ -257,7 +341,8 @@ mod tests {
             exports.begin(&writes(FileChanged, &n.to_string()));
         }
         let late = writes(FileChanged, "late");
-        assert_eq!(exports.begin(&late).len(), 0);
-        assert_eq!(exports.end(&late, "", b"A=1"), Err(ExportsRefused::TooLong));
+        let begun = exports.begin(&late);
+        assert!(begun.before.is_empty());
+        assert_eq!(exports.end(&late, &begun, b"A=1"), Err(ExportsRefused::TooLong));
     }
 }

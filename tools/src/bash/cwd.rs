@@ -8,6 +8,10 @@ use std::{
 use ennead_runtime::{ports::ToolContext, tool::ToolNote};
 
 use super::Start;
+use crate::own_file;
+
+/// Bytes of a path that are read. The system has none that is longer.
+const MAX_PATH: u64 = 4096;
 
 /// Returns where the next command starts: the kept directory, or the workspace if that is gone, or what is left above
 /// it.
@@ -31,7 +35,7 @@ pub(super) struct CwdChange {
 
 /// Looks at where the shell ended; an empty or missing file means that it did not say.
 pub(super) fn after(start: &Start, cwd_file: &Path, context: &ToolContext) -> CwdChange {
-    let content = fs::read(cwd_file).unwrap_or_default();
+    let content = own_file::read(cwd_file, MAX_PATH).unwrap_or_default();
     let content = String::from_utf8_lossy(&content);
     let ended = content.strip_suffix('\n').filter(|path| Path::new(path).is_dir());
     let kept = context.memory.cwd.as_deref().unwrap_or(&context.workspace);

@@ -179,7 +179,7 @@ fn mark(order: &Order<'_>, context: &ToolContext) -> String {
 fn confinement(order: &Order<'_>, context: &ToolContext) -> Option<Arc<SandboxPolicy>> {
     let policy = context.sandbox.as_ref()?;
     let mut policy = policy.policy_for(order.command, order.leaves_sandbox)?.clone();
-    policy.write.extend(order.cwd_file.to_str().map(str::to_owned));
+    policy.own_files.extend(order.cwd_file.to_str().map(str::to_owned));
     Some(Arc::new(policy))
 }
 

@@ -33,6 +33,9 @@ use crate::{helper, sandbox};
 #[cfg(target_os = "linux")]
 const REAPER_LIMIT: Duration = Duration::from_secs(10);
 
+/// Names the file in which a hook leaves lines for later commands. Hooks alone have it.
+const HOOK_FILE: &str = "CLAUDE_ENV_FILE";
+
 /// What a program reads.
 #[derive(Debug)]
 pub enum ProcessInput {
@@ -91,6 +94,8 @@ impl ProcessLaunch<'_> {
         let _for_reapers = rest;
         let marks = marks_with(&mark);
         let configure = |command: &mut Command| {
+            // That of a session around this one is not for what is started here.
+            command.env_remove(HOOK_FILE);
             configure(command)?;
             command.env(MARKER, &marks).env_remove(withdrawn_keys::SOCKET);
             let policy = confine.as_deref();

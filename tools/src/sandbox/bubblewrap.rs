@@ -4,6 +4,7 @@
 //! What is confined is the same [`SandboxPolicy`]; [`mounts`] is how it is carried out.
 
 use std::{
+    collections::BTreeMap,
     ffi::OsStr,
     fs,
     io::{self, Read},
@@ -24,7 +25,7 @@ use ennead_runtime::sandbox::{SandboxNetwork, SandboxPolicy};
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
     fs::{CWD, Mode, OFlags, openat},
-    io::retry_on_intr,
+    io::{FdFlags, fcntl_setfd, retry_on_intr},
     mount::{MountPropagationFlags, mount_change},
     process::{
         DumpableBehavior, Signal, geteuid, set_dumpable_behavior, set_parent_process_death_signal,
@@ -77,16 +78,19 @@ pub fn bubblewrap() -> &'static Bubblewrap {
 
 /// The first that is there and can be trusted.
 fn installed() -> Option<&'static str> {
-    PLACES.into_iter().find(|it| is_trusted(Path::new(it)))
+    PLACES.into_iter().find(|it| trusted(it).is_some())
 }
 
-/// Whether a file and the directories that lead to it are root's, and nobody else can write them.
-fn is_trusted(path: &Path) -> bool {
-    let Ok(real) = fs::canonicalize(path) else { return false };
+/// Where a program really is, if it and the directories that lead to it, and to the name that it is given, are root's, and
+/// nobody else can write them.
+fn trusted(name: &str) -> Option<PathBuf> {
+    let name = Path::new(name);
+    let real = fs::canonicalize(name).ok()?;
     let is_roots = |it: &Path| {
         fs::metadata(it).is_ok_and(|it| it.uid() == 0 && it.permissions().mode() & 0o022 == 0)
     };
-    real.is_file() && real.ancestors().all(is_roots)
+    let mut all = name.ancestors().chain(real.ancestors());
+    (real.is_file() && all.all(is_roots)).then_some(real)
 }
 
 /// Confines a helper that does nothing, as commands will be.
@@ -134,6 +138,8 @@ pub(crate) struct Wrapped {
     pub(crate) command: Command,
     /// The executable of this process, which the helper is. It is left open, as its own place may be covered.
     _own: OwnedFd,
+    /// Files of the command alone, which are mounted by what is open here.
+    _files: Vec<OwnedFd>,
 }
 
 /// Returns the `bwrap` that carries a policy out. To be called by the outer helper alone: nothing that is open here, but
@@ -144,7 +150,7 @@ pub(crate) struct Wrapped {
 /// When directories cannot be made, `bwrap` is not there, or there is too much to cover.
 pub(crate) fn wrap(policy: &SandboxPolicy) -> io::Result<Wrapped> {
     super::prepare(policy)?;
-    let program = installed().ok_or(io::ErrorKind::NotFound)?;
+    let program = installed().and_then(trusted).ok_or(io::ErrorKind::NotFound)?;
     let own = openat(CWD, "/proc/self/exe", OFlags::RDONLY, Mode::empty())?;
     let mut command = Command::new(program);
     command.args(["--unshare-pid", "--unshare-ipc", "--as-pid-1", "--die-with-parent"]);
@@ -155,16 +161,36 @@ pub(crate) fn wrap(policy: &SandboxPolicy) -> io::Result<Wrapped> {
         // For the helper in there, which gives it up. Root keeps all that it has until then.
         command.args(["--cap-add", "CAP_SYS_ADMIN"]);
     }
-    cover(&mut command, policy)?;
+    let mut files = Vec::new();
+    let own_files = own_files(policy, &mut files)?;
+    cover(&mut command, policy, &own_files)?;
     command.args(["--remount-ro", "/proc", "--chdir"]).arg(std::env::current_dir()?);
     command.arg("--").arg(format!("{}{}", helper::BY_DESCRIPTOR, own.as_raw_fd()));
     command.args([helper::NAME, helper::INSIDE]);
-    Ok(Wrapped { command, _own: own })
+    Ok(Wrapped { command, _own: own, _files: files })
+}
+
+/// Opens the files of the command alone, so that `bwrap` has them open, too. Returns for each path what leads to its file.
+fn own_files(
+    policy: &SandboxPolicy,
+    files: &mut Vec<OwnedFd>,
+) -> io::Result<BTreeMap<PathBuf, PathBuf>> {
+    let mut found = BTreeMap::new();
+    for (path, file) in files::own_files(policy) {
+        fcntl_setfd(&file, FdFlags::empty())?;
+        found.insert(path, PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd())));
+        files.push(file);
+    }
+    Ok(found)
 }
 
 /// Adds the mounts of a policy.
-fn cover(command: &mut Command, policy: &SandboxPolicy) -> io::Result<()> {
-    let mounts = mounts(marks(policy));
+fn cover(
+    command: &mut Command,
+    policy: &SandboxPolicy,
+    own_files: &BTreeMap<PathBuf, PathBuf>,
+) -> io::Result<()> {
+    let mounts = mounts(marks(policy, own_files));
     if MAX_MOUNTS < mounts.len() {
         let why = "there are too many places of which each needs a mount of its own";
         return Err(io::Error::other(why));
@@ -175,7 +201,9 @@ fn cover(command: &mut Command, policy: &SandboxPolicy) -> io::Result<()> {
     let mut empty = Vec::new();
     for mount in mounts.iter().filter(|it| **it != everything) {
         let (kind, from, to) = match mount {
-            SandboxMount::Writable(path) => ("--bind", path.as_os_str(), path),
+            SandboxMount::Writable(path) => {
+                ("--bind", own_files.get(path).unwrap_or(path).as_os_str(), path)
+            }
             SandboxMount::Readable(path) => ("--ro-bind", path.as_os_str(), path),
             // It is bound without the right to use devices, so that opening it fails.
             SandboxMount::ClosedFile(path) => ("--ro-bind", OsStr::new("/dev/null"), path),
@@ -203,7 +231,7 @@ fn cover(command: &mut Command, policy: &SandboxPolicy) -> io::Result<()> {
 }
 
 /// What a policy says of paths that are there.
-fn marks(policy: &SandboxPolicy) -> Vec<Mark> {
+fn marks(policy: &SandboxPolicy, own_files: &BTreeMap<PathBuf, PathBuf>) -> Vec<Mark> {
     let denied = files::denied(policy).into_iter().map(|it| (it, Access::Nothing));
     let own = policy.write.iter().chain(&policy.home).chain(&policy.tmpdir);
     let write = own.map(|it| (PathBuf::from(it), Access::Write));
@@ -215,7 +243,12 @@ fn marks(policy: &SandboxPolicy) -> Vec<Mark> {
         let is_open = access == Access::Nothing || !path.starts_with("/proc");
         is_open.then_some(Mark { path, access, is_directory })
     };
-    denied.chain(write).chain(read).filter_map(mark).collect()
+    let own = own_files.keys().map(|path| Mark {
+        path: path.clone(),
+        access: Access::Write,
+        is_directory: false,
+    });
+    denied.chain(write).chain(read).filter_map(mark).chain(own).collect()
 }
 
 /// Makes this process, the first in what `bwrap` made, see no further mounts of the machine, and end with the outer
@@ -247,16 +280,20 @@ mod tests {
     #[test]
     fn only_a_program_that_nobody_but_root_can_write_is_started() {
         let Some(of_root) =
-            ["/usr/bin/env", "/bin/env"].map(Path::new).into_iter().find(|it| it.exists())
+            ["/usr/bin/env", "/bin/env"].into_iter().find(|it| Path::new(it).exists())
         else {
             return;
         };
-        assert!(is_trusted(of_root));
+        assert_eq!(trusted(of_root), fs::canonicalize(of_root).ok());
+        let is_trusted = |it: &Path| trusted(it.to_str().unwrap()).is_some();
         let place = tempfile::tempdir().unwrap();
         let copy = place.path().join("bwrap");
         fs::copy(of_root, &copy).unwrap();
         assert!(!is_trusted(&copy), "others can write a directory on the way to it");
         assert!(!is_trusted(&place.path().join("nothing")));
         assert!(!is_trusted(Path::new("/usr/bin")));
+        let link = place.path().join("link");
+        std::os::unix::fs::symlink(of_root, &link).unwrap();
+        assert!(!is_trusted(&link), "the name could be given to another program");
     }
 }

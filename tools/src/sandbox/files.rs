@@ -47,6 +47,9 @@ pub(super) fn grants(policy: &SandboxPolicy) -> io::Result<Vec<Grant>> {
         search.denied = but_for(&real);
         search.grant(&real, true)?;
     }
+    for (_, file) in own_files(policy) {
+        search.grants.push(Grant { file, is_directory: false, is_writable: true });
+    }
     for path in &policy.read {
         if let Ok(real) = fs::canonicalize(path) {
             search.denied = but_for(&real);
@@ -58,6 +61,21 @@ pub(super) fn grants(policy: &SandboxPolicy) -> io::Result<Vec<Grant>> {
         search.grant(Path::new(device), true)?;
     }
     Ok(search.grants)
+}
+
+/// Returns the files of a command alone, and where they are. They may lie where other commands can put something in their
+/// place, so they are opened once and links are not followed.
+pub(super) fn own_files(policy: &SandboxPolicy) -> Vec<(PathBuf, OwnedFd)> {
+    let open = |path: &String| {
+        let path = Path::new(path);
+        let at = fs::canonicalize(path.parent()?).ok()?.join(path.file_name()?);
+        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let file = openat(CWD, &at, flags, Mode::empty()).ok()?;
+        let found = fstat(&file).ok()?;
+        let is_file = FileType::from_raw_mode(found.st_mode) == FileType::RegularFile;
+        (is_file && found.st_nlink == 1).then_some((at, file))
+    };
+    policy.own_files.iter().filter_map(open).collect()
 }
 
 /// What is denied, as written and as it really is: the listed, and the homes of other users.
@@ -144,6 +162,7 @@ mod tests {
         let at = |name: &str| home.join(name).to_string_lossy().into_owned();
         let mut policy = SandboxPolicy {
             write: vec![at("code")],
+            own_files: Vec::new(),
             read: Vec::new(),
             deny: [".ssh", ".config/gh", "nowhere"].map(at).to_vec(),
             user_home: at(""),

@@ -47,17 +47,21 @@ pub(super) fn mounts(mut marks: Vec<Mark>) -> Vec<SandboxMount> {
         while 1 < around.len() && around.last().is_some_and(|it| !mark.path.starts_with(&it.0)) {
             around.pop();
         }
-        let Some((outer, has)) = around.last() else { continue };
+        let Some((outer, has)) = around.last().cloned() else { continue };
         let is_had = match mark.access {
-            Access::Nothing => *has == Access::Nothing,
-            Access::Read => *has != Access::Nothing,
-            Access::Write => *has == Access::Write,
+            Access::Nothing => has == Access::Nothing,
+            Access::Read => has != Access::Nothing,
+            Access::Write => has == Access::Write,
         };
         if is_had {
             continue;
         }
-        if *has == Access::Write {
-            mounts.extend(between(outer, &mark.path).map(SandboxMount::Writable));
+        if has == Access::Write {
+            // Each once: mounted again, it would uncover what is covered in it by now.
+            for directory in between(&outer, &mark.path) {
+                mounts.push(SandboxMount::Writable(directory.clone()));
+                around.push((directory, Access::Write));
+            }
         }
         let path = mark.path.clone();
         mounts.push(match (mark.access, mark.is_directory) {
@@ -73,10 +77,11 @@ pub(super) fn mounts(mut marks: Vec<Mark>) -> Vec<SandboxMount> {
 
 /// The directories between a writable one and what is covered in it, the outermost first. Each is to be a mount, which
 /// cannot be renamed: else a command could move what is covered to where the next command finds it uncovered.
-fn between(outer: &Path, inner: &Path) -> impl Iterator<Item = PathBuf> {
+fn between(outer: &Path, inner: &Path) -> Vec<PathBuf> {
     let on_the_way = inner.ancestors().skip(1).take_while(|it| *it != outer);
-    let found: Vec<PathBuf> = on_the_way.map(Path::to_owned).collect();
-    found.into_iter().rev()
+    let mut found: Vec<PathBuf> = on_the_way.map(Path::to_owned).collect();
+    found.reverse();
+    found
 }
 
 #[cfg(test)]
@@ -146,6 +151,22 @@ mod tests {
             ClosedFile("/w/a/b/key.pem".into()),
         ];
         assert_eq!(found, expected);
+        let found = plan(&[
+            ("/w", Write),
+            ("/w/a/one", Nothing),
+            ("/w/a/one/deep", Nothing),
+            ("/w/a/two.pem", Nothing),
+            ("/w/b/three.pem", Nothing),
+        ]);
+        let expected = [
+            Writable("/w".into()),
+            Writable("/w/a".into()),
+            EmptyDirectory("/w/a/one".into()),
+            ClosedFile("/w/a/two.pem".into()),
+            Writable("/w/b".into()),
+            ClosedFile("/w/b/three.pem".into()),
+        ];
+        assert_eq!(found, expected, "none is mounted again over what is covered in it");
         assert_eq!(plan(&[("/", Write), ("/a", Nothing)])[1], EmptyDirectory("/a".into()));
     }
 }

@@ -305,13 +305,16 @@ fn what_is_denied_in_the_workspace_cannot_be_moved_to_where_it_is_not() {
         cell.place.file("a/b/secret/key", "ESCAPED with a key\n");
         cell.place.file("a/note", "a note\n");
         let secret = text(&cell.place.work().join("a/b/secret")).to_owned();
-        let settings = cell.settings(&json!({"filesystem": {"denyRead": [secret]}}));
+        cell.place.file("a/b/key.pem", "ESCAPED with another key\n");
+        let other = text(&cell.place.work().join("a/b/key.pem")).to_owned();
+        let denied = json!({"filesystem": {"denyRead": [secret, other]}});
+        let settings = cell.settings(&denied);
         let flags = ["--permission-mode", "bypassPermissions", "--settings", &settings];
         for way in ["mv a c", "mv a/b c", "mv a/b/secret c", "rm -r a/b", "mv a/b/secret/key c"] {
             let moved = cell.run(&format!("{way}; cat a/note"), &flags);
             assert!(moved.stdout.contains("a note"), "{way}, by {level}: {moved:?}");
         }
-        let looked = cell.run("cat a/b/*/* c/*/* c/*/*/* c/* c; ls a", &flags);
+        let looked = cell.run("cat a/b/* a/b/*/* c/*/* c/*/*/* c/* c; ls a", &flags);
         assert!(!looked.stdout.contains("ESCAPED"), "by {level}: {looked:?}");
         assert!(cell.place.work().join("a/b/secret/key").exists());
     });

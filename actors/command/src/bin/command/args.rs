@@ -277,7 +277,8 @@ pub(crate) struct Doctor {
     /// What is done about each class of failure of a model call: the table that decides.
     #[arg(long)]
     pub(crate) recovery: bool,
-    /// What this kernel gives to confine commands with, and what is reached with it.
+    /// What this kernel gives to confine commands with, whether `bwrap` works here, by which of them commands are confined,
+    /// and what is reached with it.
     #[arg(long)]
     pub(crate) sandbox: bool,
     /// How far estimates of tokens are from what the model server counts for this model. Sends nine short texts to its
