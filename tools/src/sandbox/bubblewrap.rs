@@ -233,9 +233,8 @@ fn cover(
 /// What a policy says of paths that are there.
 fn marks(policy: &SandboxPolicy, own_files: &BTreeMap<PathBuf, PathBuf>) -> Vec<Mark> {
     let denied = files::denied(policy).into_iter().map(|it| (it, Access::Nothing));
-    let own = policy.write.iter().chain(&policy.home).chain(&policy.tmpdir);
-    let write = own.map(|it| (PathBuf::from(it), Access::Write));
-    let read = policy.read.iter().map(|it| (PathBuf::from(it), Access::Read));
+    let write = files::writable(policy).into_iter().map(|it| (it, Access::Write));
+    let read = files::readable(policy).into_iter().map(|it| (it, Access::Read));
     let mark = |(path, access): (PathBuf, Access)| {
         let path = fs::canonicalize(path).ok()?;
         let is_directory = fs::metadata(&path).ok()?.is_dir();

@@ -4,7 +4,7 @@
 use std::{
     fs, io,
     os::fd::OwnedFd,
-    path::{Path, PathBuf},
+    path::{Component, Path, PathBuf},
 };
 
 use ennead_runtime::sandbox::SandboxPolicy;
@@ -40,8 +40,7 @@ pub(super) fn grants(policy: &SandboxPolicy) -> io::Result<Vec<Grant>> {
     let existing: Vec<PathBuf> = denied.into_iter().filter(|it| it.exists()).collect();
     let but_for =
         |real: &Path| existing.iter().filter(|it| !real.starts_with(it)).cloned().collect();
-    let own = policy.home.iter().chain(&policy.tmpdir).map(PathBuf::from);
-    for path in policy.write.iter().map(PathBuf::from).chain(own) {
+    for path in writable(policy) {
         // Whoever names a place that is denied as one to write to has said which of them counts.
         let Ok(real) = fs::canonicalize(&path) else { continue };
         search.denied = but_for(&real);
@@ -50,7 +49,7 @@ pub(super) fn grants(policy: &SandboxPolicy) -> io::Result<Vec<Grant>> {
     for (_, file) in own_files(policy) {
         search.grants.push(Grant { file, is_directory: false, is_writable: true });
     }
-    for path in &policy.read {
+    for path in &readable(policy) {
         if let Ok(real) = fs::canonicalize(path) {
             search.denied = but_for(&real);
             search.grant(&real, false)?;
@@ -61,6 +60,41 @@ pub(super) fn grants(policy: &SandboxPolicy) -> io::Result<Vec<Grant>> {
         search.grant(Path::new(device), true)?;
     }
     Ok(search.grants)
+}
+
+/// Returns the places that a policy lets be written, as they are named. One that lies in another is left out: it is granted
+/// with that, and an earlier command may have put a link in its place.
+pub(super) fn writable(policy: &SandboxPolicy) -> Vec<PathBuf> {
+    let named = policy.write.iter().chain(&policy.home).chain(&policy.tmpdir).map(PathBuf::from);
+    let mut found: Vec<PathBuf> = named.collect();
+    let denied: Vec<PathBuf> = policy.deny.iter().map(PathBuf::from).collect();
+    let outermost = |all: &[PathBuf], outer: &[PathBuf]| -> Vec<PathBuf> {
+        all.iter().filter(|it| !is_granted_with(outer, it, &denied)).cloned().collect()
+    };
+    found = outermost(&found, &found);
+    let real: Vec<PathBuf> = found.iter().filter_map(|it| fs::canonicalize(it).ok()).collect();
+    outermost(&found, &real)
+}
+
+/// Returns the places that a policy lets be read although what is around them is denied, as they are named; without those
+/// that commands can put a link in the place of.
+pub(super) fn readable(policy: &SandboxPolicy) -> Vec<PathBuf> {
+    let outer = writable(policy);
+    let denied: Vec<PathBuf> = policy.deny.iter().map(PathBuf::from).collect();
+    let named = policy.read.iter().map(PathBuf::from);
+    named.filter(|it| !is_granted_with(&outer, it, &denied)).collect()
+}
+
+/// Whether a place lies in one of these, and nothing between them is denied: what is, no command can replace.
+fn is_granted_with(outer: &[PathBuf], path: &Path, denied: &[PathBuf]) -> bool {
+    if path.components().any(|it| it == Component::ParentDir) {
+        return false;
+    }
+    outer.iter().any(|outer| {
+        let is_between =
+            |it: &PathBuf| it != outer && it.starts_with(outer) && path.starts_with(it);
+        path != outer && path.starts_with(outer) && !denied.iter().any(is_between)
+    })
 }
 
 /// Returns the files of a command alone, and where they are. They may lie where other commands can put something in their
@@ -177,5 +211,41 @@ mod tests {
         assert_eq!(granted(&home, true, &policy), [".config/editor", "code"], "not the keys");
         policy.deny = vec![at("nowhere")];
         assert_eq!(granted(&home, true, &policy), [""], "what is not there hides nothing");
+    }
+
+    // REQ: TOL-10
+    #[test]
+    fn link_that_a_command_puts_in_the_place_of_what_it_may_write_leads_nowhere() {
+        let place = tempfile::tempdir().unwrap();
+        let dir = place.path().canonicalize().unwrap();
+        for name in ["home/keys", "work/denied/out", "other"] {
+            fs::create_dir_all(dir.join(name)).unwrap();
+        }
+        std::os::unix::fs::symlink(dir.join("work"), dir.join("link")).unwrap();
+        let at = |name: &str| dir.join(name).to_string_lossy().into_owned();
+        for name in ["sub", "tmp", "readable"] {
+            std::os::unix::fs::symlink(dir.join("home"), dir.join("work").join(name)).unwrap();
+        }
+        let policy = SandboxPolicy {
+            write: ["work", "work/sub", "link", "link/sub", "other", "work/denied/out"]
+                .map(at)
+                .to_vec(),
+            own_files: Vec::new(),
+            read: vec![at("work/readable/keys")],
+            deny: vec![at("home/keys"), at("work/denied")],
+            user_home: at("home"),
+            network: SandboxNetwork::Off,
+            hosts: HostRules::default(),
+            home: None,
+            tmpdir: Some(at("work/tmp")),
+        };
+        assert_eq!(
+            writable(&policy),
+            ["work", "link", "other", "work/denied/out"].map(|it| dir.join(it))
+        );
+        assert_eq!(granted(&dir.join("home"), true, &policy), [""; 0]);
+        let is_keys = |it: &String| it.starts_with("keys");
+        assert!(!granted(&dir.join("home"), false, &policy).iter().any(is_keys));
+        assert_eq!(granted(&dir.join("work/denied"), true, &policy), ["out"]);
     }
 }
