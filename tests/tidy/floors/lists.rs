@@ -155,6 +155,7 @@ pub(super) const TOOLS: &[Floor] = &[
             "locked",
             "notebook",
             "output",
+            "own_file",
             "patch",
             "paths",
             "schema",
