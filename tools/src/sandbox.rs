@@ -1,4 +1,4 @@
-//! Puts a [`SandboxPolicy`](ennead_runtime::sandbox::SandboxPolicy) into force: on the thread from
+//! Puts a [`SandboxPolicy`] into force: on the thread from
 //! which a command is about to be started.
 //!
 //! The kernel enforces it from then on for the command and for all that it starts, and nothing can take
