@@ -1,6 +1,6 @@
 //! Hosts many agents of many tenants over HTTP.
 //!
-//! A [`Server`] has an [`Ennead`] and a directory, and gives the routes of the API as an [`axum::Router`]: to be
+//! A [`Server`] has an [`Ennead`](crate::Ennead) and a directory, and gives the routes of the API as an [`axum::Router`]: to be
 //! served by [`Server::listen`], or to be mounted into a program of one's own.
 //!
 //! # The API
