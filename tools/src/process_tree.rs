@@ -24,7 +24,7 @@ use std::{
 
 use ennead_runtime::ports::WorkGuard;
 use process_wrap::tokio::ChildWrapper;
-pub use start::{ProcessInput, ProcessLaunch, Started};
+pub use start::{HOOK_FILE, ProcessInput, ProcessLaunch, Started};
 use tokio::runtime::Handle;
 
 /// The variable that marks all processes of a tree. A list, as a command may run another ennead.

@@ -10,7 +10,7 @@ use ennead_runtime::{
     saturating::Saturating as _,
     step1_settings_resolution::Certificates,
 };
-use ennead_tools::process_tree::{ProcessInput, ProcessLaunch, Rest, Started, new_mark};
+use ennead_tools::process_tree::{HOOK_FILE, ProcessInput, ProcessLaunch, Rest, Started, new_mark};
 use futures::future::{Either, FusedFuture, FutureExt, join3, select};
 use tokio::{
     io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWriteExt, BufReader},
@@ -82,9 +82,6 @@ pub(crate) struct HookCommand<'a> {
 /// Names, for a process that a hook started, the hooks above it, with colons between them.
 /// A session that such a process opens does not run those again (HKS-3).
 pub(crate) const CHAIN: &str = "ENNEAD_HOOK_CHAIN";
-
-/// Names the file in which a handler leaves lines for later commands.
-const EXPORTS: &str = "CLAUDE_ENV_FILE";
 
 /// Stands for the session's project directory in what is run.
 pub(super) const PROJECT: &str = "${CLAUDE_PROJECT_DIR}";
@@ -175,7 +172,7 @@ async fn run(
             }
         }
         if let Some(file) = exports {
-            command.env(EXPORTS, file);
+            command.env(HOOK_FILE, file);
         }
         command.env(CHAIN, chain.join(":"));
         Ok(())

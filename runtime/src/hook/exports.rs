@@ -228,7 +228,7 @@ mod tests {
         run(&mut exports, &file, |it| format!("{it}export A=1\n"));
         run(&mut exports, &start, |_| "export A=0\n".into());
         run(&mut exports, &file, |it| format!("{it}export A=2\n"));
-        // Those of the start come first, whoever wrote first.
+        // The lines of SessionStart hooks come first, also where others were written before them.
         assert_eq!(lines(&exports), "export A=0\n\nexport A=1\nexport A=2\n");
         run(&mut exports, &file, |_| "export B=1\n".into());
         assert_eq!(lines(&exports), "export A=0\n\nexport B=1\n");

@@ -46,7 +46,7 @@ pub(super) fn wrap(words: impl Iterator<Item = OsString>) -> io::Result<()> {
     if is_probe {
         return ended;
     }
-    // Where the reaper has said something already, nobody reads this.
+    // Where the reaper has reported an end before, what follows is not read.
     ended.or_else(|_| Report::Failed(BUBBLEWRAP_FAILED).send(&link))
 }
 

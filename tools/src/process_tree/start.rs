@@ -33,8 +33,9 @@ use crate::{helper, sandbox};
 #[cfg(target_os = "linux")]
 const REAPER_LIMIT: Duration = Duration::from_secs(10);
 
-/// Names the file in which a hook leaves lines for later commands. Hooks alone have it.
-const HOOK_FILE: &str = "CLAUDE_ENV_FILE";
+/// Names the file in which a hook leaves lines for later commands. It is taken out of the environment of all that is
+/// started; who starts a hook sets it again.
+pub const HOOK_FILE: &str = "CLAUDE_ENV_FILE";
 
 /// What a program reads.
 #[derive(Debug)]

@@ -233,8 +233,9 @@ fn cover(
 /// What a policy says of paths that are there.
 fn marks(policy: &SandboxPolicy, own_files: &BTreeMap<PathBuf, PathBuf>) -> Vec<Mark> {
     let denied = files::denied(policy).into_iter().map(|it| (it, Access::Nothing));
-    let write = files::writable(policy).into_iter().map(|it| (it, Access::Write));
-    let read = files::readable(policy).into_iter().map(|it| (it, Access::Read));
+    let writable = files::writable(policy);
+    let read = files::readable(policy, &writable).into_iter().map(|it| (it, Access::Read));
+    let write = writable.into_iter().map(|it| (it, Access::Write));
     let mark = |(path, access): (PathBuf, Access)| {
         let path = fs::canonicalize(path).ok()?;
         let is_directory = fs::metadata(&path).ok()?.is_dir();

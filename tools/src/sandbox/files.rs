@@ -40,16 +40,17 @@ pub(super) fn grants(policy: &SandboxPolicy) -> io::Result<Vec<Grant>> {
     let existing: Vec<PathBuf> = denied.into_iter().filter(|it| it.exists()).collect();
     let but_for =
         |real: &Path| existing.iter().filter(|it| !real.starts_with(it)).cloned().collect();
-    for path in writable(policy) {
+    let writable = writable(policy);
+    for path in &writable {
         // Whoever names a place that is denied as one to write to has said which of them counts.
-        let Ok(real) = fs::canonicalize(&path) else { continue };
+        let Ok(real) = fs::canonicalize(path) else { continue };
         search.denied = but_for(&real);
         search.grant(&real, true)?;
     }
     for (_, file) in own_files(policy) {
         search.grants.push(Grant { file, is_directory: false, is_writable: true });
     }
-    for path in &readable(policy) {
+    for path in &readable(policy, &writable) {
         if let Ok(real) = fs::canonicalize(path) {
             search.denied = but_for(&real);
             search.grant(&real, false)?;
@@ -77,12 +78,11 @@ pub(super) fn writable(policy: &SandboxPolicy) -> Vec<PathBuf> {
 }
 
 /// Returns the places that a policy lets be read although what is around them is denied, as they are named; without those
-/// that commands can put a link in the place of.
-pub(super) fn readable(policy: &SandboxPolicy) -> Vec<PathBuf> {
-    let outer = writable(policy);
+/// that commands can put a link in the place of, in what is `writable`.
+pub(super) fn readable(policy: &SandboxPolicy, writable: &[PathBuf]) -> Vec<PathBuf> {
     let denied: Vec<PathBuf> = policy.deny.iter().map(PathBuf::from).collect();
     let named = policy.read.iter().map(PathBuf::from);
-    named.filter(|it| !is_granted_with(&outer, it, &denied)).collect()
+    named.filter(|it| !is_granted_with(writable, it, &denied)).collect()
 }
 
 /// Whether a place lies in one of these, and nothing between them is denied: what is, no command can replace.

@@ -83,7 +83,7 @@ pub(crate) fn begin() -> std::io::Result<()> {
 #[cfg(target_os = "linux")]
 #[derive(Debug)]
 pub(crate) struct Wrapped {
-    /// Never made.
+    /// Nothing makes one without the feature.
     pub(crate) command: std::process::Command,
 }
 

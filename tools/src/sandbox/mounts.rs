@@ -7,11 +7,11 @@ use std::path::{Path, PathBuf};
 /// What a command may do with a file or directory, and with all below it; a later one is the wider.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Access {
-    /// Not even see it.
+    /// Nothing: it does not see what is there.
     Nothing,
-    /// Read it.
+    /// Read what is there.
     Read,
-    /// Read and write it.
+    /// Read and write what is there.
     Write,
 }
 
