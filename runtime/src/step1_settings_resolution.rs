@@ -44,6 +44,7 @@ use crate::{
     catalogue::Catalogue,
     digest::Digest,
     hook::HookTable,
+    json::MeasuredText,
     output::OutputSettings,
     permission::{PermissionMode, RuleText, Scope},
     recovery::backoff::DEFAULT_RETRIES,
@@ -392,6 +393,8 @@ pub struct Resolved {
     pub sources: Arc<[String]>,
     /// What is known about the models that the settings name; all that a replay needs of it.
     pub models: Catalogue,
+    /// The same as JSON, as a transcript holds it.
+    pub(crate) models_text: MeasuredText,
     /// What was dropped, in words for the user.
     pub warnings: Vec<String>,
     /// Of the layers, in order; equal layers give equal settings.

@@ -185,7 +185,7 @@ fn system_of(store: &dyn TranscriptStore, loaded: &Loaded, texts: &Path) -> Opti
 /// A text of a record, wherever it is kept.
 fn text_of(store: &dyn TranscriptStore, stored: &Stored, texts: &Path) -> Option<String> {
     match stored {
-        Stored::Text(text) => Some(text.clone()),
+        Stored::Text(text) => Some(text.to_string()),
         Stored::At(digest) | Stored::Again(digest) => {
             let text = store.read(&texts.join(format!("{digest}.txt"))).ok()?;
             let text = String::from_utf8(text).ok()?;

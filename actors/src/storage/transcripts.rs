@@ -248,7 +248,7 @@ fn is_of_file(
 ) -> Result<(), String> {
     let RecordKind::RunStart { setup, .. } = &record.what else { return Ok(()) };
     let text = match setup {
-        Stored::Text(text) => Some(text.clone()),
+        Stored::Text(text) => Some(text.to_string()),
         Stored::At(digest) | Stored::Again(digest) => stored(*digest),
     };
     let facts = text.and_then(|it| serde_json::from_str::<SessionFacts>(&it).ok());

@@ -108,7 +108,7 @@ impl RecordingReader {
 
     fn note(&mut self, record: &Record, stored: StoredTexts<'_>) {
         let json = |text: &Stored| match text {
-            Stored::Text(text) => Some(text.clone()),
+            Stored::Text(text) => Some(text.to_string()),
             Stored::At(digest) | Stored::Again(digest) => stored(*digest),
         };
         match &record.what {

@@ -62,31 +62,34 @@ pub(crate) fn push_quoted(text: &str, out: &mut Vec<u8>) {
 fn push_escaped(text: &str, out: &mut Vec<u8>) {
     let (mut bytes, mut at) = (text.as_bytes(), out.len());
     // Most of them are JSON, where one byte in eight is a quote: a word is copied whole, and what stood after a byte
-    // with an escape is written over.
-    out.resize(at + escaped_len(text) + WORD, 0);
-    while let (Some(word), Some(room)) = (bytes.first_chunk::<WORD>(), out.get_mut(at..at + WORD)) {
-        room.copy_from_slice(word);
+    // with an escape is written over. An escape is copied as a whole word, too: a copy of a length that is known is one step.
+    out.resize(at + escaped_len(text) + 2 * WORD, 0);
+    while let (Some(word), Some(room)) = (bytes.first_chunk::<WORD>(), word_at(out, at)) {
+        *room = *word;
         let n_plain = n_plain(u64::from_le_bytes(*word));
         at += n_plain;
-        bytes = &bytes[n_plain..];
-        if n_plain < WORD
-            && let Some((byte, rest)) = bytes.split_first()
-        {
-            let escape = escape(*byte);
-            if let Some(room) = out.get_mut(at..at + escape.len()) {
-                room.copy_from_slice(escape);
-            }
-            at += escape.len();
-            bytes = rest;
+        if let (Some(byte), Some(room)) = (word.get(n_plain), word_at(out, at)) {
+            let (escape, len) = ESCAPES[usize::from(*byte)];
+            *room = escape;
+            at += usize::from(len);
+            bytes = &bytes[n_plain + 1..];
+        } else {
+            bytes = &bytes[WORD..];
         }
     }
     out.truncate(at);
     for byte in bytes {
-        match needs_escape(*byte) {
-            true => out.extend_from_slice(escape(*byte)),
-            false => out.push(*byte),
+        match &ESCAPES[usize::from(*byte)] {
+            (_, 1) => out.push(*byte),
+            (escape, len) => out.extend_from_slice(&escape[..usize::from(*len)]),
         }
     }
+}
+
+/// The room of one word.
+#[inline]
+fn word_at(out: &mut [u8], at: usize) -> Option<&mut [u8; WORD]> {
+    out.get_mut(at..)?.first_chunk_mut()
 }
 
 /// How many bytes of a word are in front of the first that needs an escape. The lowest byte is the first.
@@ -101,14 +104,24 @@ fn n_plain(word: u64) -> usize {
     (marks.trailing_zeros() / 8) as usize
 }
 
-/// A byte that needs one, with its escape.
-fn escape(byte: u8) -> &'static [u8] {
-    match byte {
-        b'"' => br#"\""#,
-        b'\\' => br"\\",
-        control => CONTROLS.get(usize::from(control)).map_or(&[], |it| it.as_bytes()),
+/// Each byte as it stands in a JSON string, and how many bytes that is.
+static ESCAPES: [([u8; WORD], u8); 256] = {
+    let mut escapes = [([0; WORD], 1); 256];
+    let mut byte = 0;
+    while byte < 256 {
+        let (escape, len) = &mut escapes[byte];
+        escape[0] = byte as u8;
+        if byte < CONTROLS.len() {
+            let control = CONTROLS[byte].as_bytes();
+            escape.split_at_mut(control.len()).0.copy_from_slice(control);
+            *len = control.len() as u8;
+        } else if byte == b'"' as usize || byte == b'\\' as usize {
+            (*escape, *len) = ([b'\\', byte as u8, 0, 0, 0, 0, 0, 0], 2);
+        }
+        byte += 1;
     }
-}
+    escapes
+};
 
 /// Counts the bytes of the text as JSON string, without the quotes.
 pub(crate) fn escaped_len(text: &str) -> usize {

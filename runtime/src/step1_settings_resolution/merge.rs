@@ -19,6 +19,7 @@ use crate::{
     catalogue::{Catalogue, Effort},
     digest::Digest,
     hook::{HookTable, merge_tables},
+    json::MeasuredText,
     permission::{PermissionMode, Scope},
     recovery::backoff::MAX_RETRIES,
     step5_model_call::{adaptation::Thinking, request::PromptCaching},
@@ -122,7 +123,8 @@ pub fn merge_with(layers: &[LayerText], known: &Arc<Catalogue>) -> Resolved {
     let sources: BTreeSet<&String> = provenance.values().collect();
     let sources = sources.into_iter().cloned().collect();
     let (settings, digest) = (Arc::new(settings), digest(layers));
-    Resolved { settings, provenance, sources, models, warnings, digest }
+    let models_text = MeasuredText::new(serde_json::to_string(&models).unwrap_or_default());
+    Resolved { settings, provenance, sources, models, models_text, warnings, digest }
 }
 
 /// Returns the strength of a scope, weakest first: user, project, local, command line, managed.

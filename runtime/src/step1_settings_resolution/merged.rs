@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use super::{LayerText, Resolved, merge_with};
-use crate::catalogue::Catalogue;
+use crate::{catalogue::Catalogue, json::MeasuredText};
 
 /// Bytes of layers that are merged, and whose rules are compiled, where others wait: well below a millisecond.
 const SHORT: usize = 16 * 1024;
@@ -47,7 +47,7 @@ pub struct Merged {
     /// What was merged, in the order in which it was given.
     pub layers: Arc<[LayerText]>,
     /// The same as JSON, as a transcript holds it.
-    pub text: Arc<str>,
+    pub(crate) text: MeasuredText,
     /// The settings that result from the merge.
     pub resolved: Arc<Resolved>,
     catalogue: Arc<Catalogue>,
@@ -56,7 +56,7 @@ pub struct Merged {
 impl Merged {
     /// Merges the layers, strongest first.
     pub fn new(layers: Vec<LayerText>, catalogue: &Arc<Catalogue>) -> Self {
-        let text = serde_json::to_string(&layers).unwrap_or_default().into();
+        let text = MeasuredText::new(serde_json::to_string(&layers).unwrap_or_default());
         let resolved = Arc::new(merge_with(&layers, catalogue));
         Self { layers: layers.into(), text, resolved, catalogue: Arc::clone(catalogue) }
     }

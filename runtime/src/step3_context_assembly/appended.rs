@@ -4,7 +4,10 @@
 //! part has a name and a state; the state that the model knows is the one it was shown last. What a
 //! compaction or a shaper takes away counts as not shown.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use super::{
     InstructionFile, PathRule, SourcesSeen, cut,
@@ -31,6 +34,9 @@ const DATE: &str = "date";
 /// Name of the model.
 const MODEL: &str = "model";
 
+/// What names of instruction files begin with.
+const FILE: &str = "file ";
+
 /// Name of the list of tasks.
 const TASKS: &str = "tasks";
 
@@ -54,7 +60,7 @@ pub struct DuePart {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ShownParts {
     /// In front of the conversation, where nothing is ever taken away.
-    base: BTreeMap<String, Digest>,
+    base: Arc<BTreeMap<String, Digest>>,
     /// In the conversation, oldest first.
     shown: Vec<ShownPart>,
 }
@@ -63,12 +69,12 @@ impl ShownParts {
     /// Returns what an earlier process appended, as far as the conversation still holds it.
     pub(crate) fn recorded(parts: &[ShownPart], is_there: impl Fn(&EntryId) -> bool) -> Self {
         let shown = parts.iter().filter(|it| is_there(&it.entry)).cloned().collect();
-        Self { base: BTreeMap::new(), shown }
+        Self { base: Arc::default(), shown }
     }
 
     /// Notes what precedes the conversation.
     pub fn begin(&mut self, parts: &[DuePart]) {
-        self.base = parts.iter().map(|it| (it.name.clone(), it.state)).collect();
+        self.base = Arc::new(parts.iter().map(|it| (it.name.clone(), it.state)).collect());
     }
 
     /// Notes what a message shows; once.
@@ -127,12 +133,16 @@ impl ShownParts {
     /// Returns the parts among these that the model does not know as they are, and those files that it knows and that
     /// are gone.
     pub fn due(&self, parts: Vec<DuePart>, day: &str) -> Vec<DuePart> {
+        let names = self.base.keys().chain(self.shown.iter().map(|it| &it.part));
+        if parts.is_empty() && !names.into_iter().any(|it| it.starts_with(FILE)) {
+            return Vec::new();
+        }
         let mut known: BTreeMap<&str, Digest> =
             self.base.iter().map(|it| (&**it.0, *it.1)).collect();
         known.extend(self.shown.iter().map(|it| (&*it.part, it.state)));
         let present: BTreeSet<&str> = parts.iter().map(|it| it.name.as_str()).collect();
         let is_gone = |(name, state): &(&&str, &Digest)| {
-            name.starts_with("file ") && **state != Digest::default() && !present.contains(**name)
+            name.starts_with(FILE) && **state != Digest::default() && !present.contains(**name)
         };
         let gone: Vec<DuePart> =
             known.iter().filter(is_gone).map(|(name, _)| removal_part(name, day)).collect();
@@ -219,7 +229,7 @@ fn instruction_part(kind: &str, file: &InstructionFile, title: &str) -> DuePart 
 }
 
 fn removal_part(name: &str, day: &str) -> DuePart {
-    let path = name.strip_prefix("file ").unwrap_or(name);
+    let path = name.strip_prefix(FILE).unwrap_or(name);
     let text = format!(
         "The instruction file {path} is gone as of {day}. What it said does not hold any more."
     );

@@ -10,6 +10,7 @@ use crate::{
     block::Block,
     entropy::EntropyStream,
     ids::{EntryId, RunId},
+    json::MeasuredText,
     message::{Message, MessageKind, Messages},
     time::Timestamp,
     transcript::entry::ShownPart,
@@ -170,8 +171,13 @@ impl Journal {
         Stored::new(text, &mut self.pending.stored)
     }
 
+    /// Returns a text for a record that was measured before.
+    pub(super) fn stored_measured(&mut self, text: &MeasuredText) -> Stored {
+        Stored::measured(text, &mut self.pending.stored)
+    }
+
     /// Returns a text for a record that holds another one, too.
-    pub(super) fn stored_next_to(&mut self, other: &str, text: &str) -> Stored {
+    pub(super) fn stored_next_to(&mut self, other: &MeasuredText, text: &MeasuredText) -> Stored {
         Stored::next_to(other, text, &mut self.pending.stored)
     }
 

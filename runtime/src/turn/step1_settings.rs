@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use super::{Awaits, Effect, Turn};
 use crate::{
-    digest::Digest,
     event::Event,
+    json::MeasuredText,
     recovery::chain::chain,
     run::{
         derived_settings::{CompiledSettings, DeriveOrder, DerivedSettings},
@@ -96,18 +96,18 @@ impl Turn {
     fn settings_known(
         &mut self,
         resolved: Arc<Resolved>,
-        layers: Option<Arc<str>>,
+        layers: Option<MeasuredText>,
         made: Option<Arc<DerivedSettings>>,
     ) {
         let has_learned = std::mem::take(&mut self.memory.has_learned);
         let is_due = layers.is_some() || has_learned;
-        let models =
-            if is_due { self.models_to_record(&resolved, layers.as_deref()) } else { None };
+        let models = if is_due { self.models_to_record(&resolved, layers.as_ref()) } else { None };
         // A run records them once, in its first turn, and when they change.
         let (layers, is_known) = match (layers, self.memory.layers.take()) {
             (None, Some(kept)) => (kept, true),
             (layers, before) => {
-                let read = Repeated::new(self.journal.stored(&layers.unwrap_or_default()));
+                let layers = layers.unwrap_or_else(|| MeasuredText::new(""));
+                let read = Repeated::measured(self.journal.stored_measured(&layers), &layers);
                 let is_known = before.is_some_and(|it| it.digest() == read.digest());
                 (read, is_known)
             }
@@ -162,21 +162,24 @@ impl Turn {
     }
 
     /// What is known about the models in use, unless it was recorded already. It stands next to the layers in the record.
-    fn models_to_record(&mut self, resolved: &Resolved, layers: Option<&str>) -> Option<Stored> {
+    fn models_to_record(
+        &mut self,
+        resolved: &Resolved,
+        layers: Option<&MeasuredText>,
+    ) -> Option<Stored> {
         let is_known = self.memory.models.is_some() || !resolved.models.is_empty();
         if !is_known {
             return None;
         }
-        let text = serde_json::to_string(&resolved.models).unwrap_or_default();
-        let digest = Digest::of(text.as_bytes());
-        if self.memory.models.as_ref().is_some_and(|it| it.digest() == digest) {
+        let text = &resolved.models_text;
+        if self.memory.models.as_ref().is_some_and(|it| it.digest() == text.digest()) {
             return None;
         }
         self.memory.models = Some(match layers {
             Some(layers) if KEEPS_MODELS <= self.facts.revision => {
-                self.journal.stored_next_to(layers, &text)
+                self.journal.stored_next_to(layers, text)
             }
-            _ => self.journal.stored(&text),
+            _ => self.journal.stored_measured(text),
         });
         self.memory.models.clone()
     }
@@ -195,7 +198,7 @@ impl Turn {
 
     fn take_merged(&mut self, merged: Arc<Merged>, made: Option<Arc<DerivedSettings>>) {
         let resolved = Arc::clone(&merged.resolved);
-        let text = Arc::clone(&merged.text);
+        let text = merged.text.clone();
         self.memory.merged = Some(merged);
         // Sub-agents have their parent's settings, of which there was an alert.
         let to_record = if self.facts.agent.is_none() { &resolved.warnings[..] } else { &[] };

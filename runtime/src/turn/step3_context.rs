@@ -111,7 +111,7 @@ impl Turn {
         let (texts, is_known) = match (self.state.texts.take(), self.memory.texts.take()) {
             (None, Some(kept)) => (kept, self.number != 1),
             (read, _) => {
-                let read = read.unwrap_or_else(|| Stored::Text(String::new()));
+                let read = read.unwrap_or_else(|| Stored::Text("".into()));
                 (Repeated::new(read), false)
             }
         };

@@ -61,14 +61,14 @@ fn session_that_goes_on_takes_over_texts_that_were_read_and_cut_before() {
         duration_ms: 1,
         effect: "context".into(),
         message: None,
-        stdout: Stored::Text(output.to_string()),
-        stderr: Stored::Text(String::new()),
+        stdout: Stored::Text(output.to_string().into()),
+        stderr: Stored::Text("".into()),
         shows: Some("m1".into()),
         sidechain: None,
     };
     let tasks = BackgroundTasks { hooks: vec![hook], ..BackgroundTasks::default() };
     let text = |stored: &Stored| match stored {
-        Stored::Text(text) => Some(text.clone()),
+        Stored::Text(text) => Some(text.to_string()),
         _ => None,
     };
     let kept = KeptHook::read_all(&tasks, "/sessions/s", text);

@@ -196,7 +196,7 @@ impl Calls {
 /// Returns the text, wherever it is.
 pub(super) fn text(stored: &Stored, evidence: &Evidence<'_>) -> Result<String, ViolationKind> {
     match stored {
-        Stored::Text(text) => Ok(text.clone()),
+        Stored::Text(text) => Ok(text.to_string()),
         Stored::At(digest) => {
             let digest = *digest;
             let text = (evidence.stored)(digest).ok_or(ViolationKind::NoText { digest })?;

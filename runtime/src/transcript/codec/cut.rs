@@ -3,6 +3,8 @@
 //! What a record decides (names, digests, counts, verdicts) is short; what can be long is words and
 //! paths. They are cut to the same length each until the record fits, and a cut is visible.
 
+use std::sync::Arc;
+
 use super::{MAX_RECORD, harness};
 use crate::transcript::entry::{
     BackgroundRecord, LinksRecord, Record, RecordKind, ShellRecord, StepDetail, Stored,
@@ -23,6 +25,11 @@ pub(super) fn shortened(record: &Record, len: usize, limit: usize) -> Record {
         for text in texts(&mut cut.what) {
             shorten(text, cap);
         }
+        for text in stored_texts(&mut cut.what) {
+            let mut short = text.to_string();
+            shorten(&mut short, cap);
+            *text = short.into();
+        }
         // Half the list goes with half the length: many short entries are long, too.
         for list in lists(&mut cut.what) {
             list.truncate(cap / 32 + 1);
@@ -42,55 +49,61 @@ fn shorten(text: &mut String, max_chars: usize) {
     }
 }
 
-fn stored(stored: &mut Stored) -> Option<&mut String> {
-    match stored {
-        Stored::Text(text) => Some(text),
+/// Texts that would lie next to the transcript if they were longer.
+fn stored_texts(what: &mut RecordKind) -> Vec<&mut Arc<str>> {
+    let stored: Vec<&mut Stored> = match what {
+        RecordKind::RunStart { setup: text, .. }
+        | RecordKind::RunResumed { setup: text, .. }
+        | RecordKind::TurnStep { detail: StepDetail::Settings { layers: text, .. }, .. }
+        | RecordKind::TurnStep { detail: StepDetail::Context { texts: text, .. }, .. }
+        | RecordKind::SourcesSeen { seen: text }
+        | RecordKind::Links(LinksRecord { seen: text, .. }) => vec![text],
+        RecordKind::Hook { message, stdout, stderr, .. } => {
+            message.iter_mut().chain([stdout, stderr]).collect()
+        }
+        RecordKind::Permission { input: text, .. }
+        | RecordKind::Question { input: text, .. }
+        | RecordKind::ToolEnd { notes: text, .. } => text.iter_mut().collect(),
+        _ => Vec::new(),
+    };
+    let inline = |stored| match stored {
+        &mut Stored::Text(ref mut text) => Some(text),
         Stored::At(_) | Stored::Again(_) => None,
-    }
+    };
+    stored.into_iter().filter_map(inline).collect()
 }
 
 fn texts(what: &mut RecordKind) -> Vec<&mut String> {
     match what {
-        RecordKind::RunStart { origin, setup, .. } => {
-            stored(setup).into_iter().chain([origin]).collect()
-        }
-        RecordKind::RunResumed { setup, .. } => stored(setup).into_iter().collect(),
+        RecordKind::RunStart { origin, .. } => vec![origin],
         RecordKind::TurnStep { detail, .. } => match detail {
-            StepDetail::Settings { layers, .. } => stored(layers).into_iter().collect(),
-            StepDetail::Context { texts, .. } => stored(texts).into_iter().collect(),
             StepDetail::Model { outcome, .. } => vec![outcome],
             StepDetail::Stop { reason, .. } => reason.iter_mut().collect(),
             StepDetail::Nothing { nothing } => vec![nothing.to_mut()],
             _ => Vec::new(),
         },
-        RecordKind::SourcesSeen { seen } | RecordKind::Links(LinksRecord { seen, .. }) => {
-            stored(seen).into_iter().collect()
-        }
         RecordKind::Shaper { why, cause, .. } => cause.iter_mut().chain([why]).collect(),
         RecordKind::ModelAttempt { cause, provider, model, outcome, message, .. } => {
             let named = cause.iter_mut().chain(provider).chain(model);
             named.chain(message).chain([outcome]).collect()
         }
         RecordKind::Path { path, .. } => vec![&mut path.given, &mut path.lexical, &mut path.real],
-        RecordKind::Hook { handler, file, effect, message, stdout, stderr, .. } => {
-            let stored = message.iter_mut().chain([stdout, stderr]).filter_map(stored);
-            stored.chain(file).chain([handler, effect]).collect()
+        RecordKind::Hook { handler, file, effect, .. } => {
+            file.iter_mut().chain([handler, effect]).collect()
         }
-        RecordKind::Permission { input, decision, .. } => {
+        RecordKind::Permission { decision, .. } => {
             let rule = decision.rule.iter_mut().map(|rule| &mut rule.text);
-            rule.chain(input.iter_mut().filter_map(stored)).chain([&mut decision.reason]).collect()
+            rule.chain([&mut decision.reason]).collect()
         }
-        RecordKind::Question { reason, input, .. } => {
-            input.iter_mut().filter_map(stored).chain([reason]).collect()
-        }
-        RecordKind::Passed { reason, .. } | RecordKind::TurnEnd { reason, .. } => vec![reason],
+        RecordKind::Question { reason, .. }
+        | RecordKind::Passed { reason, .. }
+        | RecordKind::TurnEnd { reason, .. } => vec![reason],
         // Its input is stored next to the transcript where it is long, and its rules are short.
         RecordKind::Approval { reason, surface, .. } => {
             surface.iter_mut().chain([reason]).collect()
         }
-        RecordKind::ToolEnd { notes, truncation, .. } => {
-            let place = truncation.iter_mut().filter_map(|it| it.stored_at.as_mut());
-            notes.iter_mut().filter_map(stored).chain(place).collect()
+        RecordKind::ToolEnd { truncation, .. } => {
+            truncation.iter_mut().filter_map(|it| it.stored_at.as_mut()).collect()
         }
         RecordKind::RunEnd { reason, .. } => vec![reason],
         RecordKind::Alert { what } => vec![what],
@@ -98,6 +111,10 @@ fn texts(what: &mut RecordKind) -> Vec<&mut String> {
         RecordKind::BackgroundAgent(BackgroundRecord { description, .. }) => vec![description],
         // A text that does not fit lies next to the transcript.
         RecordKind::AgentMessage(_) => Vec::new(),
+        // Their texts are stored ones, if any.
+        RecordKind::RunResumed { .. } | RecordKind::SourcesSeen { .. } | RecordKind::Links(_) => {
+            Vec::new()
+        }
         // Names of parts are bounded where they are made.
         RecordKind::ContextAppended { .. } | RecordKind::View(_) => Vec::new(),
         // The words about passed stages are fixed and short.

@@ -139,10 +139,10 @@ fn record(text: String) -> impl Strategy<Value = Record> {
             stages: vec![PassedStage { stage: "snip".into(), why: words.clone().into() }],
         }),
         Just(step(StepDetail::Settings {
-            layers: Stored::Text(words.clone()),
+            layers: Stored::Text(words.clone().into()),
             sources: vec![words.clone(); 3],
             warnings: 1,
-            models: Some(Stored::Text(words.clone())),
+            models: Some(Stored::Text(words.clone().into())),
             tools: Some(Stored::At(digest)),
             refused: vec![words.clone(); 3],
         })),

@@ -4,7 +4,10 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{digest::Digest, json::escaped_len};
+use crate::{
+    digest::Digest,
+    json::{MeasuredText, escaped_len},
+};
 
 /// Bytes that a text may take inside a record, as JSON string.
 const MAX_INLINE: usize = 1024;
@@ -18,7 +21,7 @@ const MAX_ALONE: usize = 3 * 1024;
 #[serde(rename_all = "snake_case")]
 pub enum Stored {
     /// The text itself, at most 1 KiB.
-    Text(String),
+    Text(Arc<str>),
     /// Digest of a stored text.
     At(Digest),
     /// Digest of the text that an earlier record of the run holds or names in the same place.
@@ -36,6 +39,11 @@ impl Repeated {
     /// Computes the digest, once.
     pub fn new(stored: Stored) -> Self {
         Self { digest: stored.digest(), stored }
+    }
+
+    /// Takes the digest of a text that was measured before.
+    pub(crate) fn measured(stored: Stored, text: &MeasuredText) -> Self {
+        Self { stored, digest: text.digest() }
     }
 
     /// Returns the digest of the text.
@@ -92,6 +100,11 @@ impl Stored {
         Self::inline_up_to(MAX_INLINE, text, stored_externally)
     }
 
+    /// Stores a text that was measured before, as [`Stored::new`] does.
+    pub(crate) fn measured(text: &MeasuredText, stored_externally: &mut Vec<StoredText>) -> Self {
+        Self::measured_up_to(MAX_INLINE, text, stored_externally)
+    }
+
     /// Stores the one text of a record as [`Stored::new`] does: up to 3 KiB are in the record, which spares most
     /// sessions a file.
     pub(crate) fn in_record(text: &str, stored_externally: &mut Vec<StoredText>) -> Self {
@@ -109,18 +122,31 @@ impl Stored {
     /// Stores a text in a record that holds another one, for which [`Stored::new`] is called: together they take at most
     /// 2 KiB of it, as two of these may.
     pub(crate) fn next_to(
-        other: &str,
-        text: &str,
+        other: &MeasuredText,
+        text: &MeasuredText,
         stored_externally: &mut Vec<StoredText>,
     ) -> Self {
-        // A longer one is not looked through: it lies elsewhere.
-        let taken = if MAX_INLINE < other.len() { MAX_INLINE } else { escaped_len(other) };
-        Self::inline_up_to(2 * MAX_INLINE - taken.min(MAX_INLINE), text, stored_externally)
+        // A longer one lies elsewhere.
+        let taken = other.escaped_len().min(MAX_INLINE);
+        Self::measured_up_to(2 * MAX_INLINE - taken, text, stored_externally)
+    }
+
+    fn measured_up_to(
+        limit: usize,
+        text: &MeasuredText,
+        stored_externally: &mut Vec<StoredText>,
+    ) -> Self {
+        if text.escaped_len() <= limit {
+            return Self::Text(Arc::clone(text.text()));
+        }
+        let (digest, place) = (text.digest(), TextFolder::Records);
+        stored_externally.push(StoredText { digest, text: Arc::clone(text.text()), place });
+        Self::At(digest)
     }
 
     fn inline_up_to(limit: usize, text: &str, stored_externally: &mut Vec<StoredText>) -> Self {
         if escaped_len(text) <= limit {
-            return Self::Text(text.to_owned());
+            return Self::Text(text.into());
         }
         Self::stored_externally(text, stored_externally)
     }
@@ -150,7 +176,10 @@ mod tests {
     #[test]
     fn text_has_the_room_that_another_one_leaves() {
         let check = |other: usize, len: usize, is_inline: bool| {
-            let stored = Stored::next_to(&"y".repeat(other), &"x".repeat(len), &mut Vec::new());
+            let [other_text, text] =
+                [("y", other), ("x", len)].map(|it| MeasuredText::new(it.0.repeat(it.1)));
+            let stored = Stored::next_to(&other_text, &text, &mut Vec::new());
+            assert_eq!(stored.digest(), Digest::of(text.text().as_bytes()));
             assert_eq!(matches!(stored, Stored::Text(_)), is_inline, "{other} {len}");
         };
         check(0, 2048, true);
@@ -166,7 +195,7 @@ mod tests {
     fn text_stands_in_the_record_up_to_a_kibibyte() {
         let mut stored_externally = Vec::new();
         let short = "x".repeat(1024);
-        assert_eq!(Stored::new(&short, &mut stored_externally), Stored::Text(short));
+        assert_eq!(Stored::new(&short, &mut stored_externally), Stored::Text(short.into()));
         assert_eq!(stored_externally, []);
         let long = "x".repeat(1025);
         assert_eq!(

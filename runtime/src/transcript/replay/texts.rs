@@ -28,7 +28,7 @@ pub(super) fn text_of(
     stored: StoredTexts<'_>,
 ) -> Result<String, ReplayError> {
     match text {
-        Stored::Text(text) => Ok(text.clone()),
+        Stored::Text(text) => Ok(text.to_string()),
         Stored::At(digest) => stored(*digest)
             .filter(|it| Digest::of(it.as_bytes()) == *digest)
             .ok_or(ReplayError::NotStored { line, digest: *digest }),

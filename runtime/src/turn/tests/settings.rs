@@ -41,7 +41,7 @@ fn turn_does_not_merge_two_mebibytes_of_settings_itself() {
     assert_eq!(merged.len(), 1, "once, by a leaf");
     let kept = play.conversation.memory.merged.as_ref();
     assert!(kept.is_some_and(|it| Arc::ptr_eq(it, &merged[0].merged)), "nobody merged them again");
-    let n_bytes = merged[0].merged.text.len();
+    let n_bytes = merged[0].merged.text.text().len();
     assert!(2_000_000 < n_bytes, "{n_bytes}");
 }
 
@@ -150,7 +150,7 @@ fn what_is_known_of_models_is_the_same_wherever_it_is_stored() {
         {
             // As if layers had more room before secrets in them were replaced.
             let digest = Digest::of(text.as_bytes());
-            play.stored.insert(digest, text.as_str().into());
+            play.stored.insert(digest, text.to_string());
             *models = Stored::At(digest);
             n_moved += 1;
         }
