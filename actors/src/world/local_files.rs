@@ -63,15 +63,15 @@ impl SourceLookup for LocalFiles {
     }
 
     fn sources(&self, dirs: &SessionDirs) -> BoxFuture<'static, SourceTexts> {
-        let has_files = sources::has_files(dirs, &self.barren);
-        if !has_files && !sources::has_entries(dirs) {
-            return Box::pin(std::future::ready(sources::without_files(dirs)));
+        let found = sources::found(dirs, &self.barren);
+        if !found.files && !sources::has_entries(dirs) {
+            return Box::pin(std::future::ready(sources::without_files(dirs, &found)));
         }
         let (dirs, patterns) = (dirs.clone(), Arc::clone(&self.patterns));
         Box::pin(async move {
             // Where no file contributes, nothing is looked for.
             let of_files = async {
-                if has_files {
+                if found.files {
                     tokio::join!(
                         of_place(&dirs, &patterns, sources::instructions),
                         of_place(&dirs, &patterns, |dirs, _| sources::memory(dirs)),
@@ -81,12 +81,15 @@ impl SourceLookup for LocalFiles {
                 }
             };
             // All at once: the slowest of them is what the session waits for.
-            let (tree, (seen, memory), git) = tokio::join!(
-                of_place(&dirs, &patterns, sources::tree_of),
-                of_files,
-                git::state(dirs.worktree.as_ref().unwrap_or(&dirs.workspace), dirs.trust),
-            );
-            let mut texts = sources::without_files(&dirs);
+            let (tree, (seen, memory), git) =
+                tokio::join!(of_place(&dirs, &patterns, sources::tree_of), of_files, async {
+                    if found.may_be_repository {
+                        git::state(dirs.directory(), dirs.trust).await
+                    } else {
+                        String::new()
+                    }
+                },);
+            let mut texts = sources::without_files(&dirs, &found);
             (texts.git, texts.tree, texts.auto_memory) = (git, tree, memory);
             (texts.instructions, texts.path_rules) = (seen.instructions, seen.path_rules);
             texts

@@ -1,7 +1,13 @@
 //! The ports through which a session gets what files say: [`SourceFiles`] for embedders, and
 //! [`SourceLookup`], which in addition reports what is as it was.
 
-use std::{fmt, future::ready, io, path::PathBuf, sync::Arc};
+use std::{
+    fmt,
+    future::ready,
+    io,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use ennead_runtime::{
     digest::Digest,
@@ -39,6 +45,13 @@ pub struct SessionDirs {
     pub hidden: Arc<[String]>,
     /// Globs of the instruction files that settings leave out; those of the organisation are read.
     pub excludes: Arc<[String]>,
+}
+
+impl SessionDirs {
+    /// Returns the directory that the agent works in: the worktree, if it has one.
+    pub(super) fn directory(&self) -> &Path {
+        self.worktree.as_ref().unwrap_or(&self.workspace)
+    }
 }
 
 /// Gives a session what it would otherwise read from files, such as from a database.

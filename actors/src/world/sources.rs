@@ -49,21 +49,43 @@ impl Default for EmptyDirs {
     }
 }
 
+/// What a first look finds at a place.
+pub(super) struct FoundAtPlace {
+    /// Whether any file may contribute.
+    pub(super) files: bool,
+    /// Whether it may be in a git repository, which is then looked for.
+    pub(super) may_be_repository: bool,
+}
+
+/// Looks at a place for the first time. Where no directory above holds anything, no repository is looked for either.
+pub(super) fn found(dirs: &SessionDirs, barren: &EmptyDirs) -> FoundAtPlace {
+    let is_barren = |it: &Path| barren.ancestors.holds_none(it);
+    if dirs.worktree.is_some() || !dirs.workspace.ancestors().all(is_barren) {
+        return FoundAtPlace { files: has_files(dirs, barren), may_be_repository: true };
+    }
+    FoundAtPlace { files: has_files_elsewhere(dirs, barren), may_be_repository: false }
+}
+
 /// Returns whether any file of a place may contribute. Costs one `stat` per candidate, about a microsecond each, and
 /// one for all candidates in a directory that is not there or is as it was when it held none; where there is none,
 /// nothing needs the blocking pool.
 pub(super) fn has_files(dirs: &SessionDirs, barren: &EmptyDirs) -> bool {
-    let has_instructions = |directory: &Path| {
-        !barren.configuration.holds_none(directory) && has_any(directory, INSIDE)
-    };
     let in_ancestors = dirs.workspace.ancestors().any(|it| {
         !barren.ancestors.holds_none(it)
-            && (has_any(it, NAMES) || has_instructions(&it.join(DIRECTORY)))
+            && (has_any(it, NAMES) || has_instructions(&it.join(DIRECTORY), barren))
     });
-    in_ancestors
-        || dirs.managed.as_deref().is_some_and(has_instructions)
-        || has_instructions(&dirs.config)
+    in_ancestors || has_files_elsewhere(dirs, barren)
+}
+
+/// The same for what lies not above the working directory.
+fn has_files_elsewhere(dirs: &SessionDirs, barren: &EmptyDirs) -> bool {
+    dirs.managed.as_deref().is_some_and(|it| has_instructions(it, barren))
+        || has_instructions(&dirs.config, barren)
         || memory_file(dirs).exists()
+}
+
+fn has_instructions(directory: &Path, barren: &EmptyDirs) -> bool {
+    !barren.configuration.holds_none(directory) && has_any(directory, INSIDE)
 }
 
 /// What a directory may hold for a session.
@@ -130,14 +152,14 @@ pub(super) fn look(
 /// Lists the tree of the working directory.
 pub(super) fn tree_of(dirs: &SessionDirs, patterns: &CompiledPatterns) -> String {
     let hidden = patterns.of(&dirs.hidden);
-    let directory = dirs.worktree.as_ref().unwrap_or(&dirs.workspace);
-    super::tree::tree(directory, hidden.as_deref())
+    super::tree::tree(dirs.directory(), hidden.as_deref())
 }
 
 /// Returns the texts that do not come from files: the description of the environment.
-pub(super) fn without_files(dirs: &SessionDirs) -> SourceTexts {
-    let directory = dirs.worktree.as_ref().unwrap_or(&dirs.workspace);
-    let is_repository = directory.ancestors().any(|it| below(it, ".git").exists());
+pub(super) fn without_files(dirs: &SessionDirs, found: &FoundAtPlace) -> SourceTexts {
+    let directory = dirs.directory();
+    let is_repository =
+        found.may_be_repository && directory.ancestors().any(|it| below(it, ".git").exists());
     let mut texts = SourceTexts::default();
     texts.environment = vec![
         ("Working directory".into(), directory.display().to_string()),
