@@ -269,9 +269,13 @@ fn join(a: &str, b: &str) -> String {
 
 /// Takes the meaning from characters that a pattern would read.
 pub(super) fn escape(path: &str) -> String {
+    const MEANT: [char; 5] = ['*', '?', '[', ']', '\\'];
+    if !path.contains(MEANT) {
+        return path.to_owned();
+    }
     let mut escaped = String::with_capacity(path.len());
     for c in path.chars() {
-        if matches!(c, '*' | '?' | '[' | ']' | '\\') {
+        if MEANT.contains(&c) {
             escaped.push('\\');
         }
         escaped.push(c);
