@@ -57,13 +57,15 @@ pub(super) struct FoundAtPlace {
     pub(super) may_be_repository: bool,
 }
 
-/// Looks at a place for the first time. Where no directory above holds anything, no repository is looked for either.
+/// Looks at a place for the first time. Where no directory above holds anything, a repository is looked for only where one
+/// begins: file systems that do not change a directory's times are named in `negative_dir_cache`.
 pub(super) fn found(dirs: &SessionDirs, barren: &EmptyDirs) -> FoundAtPlace {
     let is_barren = |it: &Path| barren.ancestors.holds_none(it);
     if dirs.worktree.is_some() || !dirs.workspace.ancestors().all(is_barren) {
         return FoundAtPlace { files: has_files(dirs, barren), may_be_repository: true };
     }
-    FoundAtPlace { files: has_files_elsewhere(dirs, barren), may_be_repository: false }
+    let may_be_repository = below(&dirs.workspace, ".git").exists();
+    FoundAtPlace { files: has_files_elsewhere(dirs, barren), may_be_repository }
 }
 
 /// Returns whether any file of a place may contribute. Costs one `stat` per candidate, about a microsecond each, and
