@@ -54,3 +54,4 @@ pub mod skill;
 pub mod time;
 pub mod tokens;
 pub mod tool;
+pub mod wire_body;

@@ -1,5 +1,7 @@
 //! Messages of a conversation: their role, kind and content.
 
+mod shared_messages;
+
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -9,6 +11,8 @@ use crate::{
     ids::{EntryId, ToolName, ToolUseId},
     tokens::{Estimate, Size, Tokens},
 };
+
+pub use shared_messages::SharedMessages;
 
 /// The author of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]

@@ -30,6 +30,7 @@ use crate::{
     time::Timestamp,
     tokens::Usage,
     tool::{ToolMemory, ToolOutcome, ToolSpec},
+    wire_body::WireBody,
 };
 
 pub use work::{CommittedOutcome, WorkGuard};
@@ -273,8 +274,8 @@ pub struct WireRequest {
     pub url: Arc<str>,
     /// In order; names in lower case.
     pub headers: Arc<[(String, String)]>,
-    /// Body of the request, as JSON.
-    pub body: Bytes,
+    /// Body of the request, as JSON, in pieces.
+    pub body: WireBody,
     /// Until the connection is open. Who needs no connection does not look at it.
     pub connect_timeout: std::time::Duration,
     /// Who vouches for the server. Who needs no connection does not look at it.

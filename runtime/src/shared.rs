@@ -65,9 +65,40 @@ impl<T: Clone> SharedList<T> {
         self.newest.last().or_else(|| self.sealed.last().and_then(|it| it.last()))
     }
 
-    /// Returns whether these elements begin with those of the list.
-    pub(crate) fn begins(&self, elements: &[T], is_same: impl Fn(&T, &T) -> bool) -> bool {
-        self.len() <= elements.len() && self.iter().zip(elements).all(|(a, b)| is_same(a, b))
+    /// Returns whether both lists have `n` elements and the first `n` are the same. Of parts that they share, which are
+    /// all but a few where one list was cloned from the other, no element is looked at.
+    pub(crate) fn shares(&self, other: &Self, n: usize, is_same: impl Fn(&T, &T) -> bool) -> bool {
+        if self.len().min(other.len()) < n {
+            return false;
+        }
+        let mut at = 0;
+        while at < n {
+            let (Some((here, from)), Some((there, other_from))) = (self.part(at), other.part(at))
+            else {
+                return false;
+            };
+            let is_shared = from == other_from && std::ptr::eq(here, there);
+            let (here, there) = (&here[at - from..], &there[at - other_from..]);
+            let n_both = here.len().min(there.len()).min(n - at);
+            let mut pairs = here.iter().zip(there).take(n_both);
+            if !is_shared && !pairs.all(|(a, b)| is_same(a, b)) {
+                return false;
+            }
+            at += n_both;
+        }
+        true
+    }
+
+    /// Returns the part that holds the element at this place, and the place of its first.
+    fn part(&self, at: usize) -> Option<(&[T], usize)> {
+        let mut from = 0;
+        for part in &self.sealed {
+            if at < from + part.len() {
+                return Some((part, from));
+            }
+            from += part.len();
+        }
+        (at < self.len()).then_some((&self.newest, from))
     }
 
     pub(crate) fn iter(&self) -> impl DoubleEndedIterator<Item = &T> {

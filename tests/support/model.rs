@@ -56,8 +56,8 @@ impl Transport for HeldModel {
         &self,
         request: WireRequest,
     ) -> BoxFuture<'static, Result<WireResponse, TransportError>> {
-        let is_held = memchr_of(&request.body, HELD);
-        *self.last.lock().unwrap() = request.body.to_vec();
+        let is_held = memchr_of(&request.body.to_bytes(), HELD);
+        *self.last.lock().unwrap() = request.body.to_bytes().to_vec();
         let inner = SimulatedTransport::new(Arc::clone(&self.simulator)).send(request);
         let this = self.clone();
         Box::pin(async move {

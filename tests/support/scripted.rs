@@ -131,7 +131,7 @@ impl Transport for Scripted {
         &self,
         request: WireRequest,
     ) -> BoxFuture<'static, Result<WireResponse, TransportError>> {
-        let text = String::from_utf8(request.body.to_vec()).unwrap();
+        let text = String::from_utf8(request.body.to_bytes().to_vec()).unwrap();
         let headers = request.headers.iter().map(|(name, value)| format!("{name}: {value}\r\n"));
         let head = format!("POST {}\r\n{}", request.url, headers.collect::<String>());
         let (asked, reply) = self.receive(text, head);

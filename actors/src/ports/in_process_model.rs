@@ -195,6 +195,7 @@ pub(crate) fn send(
     let body = request.body.clone();
     Box::pin(async move {
         let unsendable = |it: &dyn fmt::Display| TransportError::Unsendable { why: it.to_string() };
+        let body = body.to_bytes();
         let read: RequestBody<'_> = serde_json::from_slice(&body).map_err(|it| unsendable(&it))?;
         let (is_streamed, name) = (read.stream, read.model.clone());
         let asked = asked(read).map_err(|it| unsendable(&it))?;

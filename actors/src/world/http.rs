@@ -8,6 +8,7 @@
 //! model call.
 
 mod pools;
+mod sending;
 mod trust;
 
 use std::{
@@ -73,18 +74,19 @@ impl Http {
     fn prepare(
         &self,
         request: &WireRequest,
-    ) -> Result<(reqwest::RequestBuilder, Exchange), TransportError> {
+    ) -> Result<(reqwest::Request, Exchange), TransportError> {
         let url = self.pools.address(&request.url)?;
         let pool = self.pools.get(&url, request).map_err(|error| TransportError::Tls {
             url: without_secrets(url.as_str()),
             why: in_words(&error),
         })?;
-        let method = request.method.clone();
-        let builder = pool.client.request(method, url).headers(headers(&request.headers)?);
+        let (method, headers) = (request.method.clone(), headers(&request.headers)?);
+        let head = pool.client.request(method, url).headers(headers).build();
+        let head = head.map_err(|it| failed(&request.url, it))?;
         let is_shared = pool.may_share_connections();
         let exchange =
             Exchange { pools: self.pools.clone(), pool, is_shared, is_unfinished: false };
-        Ok((builder.body(request.body.clone()), exchange))
+        Ok((head, exchange))
     }
 }
 
@@ -95,9 +97,9 @@ impl Transport for Http {
     ) -> BoxFuture<'static, Result<WireResponse, TransportError>> {
         let prepared = self.prepare(&request);
         Box::pin(async move {
-            let (builder, mut exchange) = prepared?;
+            let (head, mut exchange) = prepared?;
             exchange.is_unfinished = true;
-            let sent = builder.send().await;
+            let sent = sending::send(&exchange.pool.client, head, &request.body).await;
             // Where no connection was made there is none to give up.
             exchange.is_unfinished = sent.as_ref().is_err_and(|it| !it.is_connect());
             let mut response = sent.map_err(|it| failed(&request.url, it))?;
@@ -111,7 +113,6 @@ impl Transport for Http {
     }
 }
 
-/// All at once, because reqwest's builder is moved with each that it is given.
 fn headers(list: &[(String, String)]) -> Result<HeaderMap, TransportError> {
     let unsendable = |why: String| TransportError::Unsendable { why };
     let mut headers = HeaderMap::with_capacity(list.len());

@@ -171,7 +171,7 @@ impl Transport for SimulatedTransport {
                 method: "POST",
                 path: path_of(&request.url),
                 headers: &request.headers,
-                body: &request.body,
+                body: &request.body.to_bytes(),
             });
             wait(script.delay_ms).await;
             if script.before_head {

@@ -25,7 +25,7 @@ const CACHE_MS: u64 = 5 * 60_000;
 ///
 /// Takes time in the order of requests times messages that are still sent.
 pub fn walk(recording: &Recording, without: Option<Stage>) -> (WalkTotals, Vec<Request>) {
-    let context = ShapedContext { messages: Messages::new(), tokens: recording.fixed };
+    let context = ShapedContext { messages: Default::default(), tokens: recording.fixed };
     let mut walk = RecordingWalk {
         recording,
         without,
@@ -93,7 +93,7 @@ impl RecordingWalk<'_> {
             &request,
             answer.output.max(self.tokens([&answer.message]).0 * u64::from(answer.output == 0)),
         );
-        self.sent_before.clone_from(&self.context.messages);
+        self.sent_before = self.context.messages.to_vec();
         self.take_stock(&request);
         self.requests.push(request);
     }
@@ -115,7 +115,7 @@ impl RecordingWalk<'_> {
 
     /// Counts the context anew. Counts of messages are kept, and rounding does not add up over them.
     fn count(&mut self) {
-        self.context.tokens = self.recording.fixed + self.tokens(&self.context.messages);
+        self.context.tokens = self.recording.fixed + self.tokens(self.context.messages.walk());
     }
 
     fn tokens<'a>(&self, messages: impl IntoIterator<Item = &'a Arc<Message>>) -> Tokens {
@@ -137,7 +137,7 @@ impl RecordingWalk<'_> {
     }
 
     /// What of a request the provider's cache holds: the beginning that equals that of the request before.
-    fn cached(&self, messages: &Messages) -> Tokens {
+    fn cached(&self, messages: &[Arc<Message>]) -> Tokens {
         if self.sent_before.is_empty() || CACHE_MS < self.setup.idle_ms {
             return Tokens(0);
         }

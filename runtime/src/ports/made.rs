@@ -4,7 +4,6 @@
 
 use std::{sync::Arc, time::Duration};
 
-use bytes::Bytes;
 use http::HeaderMap;
 
 use super::{
@@ -15,6 +14,7 @@ use crate::{
     ids::{AgentId, SessionId, ToolUseId},
     step1_settings_resolution::{Certificates, ShellSettings},
     tokens::Usage,
+    wire_body::WireBody,
 };
 
 impl AgentOrder {
@@ -106,7 +106,7 @@ impl WireRequest {
     pub fn new(
         url: impl Into<Arc<str>>,
         headers: impl Into<Arc<[(String, String)]>>,
-        body: impl Into<Bytes>,
+        body: impl Into<WireBody>,
         connect_timeout: Duration,
     ) -> Self {
         let certificates = Certificates::default();

@@ -4,6 +4,7 @@
 //! in what the turns did, in the same way.
 
 mod resumed;
+mod shaped_view;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -18,7 +19,7 @@ use crate::{
     digest::Digest,
     entropy::EntropyStream,
     ids::{EntryId, ToolName},
-    message::{Message, MessageKind, Messages},
+    message::{Message, MessageKind},
     recovery::path1_output_escalation::REDUCTION_FLOOR,
     run::{
         InvalidRequest,
@@ -50,6 +51,8 @@ use crate::{
         load::RecordedState,
     },
 };
+
+pub use shaped_view::ShapedView;
 
 /// Tokens of output that a request leaves room for at least; no ceiling is lowered further (MDL-9).
 const SHORTEST_ANSWER: u64 = REDUCTION_FLOOR as u64;
@@ -198,14 +201,6 @@ impl TurnMemory {
     }
 }
 
-/// What the shapers left of the first `covered` messages of the history.
-#[derive(Clone, Debug)]
-pub struct ShapedView {
-    /// The messages that remain, oldest first.
-    pub messages: Messages,
-    /// Messages of the history that they represent.
-    pub covered: usize,
-}
 
 impl Conversation {
     /// Makes a conversation without messages.

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use crate::{
     block::{Block, BlockKind},
     ids::{EntryId, ToolUseId},
-    message::{Message, Messages},
+    message::{Message, Messages, SharedMessages},
     shared::{SharedList, SharedSet},
     step9_stop_check::{RunBudget, StopDecision, StopState},
     transcript::entry::ShownPart,
@@ -124,9 +124,14 @@ impl History {
         self.stop.decision(budget)
     }
 
-    /// Returns all messages as a list.
-    pub(crate) fn to_messages(&self) -> Messages {
-        self.iter().cloned().collect()
+    /// Returns all messages, which the history goes on to share.
+    pub(crate) fn to_shared(&self) -> SharedMessages {
+        self.messages.clone().into()
+    }
+
+    /// Returns the message at this place.
+    pub(crate) fn get(&self, at: usize) -> Option<&Arc<Message>> {
+        self.messages.get(at)
     }
 }
 
@@ -170,7 +175,7 @@ mod tests {
             let budget = RunBudget { used: 1, max: None };
             assert_eq!(history.stop_decision(budget), check_stop_condition(&messages, budget));
         }
-        assert_eq!(history.to_messages(), messages);
+        assert!(history.to_shared().walk().eq(&messages));
         assert!(history.iter().rev().eq(messages.iter().rev()));
         assert!((0..=501).all(|at| history.iter_from(at).eq(messages.iter().skip(at))));
         assert!((0..500).all(|i| history.has_call(&format!("c{i}").into()) == (i % 3 == 1)));

@@ -13,13 +13,11 @@ use super::{
     source2_environment, source3_instructions,
     source4_path_rules::PathRuleSet,
     source5_auto_memory, source6_tool_metadata,
-    source7_conversation_history::is_sent,
-    source9_compact_summaries,
 };
 use crate::{
     block::Block,
     ids::EntryId,
-    message::{Message, MessageKind, Messages, estimate_of},
+    message::{Message, MessageKind, Messages, SharedMessages, estimate_of},
     step7_permission_gate::isolation::Isolation,
     tokens::{Estimate, Size},
     tool::{ToolMemory, ToolSpec},
@@ -53,10 +51,10 @@ pub(crate) struct Assembled {
     pub n_static: usize,
     /// The tools offered, in order.
     pub tools: Arc<[Arc<ToolSpec>]>,
-    /// Context, path rules, then the conversation since the last compaction.
-    pub messages: Messages,
-    /// Messages at the start that are not part of the conversation.
-    pub n_context: usize,
+    /// Context and path rules, which are in front of the conversation and no part of it.
+    pub context: Messages,
+    /// The conversation since the last compaction.
+    pub conversation: SharedMessages,
     /// Characters that each of the nine sources contributes, in order.
     pub sizes: [u64; 9],
     /// The size of the system prompt and the tools.
@@ -220,30 +218,23 @@ impl Assembled {
 /// equal contexts.
 pub(crate) fn assemble_grown(
     sources: &Sources,
-    mut conversation: Messages,
+    conversation: &SharedMessages,
     counted: &mut CountedMessages,
 ) -> Assembled {
-    let (first, sent) = counted.count(&conversation);
+    let (conversation, sent) = counted.count(conversation);
     let mut sizes = sources.sizes;
     sizes[7] = sent.of_results;
-    sizes[8] = source9_compact_summaries::size(&conversation[first..]);
+    sizes[8] = sent.of_summary;
     sizes[6] = sent.chars - sizes[7] - sizes[8];
-    if sent.n < conversation.len() - first {
-        conversation = conversation.split_off(first);
-        conversation.retain(|it| is_sent(it));
-    } else {
-        conversation.drain(..first);
-    }
     let context: Messages =
         sources.context.iter().chain(&sources.triggered_rules).cloned().collect();
-    let (n_context, estimate) = (context.len(), estimate_of(&context) + sent.estimate);
-    conversation.splice(0..0, context);
+    let estimate = estimate_of(&context) + sent.estimate;
     Assembled {
         system: Arc::clone(&sources.system),
         n_static: sources.n_static,
         tools: Arc::clone(&sources.tools),
-        messages: conversation,
-        n_context,
+        context,
+        conversation,
         sizes,
         fixed: sources.fixed,
         estimate,

@@ -2,12 +2,17 @@
 
 use std::sync::Arc;
 
-use crate::message::{Message, MessageKind, Role};
+use crate::message::{Message, MessageKind, Role, SharedMessages};
 
-/// Returns the messages that count: from the last summary on, all of them without one.
-pub(crate) fn since_last_summary(messages: &[Arc<Message>]) -> &[Arc<Message>] {
-    let last = messages.iter().rposition(|it| it.kind == MessageKind::CompactSummary);
-    &messages[last.unwrap_or(0)..]
+/// Returns where the messages begin that count: at the last summary, at the first message without one.
+pub(super) fn since_last_summary(messages: &SharedMessages) -> usize {
+    let n_after = messages.walk().rev().position(is_summary);
+    n_after.map_or(0, |it| messages.len() - it - 1)
+}
+
+/// Returns whether a message represents those in front of it.
+pub(super) fn is_summary(message: &Arc<Message>) -> bool {
+    message.kind == MessageKind::CompactSummary
 }
 
 /// Returns whether a model is ever sent this message.

@@ -2,14 +2,11 @@
 
 use std::sync::Arc;
 
-use crate::message::{Message, MessageKind};
+use super::source7_conversation_history::is_summary;
+use crate::{block::Block, message::Message};
 
-/// Returns the summary that these messages begin with; `None` if they do not.
-pub(crate) fn summary(messages: &[Arc<Message>]) -> Option<&Arc<Message>> {
-    messages.first().filter(|it| it.kind == MessageKind::CompactSummary)
-}
-
-/// Returns the characters of all messages together.
-pub(super) fn size(messages: &[Arc<Message>]) -> u64 {
-    summary(messages).map_or(0, |it| it.blocks.iter().map(crate::block::Block::chars).sum())
+/// Returns the characters of the summary that messages begin with, of which this is the first; 0 where it is none.
+pub(super) fn size(first: Option<&Arc<Message>>) -> u64 {
+    let summary = first.filter(|it| is_summary(it));
+    summary.map_or(0, |it| it.blocks.iter().map(Block::chars).sum())
 }

@@ -8,12 +8,12 @@ use std::sync::Arc;
 use super::{
     ShapedContext, ShaperSetup, pressure::under_pressure, shaper1_budget_reduction::trigger_from,
 };
-use crate::{message::Message, shared::SharedList};
+use crate::message::SharedMessages;
 
 /// The messages of a context whose results are within their caps. Cheap to clone.
 #[derive(Clone, Debug, Default)]
 pub struct CapWatch {
-    messages: SharedList<Arc<Message>>,
+    messages: SharedMessages,
     /// What they were held against.
     setup: Option<Arc<ShaperSetup>>,
     looks: u64,
@@ -35,14 +35,13 @@ impl CapWatch {
                 && it.exempt_tools == setup.exempt_tools
                 && it.own_caps == setup.own_caps
         });
-        if !is_same || !self.messages.begins(&context.messages, Arc::ptr_eq) {
+        if !is_same || !self.messages.shares(&context.messages, self.messages.len()) {
             *self = Self { looks: self.looks, ..Self::default() };
         }
         let due = trigger_from(context, setup, self.messages.len());
         if due.is_err() && under_pressure(context, setup).is_none() {
-            let new = &context.messages[self.messages.len()..];
-            self.looks += new.len() as u64;
-            new.iter().for_each(|it| self.messages.push(Arc::clone(it)));
+            self.looks += (context.messages.len() - self.messages.len()) as u64;
+            self.messages = context.messages.clone();
             self.setup = Some(Arc::clone(setup));
         }
         due

@@ -74,14 +74,14 @@ impl Summariser {
 pub fn run_case(case: &Value) -> Result<Value, BadCase> {
     let case = read_case(case)?;
     let id = EntryId::from("summary");
-    let context = ShapedContext { messages: case.messages.clone(), tokens: case.tokens };
+    let context = ShapedContext { messages: case.messages.clone().into(), tokens: case.tokens };
     let shaped = shape(context, &case.setup, &id, |it| case.summariser.answer(it));
     let tokens_after = shaped.context.tokens;
     let outcome = if case.setup.context_budget < tokens_after {
         "overflow"
     } else if super::pressure::token_limit(&case.setup) < tokens_after {
         "over_trigger"
-    } else if shaped.context.messages == case.messages {
+    } else if shaped.context.messages[..] == case.messages {
         "unchanged"
     } else {
         "fits"

@@ -17,7 +17,7 @@ use super::{
 use crate::{
     block::{Block, BlockKind},
     digest::Digest,
-    message::{Message, MessageKind, Role, tokens_of},
+    message::{Message, MessageKind, Messages, Role, tokens_of},
     tokens::{CHARS_PER_TOKEN, Tokens},
 };
 
@@ -42,7 +42,7 @@ pub(crate) fn can_shrink(context: &ShapedContext, setup: &ShaperSetup) -> bool {
                 || (has_long_text(it, setup) && may_fold(message, at, prompt))
         })
     };
-    let most = context.tokens.max(tokens_of(&context.messages)).at_most();
+    let most = context.tokens.max(tokens_of(context.messages.walk())).at_most();
     context.messages.iter().enumerate().any(is_large)
         || (setup.context_budget < most
             && shaper2_snip::run_for_room(context, setup, Tokens(0)).is_some())
@@ -50,26 +50,28 @@ pub(crate) fn can_shrink(context: &ShapedContext, setup: &ShaperSetup) -> bool {
 
 pub(super) fn run(context: &ShapedContext, setup: &ShaperSetup) -> StageResult {
     let aim = aim(setup);
-    let mut work = Work { after: context.clone(), stored: Vec::new(), aim, setup };
+    let (messages, tokens) = (context.messages.to_vec(), context.tokens);
+    let mut work = Work { messages, tokens, stored: Vec::new(), aim, setup };
     work.cut_results();
     let n_results = work.stored.len();
     work.fold_texts();
     let n_texts = work.stored.len() - n_results;
-    let n_before = work.after.messages.len();
-    if aim < work.after.tokens
-        && let Some(shorter) = shaper2_snip::run_for_room(&work.after, setup, aim)
+    let mut after = ShapedContext { messages: work.messages.into(), tokens: work.tokens };
+    let n_before = after.messages.len();
+    if aim < after.tokens
+        && let Some(shorter) = shaper2_snip::run_for_room(&after, setup, aim)
     {
-        work.after = shorter;
+        after = shorter;
     }
-    let n_dropped = n_before - work.after.messages.len();
+    let n_dropped = n_before - after.messages.len();
     let why = format!(
         "{} tokens do not fit {}: cut {n_results} results and {n_texts} older texts to references, \
          dropped the {n_dropped} oldest messages; {} tokens are left",
         context.tokens.0,
         room(setup).0,
-        work.after.tokens.0
+        after.tokens.0
     );
-    StageResult::Changed { context: work.after, stored: work.stored, why }
+    StageResult::Changed { context: after, stored: work.stored, why }
 }
 
 /// What the context may take.
@@ -84,7 +86,8 @@ fn aim(setup: &ShaperSetup) -> Tokens {
 }
 
 struct Work<'a> {
-    after: ShapedContext,
+    messages: Messages,
+    tokens: Tokens,
     stored: Vec<(Digest, String)>,
     aim: Tokens,
     setup: &'a ShaperSetup,
@@ -92,7 +95,7 @@ struct Work<'a> {
 
 impl Work<'_> {
     fn cut_results(&mut self) {
-        for at in 0..self.after.messages.len() {
+        for at in 0..self.messages.len() {
             self.cut(at, |block, to_free, setup| {
                 let BlockKind::ToolResult { id, text, is_error } = block.kind() else {
                     return None;
@@ -106,9 +109,9 @@ impl Work<'_> {
     }
 
     fn fold_texts(&mut self) {
-        let prompt = history::last_prompt(&self.after.messages);
-        for at in 0..self.after.messages.len() {
-            if !may_fold(&self.after.messages[at], at, prompt) {
+        let prompt = history::last_prompt(&self.messages);
+        for at in 0..self.messages.len() {
+            if !may_fold(&self.messages[at], at, prompt) {
                 continue;
             }
             self.cut(at, |block, _, setup| {
@@ -126,17 +129,17 @@ impl Work<'_> {
         at: usize,
         cut: impl Fn(&Block, u64, &ShaperSetup) -> Option<(Block, (Digest, String))>,
     ) {
-        let tokens = self.after.tokens;
+        let tokens = self.tokens;
         if tokens <= self.aim {
             return;
         }
         let counting = self.setup.counting;
         let (before, too_much) =
-            (self.after.messages[at].estimate(), tokens.saturating_sub(self.aim));
-        let size = self.after.messages[at].blocks.iter().map(Block::size).sum();
+            (self.messages[at].estimate(), tokens.saturating_sub(self.aim));
+        let size = self.messages[at].blocks.iter().map(Block::size).sum();
         let mut to_free = counting.chars_of(too_much, size);
         let (setup, stored) = (self.setup, &mut self.stored);
-        history::replace_blocks(&mut self.after.messages, at, |_, block| {
+        history::replace_blocks(&mut self.messages, at, |_, block| {
             if to_free == 0 {
                 return None;
             }
@@ -145,8 +148,8 @@ impl Work<'_> {
             stored.push(whole);
             Some(new)
         });
-        let freed = before.saturating_sub(self.after.messages[at].estimate());
-        self.after.tokens = tokens.saturating_sub(counting.tokens(freed));
+        let freed = before.saturating_sub(self.messages[at].estimate());
+        self.tokens = tokens.saturating_sub(counting.tokens(freed));
     }
 }
 

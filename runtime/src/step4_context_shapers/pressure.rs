@@ -37,12 +37,12 @@ pub(crate) enum Trigger {
 
 /// Counts the messages where their number is pressure: results of tools belong to the answer that asked for them,
 /// however many they are.
-pub(super) fn counted(messages: &[Arc<Message>], setup: &ShaperSetup) -> usize {
-    if setup.grades {
-        messages.iter().filter(|it| !history::has_results(it)).count()
-    } else {
-        messages.len()
-    }
+pub(super) fn counted<'a>(
+    messages: impl IntoIterator<Item = &'a Arc<Message>>,
+    setup: &ShaperSetup,
+) -> usize {
+    let is_counted = |it: &&Arc<Message>| !setup.grades || !history::has_results(it);
+    messages.into_iter().filter(is_counted).count()
 }
 
 /// Returns what causes pressure; `None` if nothing does: more tokens than the limit; as many messages as the settings
@@ -54,7 +54,7 @@ pub(crate) fn under_pressure(context: &ShapedContext, setup: &ShaperSetup) -> Op
     } else if n_messages < MIN_MESSAGES {
         None
     } else if message_limit(setup) <= n_messages
-        && message_limit(setup) <= counted(&context.messages, setup)
+        && message_limit(setup) <= counted(context.messages.walk(), setup)
     {
         Some(Trigger::Messages)
     } else if SPENT_MICRO_USD <= setup.spent_micro_usd {

@@ -15,7 +15,7 @@ use crate::{
     block::{Block, BlockKind},
     ids::EntryId,
     json::escaped_len,
-    message::{Message, Messages},
+    message::{Message, Messages, SharedMessages},
     run::{conversation::ShapedView, history::History},
     saturating::Saturating as _,
     transcript::entry::{CutText, ViewChange},
@@ -82,18 +82,18 @@ impl RecordedView {
             }
         }
         shown.truncate(covered);
-        Some(ShapedView { messages: shown.into_iter().flatten().collect(), covered })
+        Some(ShapedView::new(shown.into_iter().flatten().collect(), covered))
     }
 }
 
 /// Returns the records of what leads from one view to another. Messages that are new in it are in the transcript.
-pub(crate) fn changes(before: &Messages, after: &Messages) -> Vec<ViewChange> {
+pub(crate) fn changes(before: &SharedMessages, after: &Messages) -> Vec<ViewChange> {
     let Some(last) = after.last().map(|it| it.id.clone()) else { return Vec::new() };
-    let known: BTreeSet<&EntryId> = before.iter().map(|it| &it.id).collect();
+    let known: BTreeSet<&EntryId> = before.walk().map(|it| &it.id).collect();
     let mut left = after.iter().filter(|it| known.contains(&it.id)).peekable();
     let mut records = Records { after: last, full: Vec::new(), n_bytes: 0 };
     let mut gap: Option<(EntryId, EntryId)> = None;
-    for old in before {
+    for old in before.walk() {
         match left.next_if(|it| it.id == old.id) {
             Some(new) => {
                 gap.take().into_iter().for_each(|it| records.drop(it));

@@ -3,7 +3,7 @@
 use super::SummaryRequest;
 use crate::{
     digest::Digest,
-    message::{Messages, estimate_of},
+    message::{Messages, SharedMessages, estimate_of},
     tokens::{Counting, Tokens},
 };
 
@@ -11,7 +11,7 @@ use crate::{
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ShapedContext {
     /// The conversation as the model will see it.
-    pub messages: Messages,
+    pub messages: SharedMessages,
     /// What the whole request is thought to take; the caller anchors it on the last reported usage. A
     /// stage takes off what it freed by its own estimate.
     pub tokens: Tokens,
@@ -22,14 +22,14 @@ impl ShapedContext {
     #[cfg(test)]
     pub(crate) fn estimated(messages: Messages) -> Self {
         let tokens = crate::message::tokens_of(&messages);
-        Self { messages, tokens }
+        Self { messages: messages.into(), tokens }
     }
 
     /// The same context with other messages. What the estimate says they save is taken off.
     pub(super) fn with(&self, messages: Messages, counting: Counting) -> Self {
-        let (before, after) = (estimate_of(&self.messages), estimate_of(&messages));
+        let (before, after) = (estimate_of(self.messages.walk()), estimate_of(&messages));
         let freed = counting.tokens(before.saturating_sub(after));
-        Self { messages, tokens: self.tokens.saturating_sub(freed) }
+        Self { messages: messages.into(), tokens: self.tokens.saturating_sub(freed) }
     }
 }
 

@@ -11,7 +11,7 @@ use super::{
 use crate::{
     block::{Block, BlockKind},
     digest::Digest,
-    message::{Message, Messages},
+    message::Message,
 };
 
 /// Results of one turn may together be this many times as large as one result; under pressure.
@@ -19,6 +19,8 @@ pub(crate) const TURN_CAP_FACTOR: u64 = 4;
 
 /// Shares of a turn's cap smaller than this are not worth a reference, in characters.
 const MIN_SHARE: u64 = 1_000;
+
+const WITHIN_CAPS: &str = "no result is above its cap";
 
 pub(super) fn trigger(context: &ShapedContext, setup: &ShaperSetup) -> Result<(), &'static str> {
     trigger_from(context, setup, 0)
@@ -31,6 +33,13 @@ pub(super) fn trigger_from(
     n_capped: usize,
 ) -> Result<(), &'static str> {
     let has_pressure = under_pressure(context, setup).is_some();
+    let cap = setup.settings.per_result_cap_chars;
+    let is_long = |it: &Block| it.as_tool_result().is_some() && cap < it.chars();
+    let mut new = context.messages.walk_from(n_capped).flat_map(|it| &it.blocks);
+    // Without pressure no cap is smaller, so that the tools of the results make no difference.
+    if !has_pressure && !new.any(is_long) {
+        return Err(WITHIN_CAPS);
+    }
     let messages = &context.messages;
     let is_due = |group: Range<usize>| {
         let limit = limit_for(messages, group.clone(), setup, has_pressure);
@@ -43,13 +52,13 @@ pub(super) fn trigger_from(
     if groups(messages, setup.sharing, first).any(is_due) {
         Ok(())
     } else {
-        Err("no result is above its cap")
+        Err(WITHIN_CAPS)
     }
 }
 
 pub(super) fn run(context: &ShapedContext, setup: &ShaperSetup) -> StageResult {
     let has_pressure = under_pressure(context, setup).is_some();
-    let mut messages = context.messages.clone();
+    let mut messages = context.messages.to_vec();
     let mut stored = Vec::new();
     for group in groups(&context.messages, setup.sharing, 0) {
         let limit = limit_for(&context.messages, group.clone(), setup, has_pressure);
@@ -94,7 +103,7 @@ fn groups(
 
 /// Characters that this block may have, where results of its turn may have `limit`. A tool's own
 /// cap counts unless the turn has to share.
-fn limit_of(messages: &Messages, at: usize, block: &Block, limit: u64, setup: &ShaperSetup) -> u64 {
+fn limit_of(messages: &[Arc<Message>], at: usize, block: &Block, limit: u64, setup: &ShaperSetup) -> u64 {
     if block.chars() <= limit {
         return limit;
     }
@@ -111,7 +120,7 @@ fn limit_of(messages: &Messages, at: usize, block: &Block, limit: u64, setup: &S
 
 /// Characters that a result in these messages may have.
 fn limit_for(
-    messages: &Messages,
+    messages: &[Arc<Message>],
     group: Range<usize>,
     setup: &ShaperSetup,
     has_pressure: bool,
@@ -152,7 +161,7 @@ fn fair_share(sizes: &mut [u64], total: u64) -> u64 {
 }
 
 /// Whether it is a result that may be cut.
-fn is_ours(messages: &Messages, at: usize, block: &Block, setup: &ShaperSetup) -> bool {
+fn is_ours(messages: &[Arc<Message>], at: usize, block: &Block, setup: &ShaperSetup) -> bool {
     let Some((id, _, _)) = block.as_tool_result() else { return false };
     let may_be_exempt = !setup.exempt_tools.is_empty() || !setup.settings.exempt_tools.is_empty();
     !may_be_exempt || !history::tool_of(messages, at, id).is_some_and(|tool| setup.is_exempt(tool))

@@ -98,7 +98,7 @@ fn plan(context: &ShapedContext, setup: &ShaperSetup) -> Option<Plan> {
     };
     let mut best = None;
     let (mut n_dropped, mut freed) = (0, Tokens(0));
-    let mut n_counted = counted(messages, setup);
+    let mut n_counted = counted(messages.walk(), setup);
     for cut in opening + 1..=newest {
         if Some(cut - 1) != pinned {
             n_dropped += 1;

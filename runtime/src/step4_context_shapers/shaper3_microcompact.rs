@@ -166,7 +166,7 @@ pub(super) fn run(
     setup: &ShaperSetup,
     Clearing { reason, places }: &Clearing,
 ) -> StageResult {
-    let mut messages = context.messages.clone();
+    let mut messages = context.messages.to_vec();
     let mut stored = Vec::with_capacity(places.len());
     for of_message in places.chunk_by(|a, b| a.0 == b.0) {
         let at = of_message[0].0;

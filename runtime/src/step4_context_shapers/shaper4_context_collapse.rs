@@ -40,7 +40,7 @@ pub(super) fn trigger(context: &ShapedContext, setup: &ShaperSetup) -> Result<()
 }
 
 pub(super) fn run(context: &ShapedContext, setup: &ShaperSetup) -> StageResult {
-    let mut messages = context.messages.clone();
+    let mut messages = context.messages.to_vec();
     let mut stored = Vec::new();
     let mut tokens = context.tokens;
     let mut n_collapsed = 0_u64;

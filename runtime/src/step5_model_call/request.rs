@@ -5,24 +5,26 @@
 
 mod chain;
 mod marks;
+mod settled;
 
 use std::{
     fmt,
     sync::{Arc, OnceLock},
 };
 
-use bytes::Bytes;
 pub use chain::PrefixChain;
 pub use marks::{CachePlan, PromptCaching};
 
-use self::marks::BlockIndex;
+use self::{marks::BlockIndex, settled::SettledTexts};
 use super::{
     adaptation::Parameters,
     envelope::{self, Opening},
     view::{GrownView, SettledMessage, View, ViewMessage},
     wire_format::WireFormat,
 };
-use crate::{block::quote, digest::Digest, shared::SharedList, tool::ToolSpec};
+use crate::{
+    block::quote, digest::Digest, shared::SharedList, tool::ToolSpec, wire_body::WireBody,
+};
 
 /// Everything in front of the messages.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -59,8 +61,8 @@ pub struct EncodedHead {
 /// A request, ready to be sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EncodedRequest {
-    /// The request, as JSON text.
-    pub body: Bytes,
+    /// The request, as JSON text. It refers to the texts of messages that are settled.
+    pub body: WireBody,
     /// Its bytes, also where a walk over a recorded turn leaves it empty.
     pub n_bytes: u64,
     /// Covers the head and every block: equal requests have equal digests.
@@ -211,27 +213,22 @@ fn encode_parts(
     let n_marks = places.iter().flatten().count() * (close.len() - 1);
     let n_bytes =
         members.len() + head.stable.len() + MESSAGES.len() + n_messages + n_marks + "]}".len();
-    let mut body = Vec::new();
-    if writes {
-        body.reserve_exact(n_bytes);
-        body.extend_from_slice(members.as_bytes());
-        body.extend_from_slice(head.stable.as_bytes());
-        body.extend_from_slice(MESSAGES.as_bytes());
-        for (i, message) in settled.iter().enumerate() {
-            if 0 < i {
-                body.push(b',');
-            }
-            push_message(&message.message, close, [None, None], &mut body);
-        }
+    let body = if writes {
+        let front = [&*members, &*head.stable, MESSAGES].concat().into_bytes();
+        // What is settled bears no mark.
+        let n_kept = n_settled.saturating_sub(1);
+        let mut back = Vec::with_capacity(n_bytes - n_kept - front.len());
         for (i, message) in rest.iter().enumerate() {
-            if 0 < i || 0 < n_settled {
-                body.push(b',');
-            }
             let of_message = |it: BlockIndex| (it.0 == i).then_some(it.1);
-            push_message(message, close, places.map(|it| it.and_then(of_message)), &mut body);
+            let marked = places.map(|it| it.and_then(of_message));
+            back.extend_from_slice(message.opening(0 < i || 0 < n_settled).as_bytes());
+            push_blocks(message, close, marked, &mut back);
         }
-        body.extend_from_slice(b"]}");
-    }
+        back.extend_from_slice(b"]}");
+        SettledTexts::body(front, (settled, n_kept), back)
+    } else {
+        WireBody::default()
+    };
     let mut before = Digest::of(members.as_bytes()).chain(head.stable_digest);
     if !outside.is_empty() {
         before = before.chain(Digest::of(outside.as_bytes()));
@@ -241,12 +238,11 @@ fn encode_parts(
         before = before.chain(Digest::of(mark.as_bytes()));
     }
     let digest = chain.follow(before, settled, rest);
-    EncodedRequest { body: body.into(), n_bytes: n_bytes as u64, digest, headers }
+    EncodedRequest { body, n_bytes: n_bytes as u64, digest, headers }
 }
 
 /// `mark` closes the blocks at the places `marked`.
-fn push_message(message: &ViewMessage, mark: &str, marked: [Option<usize>; 2], body: &mut Vec<u8>) {
-    body.extend_from_slice(message.opening().as_bytes());
+fn push_blocks(message: &ViewMessage, mark: &str, marked: [Option<usize>; 2], body: &mut Vec<u8>) {
     for (i, block) in message.blocks.iter().enumerate() {
         if 0 < i {
             body.push(b',');

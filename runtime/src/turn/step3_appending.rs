@@ -244,7 +244,7 @@ impl Turn {
     /// Forgets what the model was shown in messages that it does not see any more.
     pub(super) fn forget_unseen(&mut self) {
         let kept: BTreeSet<&EntryId> = match &self.memory.view {
-            Some(view) => view.messages.iter().map(|it| &it.id).collect(),
+            Some(view) => view.messages.walk().map(|it| &it.id).collect(),
             None => self.history.iter().map(|it| &it.id).collect(),
         };
         self.memory.shown.keep(|it| kept.contains(it));

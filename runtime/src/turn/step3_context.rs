@@ -5,11 +5,8 @@ use std::sync::Arc;
 use super::{Awaits, Effect, Turn};
 use crate::{
     event::Event,
-    message::Messages,
-    run::{
-        conversation::ShapedView,
-        facts::{OFFERS_ANEW, REBUILDS},
-    },
+    message::SharedMessages,
+    run::facts::{OFFERS_ANEW, REBUILDS},
     step3_context_assembly::{
         PromptFacts, SourceTexts, Sources, SystemPromptParts, assemble_grown,
     },
@@ -95,7 +92,7 @@ impl Turn {
             let id = || self.stream.entry_id(self.now, "path_rules", self.number.into());
             sources.files_read(&self.memory.tools, id);
         }
-        let mut assembled = assemble_grown(sources, view, &mut self.memory.counted);
+        let mut assembled = assemble_grown(sources, &view, &mut self.memory.counted);
         assembled.count_appended(self.memory.shown.sizes());
         if let Some(text) = &self.system {
             assembled.append_system(text);
@@ -127,10 +124,9 @@ impl Turn {
         self.state.idle_ms = answered_at.map_or(0, |it| self.now.millis_since(it));
         // What is not part of the conversation is asked for again; the rest is what is shaped.
         let messages = if self.shapes_conversation() {
-            assembled.messages.split_off(assembled.n_context)
+            assembled.conversation.clone()
         } else {
-            let context = assembled.messages[..assembled.n_context].to_vec();
-            std::mem::replace(&mut assembled.messages, context)
+            assembled.context.iter().chain(assembled.conversation.walk()).cloned().collect()
         };
         self.state.shaped = Some(ShapedContext { messages, tokens });
         self.state.assembled = Some(assembled);
@@ -138,12 +134,10 @@ impl Turn {
     }
 
     /// What earlier turns left of the history, and the messages since.
-    pub(super) fn view_so_far(&self) -> Messages {
-        match &self.memory.view {
-            Some(ShapedView { messages, covered }) if *covered <= self.history.len() => {
-                messages.iter().chain(self.history.iter_from(*covered)).cloned().collect()
-            }
-            _ => self.history.to_messages(),
+    pub(super) fn view_so_far(&mut self) -> SharedMessages {
+        match &mut self.memory.view {
+            Some(view) if view.covered <= self.history.len() => view.grown(&self.history),
+            _ => self.history.to_shared(),
         }
     }
 }

@@ -101,7 +101,7 @@ impl Turn {
 
     /// Replaces what is before the summary by it from now on, in the transcript as well.
     pub(super) fn compacted(&mut self, context: &ShapedContext, pre_tokens: Tokens) {
-        let found = context.messages.iter().position(|it| it.kind == MessageKind::CompactSummary);
+        let found = context.messages.walk().position(|it| it.kind == MessageKind::CompactSummary);
         let Some(at) = found else { return };
         let summary = Arc::clone(&context.messages[at]);
         // What follows it in the transcript, marks between the messages included.
@@ -138,11 +138,11 @@ impl Turn {
         else {
             return;
         };
-        let made_up = &assembled.messages;
-        let is_gone = |it: &&Arc<Message>| context.messages.iter().all(|kept| kept.id != it.id);
+        let made_up = &assembled.context;
+        let is_gone = |it: &&Arc<Message>| context.messages.walk().all(|kept| kept.id != it.id);
         let gone: Messages = made_up.iter().filter(is_gone).cloned().collect();
         context.tokens = context.tokens + self.counting().tokens(estimate_of(&gone));
-        context.messages.splice(0..0, gone);
+        context.messages = gone.iter().chain(context.messages.walk()).cloned().collect();
     }
 
     /// Ends a run that compacts again and again and gets nowhere.

@@ -3,13 +3,13 @@
 //! The step is walked stage by stage, and the stage auto_compact has hooks and
 //! a model call in its middle.
 
-use std::{borrow::Cow, num::NonZeroUsize, sync::Arc};
+use std::{num::NonZeroUsize, sync::Arc};
 
 use super::{Awaits, Effect, Then, Turn};
 use crate::{
     event::Event,
     hook::Firing,
-    message::{Message, Messages, estimate_of},
+    message::{Message, Messages, SharedMessages, estimate_of},
     run::{
         conversation::ShapedView,
         facts::{
@@ -24,7 +24,7 @@ use crate::{
         recorded_view::changes, trigger,
     },
     step5_model_call::ModelFailure,
-    tokens::Tokens,
+    tokens::{Estimate, Tokens},
     transcript::entry::{PassedStage, RecordKind, StepDetail, StoredText, TextFolder},
     turn::{effect::ShapeOrder, input::Crashed},
 };
@@ -74,7 +74,7 @@ impl Turn {
         else {
             return Tokens(0);
         };
-        self.counting().tokens(self.state.model.fixed_estimate + estimate_of(&assembled.messages))
+        self.counting().tokens(self.state.model.fixed_estimate + estimate_of(&assembled.context))
     }
 
     /// Returns whether the stages are given the conversation alone.
@@ -82,12 +82,15 @@ impl Turn {
         SHAPES_CONVERSATION <= self.facts.revision
     }
 
-    /// Returns what is sent: the harness's own messages and what the stages left of the conversation.
-    pub(super) fn with_context<'m>(&self, conversation: &'m Messages) -> Cow<'m, Messages> {
-        match self.state.assembled.as_ref().filter(|_| self.shapes_conversation()) {
-            Some(it) => Cow::Owned(it.messages.iter().chain(conversation).cloned().collect()),
-            None => Cow::Borrowed(conversation),
-        }
+    /// Returns the harness's own messages that are sent in front of what the stages left of the conversation.
+    pub(super) fn in_front(&self) -> &[Arc<Message>] {
+        let assembled = self.state.assembled.as_ref().filter(|_| self.shapes_conversation());
+        assembled.map_or(&[], |it| &it.context)
+    }
+
+    /// Estimates what is sent in addition to system prompt and tools.
+    pub(super) fn sent_estimate(&self, conversation: &SharedMessages) -> Estimate {
+        estimate_of(self.in_front().iter().chain(conversation.walk()))
     }
 
     /// Sets the limits of the model, which have become known.
@@ -295,7 +298,7 @@ impl Turn {
     pub(super) fn shape_again(&mut self, stage: Stage, failure: ModelFailure) {
         let is_halving = stage == Stage::OverflowReduction;
         if is_halving && let Some(shaped) = &self.state.shaped {
-            let estimate = estimate_of(&*self.with_context(&shaped.messages));
+            let estimate = self.sent_estimate(&shaped.messages);
             let whole = self.counting().tokens(self.state.model.fixed_estimate + estimate);
             // What was reported before counts for nothing when the provider says otherwise now.
             if let Some(shaped) = &mut self.state.shaped {
@@ -361,15 +364,15 @@ impl Turn {
         let (Some(shaped), Some(assembled)) = (&self.state.shaped, &self.state.assembled) else {
             return;
         };
-        let made_up = &assembled.messages;
+        let made_up = &assembled.context;
         let is_said = |it: &Arc<Message>| made_up.iter().all(|made_up| made_up.id != it.id);
-        let messages: Messages = shaped.messages.iter().filter(|it| is_said(it)).cloned().collect();
+        let messages: Messages = shaped.messages.walk().filter(|it| is_said(it)).cloned().collect();
         if REBUILDS <= self.facts.revision {
             for change in changes(&self.view_so_far(), &messages) {
                 self.journal.record(self.now, RecordKind::View(change));
             }
         }
-        self.memory.view = Some(ShapedView { messages, covered: self.history.len() });
+        self.memory.view = Some(ShapedView::new(messages.into(), self.history.len()));
         self.forget_unseen();
     }
 }

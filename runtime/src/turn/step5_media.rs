@@ -1,10 +1,10 @@
 //! A provider refuses a picture: it is left out from then on, so that no later request is refused for it.
 
-use std::{borrow::Cow, sync::Arc};
+use std::sync::Arc;
 
 use super::Turn;
 use crate::{
-    message::{Message, Messages},
+    message::{Message, Messages, SharedMessages},
     run::facts::{LEAVES_OUT_MEDIA, REBUILDS},
     step4_context_shapers::recorded_view::refusals,
     step5_model_call::{
@@ -52,12 +52,19 @@ impl Turn {
         are_there
     }
 
-    /// Returns the messages as the provider takes them, as far as it has refused some before.
-    pub(super) fn accepted<'m>(&self, messages: &'m Messages) -> Cow<'m, Messages> {
+    /// Returns what is sent, the harness's own messages and the conversation after them, as the provider takes it, as
+    /// far as it has refused some of it before.
+    pub(super) fn accepted(&self, conversation: &SharedMessages) -> (Messages, SharedMessages) {
+        let front = self.without_refused(self.in_front().to_vec());
         if self.memory.refused_media.is_empty() {
-            Cow::Borrowed(messages)
-        } else {
-            Cow::Owned(without_media(messages, &self.memory.refused_media))
+            return (front, conversation.clone());
         }
+        (front, self.without_refused(conversation.walk().cloned().collect()).into())
+    }
+
+    /// Returns messages without what was refused in them.
+    pub(super) fn without_refused(&self, messages: Messages) -> Messages {
+        let refused = &self.memory.refused_media;
+        if refused.is_empty() { messages } else { without_media(&messages, refused) }
     }
 }

@@ -8,7 +8,7 @@ use crate::{
     digest::Digest,
     event::Event,
     ids::EntryId,
-    message::{Message, MessageKind, estimate_of},
+    message::{Message, MessageKind},
     permission::PermissionMode,
     recovery::{Remedy, chain::ChainModel},
     run::{
@@ -72,16 +72,15 @@ impl Turn {
     /// Sends the present view.
     pub(super) fn ask_model(&mut self, cause: Option<&'static str>) {
         let Some(shaped) = &self.state.shaped else { return };
-        let sent = self.with_context(&shaped.messages);
         let messages = match &self.state.assembled {
             Some(assembled) if self.state.shaping.fired == 0 => assembled.estimate,
-            _ => estimate_of(&*sent),
+            _ => self.sent_estimate(&shaped.messages),
         };
         let estimate = self.state.model.fixed_estimate + messages;
         let link = self.link();
-        let accepted = self.accepted(&sent);
+        let (front, conversation) = self.accepted(&shaped.messages);
         let target = self.target(&link);
-        self.state.view = self.memory.carried.compile(&accepted, target);
+        self.state.view = self.memory.carried.compile(&front, &conversation, target);
         self.state.model.raw_estimate = estimate;
         match &self.state.model.paused {
             Some(paused) => self.state.view.rest.push_answer(paused),
@@ -114,8 +113,8 @@ impl Turn {
     /// Asks for a summary.
     pub(super) fn ask_for_summary(&mut self, cause: Option<&'static str>) {
         let Some(summary) = &self.state.shaping.summary else { return };
-        let asked = self.with_context(&summary.messages);
-        let view = compile_for(&self.accepted(&asked), self.target(&self.link()));
+        let asked = self.in_front().iter().chain(&summary.messages).cloned().collect();
+        let view = compile_for(&self.without_refused(asked), self.target(&self.link()));
         let attempt = self.begin_attempt(Purpose::Compaction, cause);
         let (format, head) = (self.format(&self.link()), self.head(Purpose::Compaction));
         let request = format.encode(&head, &view, &mut PrefixChain::default());

@@ -30,6 +30,7 @@ pub(super) const RUNTIME: &[Floor] = &[
             "step3_context_assembly::source8_tool_results",
             "time",
             "tokens",
+            "wire_body",
         ],
     ),
     (

@@ -66,7 +66,7 @@ fn answer(format: WireFormat, stream: bool, messages: &[ViewMessage]) -> ModelAn
     let request = request(format, stream, messages);
     let url = format.url("http://host", "sim-1", stream);
     let path = url.strip_prefix("http://host").unwrap();
-    let script = send_to(&playbook(STORY), path, &request.body);
+    let script = send_to(&playbook(STORY), path, &request.body.to_bytes());
     assert_eq!(script.status, 200, "{}", String::from_utf8_lossy(&body(&script)));
     if !stream {
         return format.read_whole(&body(&script), request.digest).unwrap();
@@ -160,7 +160,7 @@ fault = { status = 429, error = "insufficient_quota", message = "Nothing left" }
     for format in FORMATS {
         let request = request(format, true, &[says(Role::User, &[Block::text("go")])]);
         let path = format.url("", "", true);
-        let script = send_to(&playbook(full), &path, &request.body);
+        let script = send_to(&playbook(full), &path, &request.body.to_bytes());
         let answer: Value = serde_json::from_slice(&body(&script)).unwrap();
         assert_eq!(
             answer,

@@ -75,7 +75,7 @@ impl Conversation {
         let Some(view) = &self.memory.view else { return };
         let after = self.history.iter_from(view.covered);
         let there: BTreeSet<&EntryId> =
-            view.messages.iter().chain(after).map(|it| &it.id).collect();
+            view.messages.walk().chain(after).map(|it| &it.id).collect();
         self.memory.shown.keep(|it| there.contains(it));
     }
 

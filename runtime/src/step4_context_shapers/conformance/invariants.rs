@@ -28,11 +28,11 @@ pub(crate) fn violated(case: &ShaperCase, shaped: &Shaped) -> Vec<&'static str> 
         messages.iter().flat_map(|it| &it.blocks).map(|it| it.wire_open().to_owned()).collect()
     };
     let originals = wires(&case.messages);
-    let first = ShapedContext { messages: case.messages.clone(), tokens: case.tokens };
+    let first = ShapedContext { messages: case.messages.clone().into(), tokens: case.tokens };
     let repeated = again(first);
     let second = again(shaped.context.clone());
     let before = &case.messages;
-    let after = &shaped.context.messages;
+    let after = &shaped.context.messages.to_vec();
     let checks = [
         ("order_kept", order_kept(before, after)),
         ("pairs_kept", pairs_kept(before, after)),
@@ -120,7 +120,7 @@ fn sufficient_wins(case: &ShaperCase, shaped: &Shaped) -> bool {
         Stage::BudgetReduction | Stage::Microcompact => true,
         _ => {
             let context =
-                ShapedContext { messages: case.messages.clone(), tokens: it.tokens_before };
+                ShapedContext { messages: case.messages.clone().into(), tokens: it.tokens_before };
             limit < it.tokens_before || under_pressure(&context, &case.setup).is_some()
         }
     })

@@ -47,7 +47,7 @@ fn check(format: WireFormat, url: &str, mut front: Value, headers: &[(&str, &str
     };
     let view = asks(&[(Role::User, vec![Block::text("hi")])]);
     let request = encode(format, head(parameters), &view);
-    let body: Value = serde_json::from_slice(&request.body).unwrap();
+    let body: Value = serde_json::from_slice(&request.body.to_bytes()).unwrap();
     for (name, value) in [
         ("max_tokens", json!(100)),
         ("stop_sequences", json!(["x"])),
@@ -118,7 +118,7 @@ fn budget_is_left_out_of_a_loop_that_another_model_began() {
     let thinks = |messages: &[(Role, Vec<Block>)]| {
         let parameters = Parameters { thinking, ..Parameters::default() };
         let request = encode(WireFormat::AnthropicMessages, head(parameters), &asks(messages));
-        serde_json::from_slice::<Value>(&request.body).unwrap().get("thinking").is_some()
+        serde_json::from_slice::<Value>(&request.body.to_bytes()).unwrap().get("thinking").is_some()
     };
     let ask = (Role::User, vec![Block::text("hi")]);
     let call = Block::tool_use(&"t".into(), &"A".into(), "{}");

@@ -20,6 +20,7 @@ use crate::{
         request::{EncodedHead, EncodedRequest, PrefixChain},
         view::{SettledMessage, ViewMessage},
     },
+    wire_body::WireBody,
 };
 
 /// Precedes the text of a result that is an error: these formats have no field for it.
@@ -37,28 +38,24 @@ pub(crate) fn join(
     writes: bool,
 ) -> EncodedRequest {
     chain.forms.follow(&form, settled, rest);
-    // After each text but the last there is a comma, and one in front where the list is not empty.
+    // A comma is in front of each text, but the first where the list is empty.
     let has_before = !stable.ends_with('[');
-    let n_texts = chain.forms.n_bytes();
-    let n_messages = if has_before { n_texts } else { n_texts.saturating_sub(1) };
-    let n_bytes = form.parameters.len() + stable.len() + n_messages + "]}".len();
-    let mut body = Vec::new();
-    if writes {
-        body.reserve_exact(n_bytes);
-        body.extend_from_slice(form.parameters.as_bytes());
-        body.extend_from_slice(stable.as_bytes());
-        for (i, text) in chain.forms.texts().enumerate() {
-            if has_before || 0 < i {
-                body.push(b',');
-            }
-            body.extend_from_slice(text.as_bytes());
-        }
-        body.extend_from_slice(b"]}");
-    }
+    let n_kept = chain.forms.n_settled(has_before);
+    let n_front = form.parameters.len() + stable.len();
+    let n_back = chain.forms.n_bytes(has_before) - n_kept + "]}".len();
+    let body = if writes {
+        let front = [&*form.parameters, stable].concat().into_bytes();
+        let mut back = Vec::with_capacity(n_back);
+        chain.forms.push_rest(has_before, &mut back);
+        back.extend_from_slice(b"]}");
+        WireBody::with_kept(front, (chain.forms.settled_texts(has_before), n_kept), back)
+    } else {
+        WireBody::default()
+    };
     let parameters = form.mark.chain(Digest::of(form.parameters.as_bytes()));
     let digest = chain.follow(parameters.chain(head.stable_digest()), settled, rest);
-    let n_bytes = n_bytes as u64;
-    EncodedRequest { body: body.into(), n_bytes, digest, headers: Arc::default() }
+    let n_bytes = (n_front + n_kept + n_back) as u64;
+    EncodedRequest { body, n_bytes, digest, headers: Arc::default() }
 }
 
 /// Returns the system prompt as one text; `None` when there is none.

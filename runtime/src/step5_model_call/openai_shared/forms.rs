@@ -11,6 +11,7 @@ use crate::{
     message::Role,
     shared::SharedList,
     step5_model_call::view::{Extent, SettledMessage, ViewMessage},
+    wire_body::KeptTexts,
 };
 
 /// How a format joins a request.
@@ -45,12 +46,12 @@ struct KeyedText {
 #[derive(Clone, Debug)]
 struct SettledForm {
     text: KeyedText,
-    /// Bytes of all texts up to and with it, each with a comma after it.
+    /// Bytes of all texts up to and with it, each with a comma.
     n_bytes: usize,
 }
 
 impl KeyedText {
-    /// What is sent for it, with a comma: nothing for an empty text.
+    /// Counts what is sent for it, with a comma: nothing for an empty text.
     fn n_bytes(&self) -> usize {
         if self.text.is_empty() { 0 } else { self.text.len() + 1 }
     }
@@ -81,7 +82,7 @@ impl Forms {
             n += 1;
         }
         self.rest.truncate(n);
-        let mut n_bytes = self.n_settled();
+        let mut n_bytes = self.n_each();
         for text in self.rest.drain(..settled.len() - n_before) {
             n_bytes += text.n_bytes();
             self.settled.push(SettledForm { text, n_bytes });
@@ -99,19 +100,66 @@ impl Forms {
         settled.get(at).is_some_and(|it| it.up_to == self.up_to) && is_of_form()
     }
 
-    /// Returns the texts in order, without those that are empty.
-    pub(super) fn texts(&self) -> impl Iterator<Item = &str> {
-        let settled = self.settled.iter().map(|it| &it.text);
-        settled.chain(&self.rest).map(|it| &*it.text).filter(|it| !it.is_empty())
+    /// Appends the texts of the messages that are not settled, as they are sent.
+    pub(super) fn push_rest(&self, has_before: bool, out: &mut Vec<u8>) {
+        let mut follows = has_before || 0 < self.n_each();
+        for text in self.rest.iter().map(|it| &it.text).filter(|it| !it.is_empty()) {
+            if follows {
+                out.push(b',');
+            }
+            out.extend_from_slice(text.as_bytes());
+            follows = true;
+        }
     }
 
-    /// Counts the bytes of all texts, each with a comma after it.
-    pub(super) fn n_bytes(&self) -> usize {
-        self.n_settled() + self.rest.iter().map(KeyedText::n_bytes).sum::<usize>()
+    /// Returns the texts of the settled messages, as they are sent. `has_before` is whether something is in front of
+    /// them in their list.
+    pub(super) fn settled_texts(&self, has_before: bool) -> Arc<dyn KeptTexts> {
+        Arc::new(SettledTexts { settled: self.settled.clone(), has_before })
     }
 
-    fn n_settled(&self) -> usize {
+    /// Counts the bytes that are sent of all messages.
+    pub(super) fn n_bytes(&self, has_before: bool) -> usize {
+        let n_each = self.n_each() + self.rest.iter().map(KeyedText::n_bytes).sum::<usize>();
+        without_first_comma(n_each, has_before)
+    }
+
+    /// Counts those of the settled messages.
+    pub(super) fn n_settled(&self, has_before: bool) -> usize {
+        without_first_comma(self.n_each(), has_before)
+    }
+
+    /// Counts the bytes of the settled messages, each with a comma.
+    fn n_each(&self) -> usize {
         self.settled.last().map_or(0, |it| it.n_bytes)
+    }
+}
+
+fn without_first_comma(n_each: usize, has_before: bool) -> usize {
+    n_each.saturating_sub(usize::from(!has_before))
+}
+
+/// The texts of the settled messages, with commas.
+#[derive(Debug)]
+struct SettledTexts {
+    settled: SharedList<SettledForm>,
+    has_before: bool,
+}
+
+impl KeptTexts for SettledTexts {
+    fn text(&self, element: usize, n: usize) -> Option<&str> {
+        let SettledForm { text, n_bytes } = self.settled.get(element)?;
+        let follows = self.has_before || text.n_bytes() < *n_bytes;
+        match n {
+            _ if text.text.is_empty() => None,
+            0 => Some(if follows { "," } else { "" }),
+            1 => Some(&text.text),
+            _ => None,
+        }
+    }
+
+    fn n_elements(&self) -> usize {
+        self.settled.len()
     }
 }
 

@@ -61,7 +61,7 @@ fn body_has_the_fields_of_the_api_and_keeps_the_bytes_of_blocks() {
     let request = encode_fresh(&EncodedHead::new(head()), &view(&conversation()));
     let schema = json!({"type": "object", "properties": {"b": {}, "a": {}}});
     assert_eq!(
-        serde_json::from_slice::<Value>(&request.body).unwrap(),
+        serde_json::from_slice::<Value>(&request.body.to_bytes()).unwrap(),
         json!({
             "model": "m",
             "max_tokens": 100,
@@ -81,7 +81,7 @@ fn body_has_the_fields_of_the_api_and_keeps_the_bytes_of_blocks() {
             ],
         })
     );
-    let text = String::from_utf8(request.body.to_vec()).unwrap();
+    let text = String::from_utf8(request.body.to_bytes().to_vec()).unwrap();
     assert!(text.contains(r#""input":{"b":1,"a":2}"#), "{text}");
 }
 
@@ -90,7 +90,7 @@ fn body_has_the_fields_of_the_api_and_keeps_the_bytes_of_blocks() {
 fn empty_lists_are_left_out_and_the_ceiling_changes_without_encoding_again() {
     let bare = RequestHead { system: Vec::new(), tools: Vec::new(), ..head() };
     let body = |head: &EncodedHead| {
-        String::from_utf8(encode_fresh(head, &View::default()).body.to_vec()).unwrap()
+        String::from_utf8(encode_fresh(head, &View::default()).body.to_bytes().to_vec()).unwrap()
     };
     let encoded = EncodedHead::new(bare);
     assert_eq!(body(&encoded), r#"{"model":"m","max_tokens":100,"stream":true,"messages":[]}"#);

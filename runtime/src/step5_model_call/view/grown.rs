@@ -13,7 +13,7 @@ use crate::{
     block::Block,
     digest::Digest,
     ids::ToolUseId,
-    message::{Message, Role},
+    message::{Message, Messages, Role, SharedMessages},
     shared::{SharedList, SharedSet},
     step5_model_call::wire_format::WireFormat,
 };
@@ -32,10 +32,13 @@ const NEWEST: usize = 4;
 pub struct CarriedView {
     format: WireFormat,
     model: Option<Arc<str>>,
-    /// The messages of the conversation that are settled.
-    sources: SharedList<Arc<Message>>,
-    /// The answer that follows them. Another message in its place may be joined with what is settled.
-    next: Option<Arc<Message>>,
+    /// The messages in front of the conversation.
+    front: Messages,
+    /// The conversation as it was compiled last.
+    conversation: SharedMessages,
+    /// Messages of both that are settled. After them comes an answer, if there is one; another message in its place
+    /// may be joined with what is settled.
+    n_sources: usize,
     /// The calls in them.
     calls: SharedSet<ToolUseId>,
     /// Those of the calls that have no result.
@@ -73,21 +76,43 @@ pub(in crate::step5_model_call) struct Extent {
 }
 
 impl CarriedView {
-    /// Compiles the view of a conversation for this reader; the next one goes on from it.
-    pub fn compile(&mut self, messages: &[Arc<Message>], target: ViewTarget<'_>) -> GrownView {
+    /// Compiles the view of a conversation, and of the messages in front of it, for this reader; the next one goes on
+    /// from it.
+    pub fn compile(
+        &mut self,
+        front: &[Arc<Message>],
+        conversation: &SharedMessages,
+        target: ViewTarget<'_>,
+    ) -> GrownView {
         let goes_on = self.format == target.format
             && self.model.as_deref() == target.model
-            && self.sources.begins(messages, Arc::ptr_eq)
-            && self.next.as_ref().is_none_or(|it| {
-                messages.get(self.sources.len()).is_some_and(|next| Arc::ptr_eq(it, next))
-            });
-        if goes_on && let Some(view) = self.go_on(messages, target) {
+            && self.holds(front, conversation);
+        self.conversation = conversation.clone();
+        if goes_on && let Some(view) = self.go_on(target) {
             return view;
         }
-        let model = target.model.map(Into::into);
-        *self = Self { format: target.format, model, looks: self.looks, ..Self::default() };
+        *self = Self {
+            format: target.format,
+            model: target.model.map(Into::into),
+            front: front.to_vec(),
+            conversation: conversation.clone(),
+            looks: self.looks,
+            ..Self::default()
+        };
         // Where nothing is settled there always is one.
-        self.go_on(messages, target).unwrap_or_default()
+        self.go_on(target).unwrap_or_default()
+    }
+
+    /// Returns whether what is settled, and the answer after it, are the same messages here.
+    fn holds(&self, front: &[Arc<Message>], conversation: &SharedMessages) -> bool {
+        let is_same = |(a, b): (&Arc<Message>, &Arc<Message>)| Arc::ptr_eq(a, b);
+        let n_of_conversation = match self.n_sources {
+            0 => 0,
+            n_sources => (n_sources + 1).saturating_sub(front.len()),
+        };
+        self.front.len() == front.len()
+            && self.front.iter().zip(front).all(is_same)
+            && self.conversation.shares(conversation, n_of_conversation)
     }
 
     /// Counts the messages of conversations that were compiled so far.
@@ -104,12 +129,14 @@ impl CarriedView {
     }
 
     /// Compiles what follows the settled part; nothing when that part does not hold any more.
-    fn go_on(&mut self, messages: &[Arc<Message>], target: ViewTarget<'_>) -> Option<GrownView> {
-        let new = messages.get(self.sources.len()..)?;
+    fn go_on(&mut self, target: ViewTarget<'_>) -> Option<GrownView> {
+        let n_front = self.n_sources.min(self.front.len());
+        let of_conversation = self.conversation.walk_from(self.n_sources - n_front);
+        let new: Messages = self.front[n_front..].iter().chain(of_conversation).cloned().collect();
         self.looks += new.len() as u64;
-        let is_settled = self.sources.len() != 0;
+        let is_settled = self.n_sources != 0;
         let mut compiler = Compiler::new(target, is_settled.then_some(&*self));
-        let served = compiler.compile(new);
+        let served = compiler.compile(&new);
         let is_large =
             MAX_VIEW_BYTES < self.extent().n_view_bytes + bytes_of(&compiler.view.messages);
         if is_settled && (is_large || compiler.is_late) {
@@ -127,10 +154,7 @@ impl CarriedView {
             }
             self.calls.insert(id);
         }
-        if 0 < n_settled {
-            self.next = new.get(n_sources).cloned();
-        }
-        new[..n_sources].iter().for_each(|it| self.sources.push(Arc::clone(it)));
+        self.n_sources += n_sources;
         for message in rest.messages.drain(..n_settled) {
             let up_to = self.extent().with(&message);
             self.settled.push(SettledMessage { message: Arc::new(message), up_to });
@@ -170,19 +194,21 @@ impl Extent {
 }
 
 impl ViewMessage {
-    /// Returns what a request of the Messages API holds in front of the blocks.
-    pub(in crate::step5_model_call) fn opening(&self) -> &'static str {
-        match self.role {
-            Role::User | Role::System => r#"{"role":"user","content":["#,
-            Role::Assistant => r#"{"role":"assistant","content":["#,
-        }
+    /// Returns what a request of the Messages API holds in front of the blocks, with a comma where the message follows
+    /// another one.
+    pub(in crate::step5_model_call) fn opening(&self, follows: bool) -> &'static str {
+        let text = match self.role {
+            Role::User | Role::System => r#",{"role":"user","content":["#,
+            Role::Assistant => r#",{"role":"assistant","content":["#,
+        };
+        if follows { text } else { &text[1..] }
     }
 
     /// Counts the bytes in such a request, without marks for the cache.
     pub(in crate::step5_model_call) fn wire_len(&self) -> usize {
         let blocks: usize = self.blocks.iter().map(|it| it.wire_len() + 1).sum();
         // After each block but the last there is a comma.
-        self.opening().len() + blocks.saturating_sub(1) + "]}".len()
+        self.opening(false).len() + blocks.saturating_sub(1) + "]}".len()
     }
 
     /// Returns role and blocks, as digests.

@@ -28,7 +28,7 @@ pub(super) const MARK: &str = r#","cache_control":{"type":"ephemeral"}"#;
 
 pub(super) fn bodies(play: &Play) -> Vec<String> {
     let body = |it: &crate::turn::effect::ModelCallOrder| {
-        String::from_utf8(it.request.body.to_vec()).unwrap()
+        String::from_utf8(it.request.body.to_bytes().to_vec()).unwrap()
     };
     play.requests.iter().map(body).collect()
 }

@@ -64,7 +64,7 @@ fn cut(format: WireFormat, revision: u32, attack: &str, shift: usize) -> Play {
 fn check(play: &Play) -> (Vec<String>, usize) {
     let (mut wrong, mut n_cut) = (Vec::new(), 0);
     for request in play.requests.iter().filter(|it| it.purpose == Purpose::Turn) {
-        let body: Value = serde_json::from_slice(&request.request.body).unwrap();
+        let body: Value = serde_json::from_slice(&request.request.body.to_bytes()).unwrap();
         let mut found = Vec::new();
         texts(&body, false, false, &mut found);
         for (text, in_result, of_model) in found {

@@ -64,7 +64,7 @@ fn last_sizes(play: &Play) -> (Tokens, Tokens) {
         RecordKind::TurnStep { detail: StepDetail::Context { tokens, .. }, .. } => Some(*tokens),
         _ => None,
     });
-    let body = &play.requests.last().unwrap().request.body;
+    let body = &play.requests.last().unwrap().request.body.to_bytes();
     (taken.last().unwrap(), Tokens(play.world.window.unwrap().tokens(body)))
 }
 

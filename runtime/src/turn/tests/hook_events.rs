@@ -208,7 +208,7 @@ fn session_starts_again_after_a_compaction_and_its_context_is_in_the_next_reques
     assert!(log.contains("summary auto_compact") && !log.starts_with("1 2 hook"), "{log}");
     assert!(log.contains("hook:SessionStart"), "{log}");
     let sent = |it: &crate::turn::effect::ModelCallOrder| {
-        String::from_utf8_lossy(&it.request.body).contains("the sky is green")
+        String::from_utf8_lossy(&it.request.body.to_bytes()).contains("the sky is green")
     };
     assert!(play.requests.iter().any(sent), "{log}");
     check(&play);

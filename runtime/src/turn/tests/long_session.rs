@@ -161,7 +161,7 @@ impl LongSessionEnd {
                 continue;
             }
             self.summed_up += usize::from(std::mem::take(&mut was_summed_up));
-            let body = String::from_utf8(order.request.body.to_vec()).unwrap();
+            let body = String::from_utf8(order.request.body.to_bytes().to_vec()).unwrap();
             self.largest = self.largest.max(body.len() as u64 / 4 + setting.output);
             let stages: Vec<&str> = fired.iter().map(|it| it.0.as_str()).collect();
             self.facts.look(&body, &self.play.stored, &stages);

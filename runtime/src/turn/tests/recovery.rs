@@ -210,7 +210,7 @@ fn paused_answer_is_continued_and_joined() {
     let play = check(vec![pause("one"), pause("two"), text("three")], "answer");
     let answer_message = play.messages().find(|it| it.answer.is_some()).unwrap();
     assert_eq!(answer_message.message.text(), "one\ntwo\nthree");
-    let last = String::from_utf8(play.requests[2].request.body.to_vec()).unwrap();
+    let last = String::from_utf8(play.requests[2].request.body.to_bytes().to_vec()).unwrap();
     assert!(last.contains("one") && last.contains("two"));
 }
 

@@ -127,7 +127,7 @@ fn tool_that_new_rules_deny_as_a_whole_leaves_the_next_request_and_comes_back() 
         }
         let named = |body: &[u8]| String::from_utf8_lossy(body).contains(r#""name":"Read""#);
         assert_eq!(
-            play.requests.iter().map(|it| named(&it.request.body)).collect::<Vec<_>>(),
+            play.requests.iter().map(|it| named(&it.request.body.to_bytes())).collect::<Vec<_>>(),
             offered
         );
     }

@@ -78,7 +78,7 @@ fn findings_of_each_call_are_put_together_by_one_call_of_a_model_in_the_order_of
     let asked: Vec<_> =
         play.requests.iter().filter(|it| it.purpose == Purpose::Synthesis).collect();
     assert_eq!(asked.len(), 2, "{}", play.log());
-    let body = String::from_utf8_lossy(&asked[0].request.body).into_owned();
+    let body = String::from_utf8_lossy(&asked[0].request.body.to_bytes()).into_owned();
     assert!(body.contains("there is a1") && !body.contains("there is a3"), "{body}");
     assert!(body.contains("<untrusted origin=\\\"agent 1\\\">"), "{body}");
     let results = results(&play);

@@ -198,14 +198,14 @@ impl World {
     }
 
     pub(super) fn model(&mut self, order: &ModelCallOrder) -> TurnInput {
-        let refused = self.window.as_ref().and_then(|it| it.refuses(&order.request.body));
+        let refused = self.window.as_ref().and_then(|it| it.refuses(&order.request.body.to_bytes()));
         let mut scripted = match (refused, order.purpose) {
             (Some(refused), _) => Err(refused),
             (None, Purpose::Turn) => {
                 self.answers.pop_front().unwrap_or_else(|| script::text("done"))
             }
             (None, Purpose::Classification) => {
-                let body = String::from_utf8_lossy(&order.request.body).into_owned();
+                let body = String::from_utf8_lossy(&order.request.body.to_bytes()).into_owned();
                 let token = body.split(r#"token\":\""#).nth(1).and_then(|it| it.get(..32));
                 let next_verdict =
                     self.verdicts.pop_front().unwrap_or_else(|| script::text("nothing"));
@@ -225,7 +225,7 @@ impl World {
                 answer.message_id = format!("{}{}", script::NUMBERED, self.n_answers).into();
             }
             if answer.usage.input_tokens == 0 {
-                let measured = self.window.as_ref().map(|it| it.tokens(&order.request.body));
+                let measured = self.window.as_ref().map(|it| it.tokens(&order.request.body.to_bytes()));
                 answer.usage.input_tokens = measured.unwrap_or(order.request.body.len() as u64 / 4);
             }
         }

@@ -28,7 +28,7 @@ type Ordered = (Purpose, u64, u64);
 
 fn ordered(play: &Play) -> Vec<Ordered> {
     let all = play.requests.iter().zip(&play.worst).map(|(order, worst)| {
-        let body: Value = serde_json::from_slice(&order.request.body).unwrap();
+        let body: Value = serde_json::from_slice(&order.request.body.to_bytes()).unwrap();
         let max_tokens = body["max_tokens"].as_u64().unwrap();
         (order.purpose, max_tokens, worst.tokens.0 - max_tokens)
     });
@@ -88,7 +88,7 @@ fn input_is_what_was_counted_and_a_character_a_token_beyond_that() {
     let play = play(world);
     let ordered = ordered(&play);
     let inputs: Vec<_> = ordered.iter().map(|it| it.2).collect();
-    let whole = String::from_utf8(play.requests[0].request.body.to_vec()).unwrap();
+    let whole = String::from_utf8(play.requests[0].request.body.to_bytes().to_vec()).unwrap();
     // Nothing was counted before the first: all of its text, keys and braces apart.
     assert!((whole.len() as u64) / 2 < inputs[0] && inputs[0] < 2 * whole.len() as u64);
     let added = inputs[1] - counted.total().0;
@@ -122,7 +122,7 @@ fn summary_is_set_aside_for_by_its_own_request() {
     let ordered = ordered(&play);
     let summary = ordered.iter().find(|it| it.0 == Purpose::Compaction).expect("it was made");
     let at = ordered.iter().position(|it| it == summary).unwrap();
-    let texts = play.requests[at].request.body.iter().filter(|it| **it == b'y').count() as u64;
+    let texts = play.requests[at].request.body.to_bytes().iter().filter(|it| **it == b'y').count() as u64;
     assert!(0 < texts && texts <= summary.2, "{texts} {summary:?}");
 }
 

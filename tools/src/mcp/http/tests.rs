@@ -40,7 +40,7 @@ impl ennead_runtime::ports::Transport for Fake {
         &self,
         request: WireRequest,
     ) -> BoxFuture<'static, Result<WireResponse, TransportError>> {
-        let message: Value = serde_json::from_slice(&request.body).unwrap_or_default();
+        let message: Value = serde_json::from_slice(&request.body.to_bytes()).unwrap_or_default();
         let method = message["method"].as_str().unwrap_or(request.method.as_str()).to_owned();
         self.asked.lock().unwrap().push(method.clone());
         let end = if method == self.method { self.end } else { End::Usual };

@@ -47,7 +47,7 @@ fn view(messages: Vec<ViewMessage>) -> View {
 
 fn body(head: &EncodedHead, messages: Vec<ViewMessage>) -> Value {
     let request = WireFormat::OpenAiChat.encode(head, &view(messages), &mut PrefixChain::default());
-    serde_json::from_slice(&request.body).unwrap()
+    serde_json::from_slice(&request.body.to_bytes()).unwrap()
 }
 
 /// The messages after the system message.
@@ -196,8 +196,8 @@ fn front_of_a_request_stays_as_it_was_from_turn_to_turn() {
         assert_eq!(request, afresh, "turn {n}");
         // Everything but the closing brackets.
         let front = before.len().saturating_sub(2);
-        assert_eq!(request.body[..front], before[..front], "turn {n}");
-        before = request.body.to_vec();
+        assert_eq!(request.body.to_bytes()[..front], before[..front], "turn {n}");
+        before = request.body.to_bytes().to_vec();
         let id = format!("call_{n}x");
         messages.push(assistant(&[Block::tool_use(&id.as_str().into(), &"Read".into(), "{}")]));
         messages.push(user(&[Block::tool_result(&id.as_str().into(), "é", n % 2 == 0)]));

@@ -28,7 +28,7 @@ fn assistant(blocks: &[Block]) -> ViewMessage {
 fn body(head: &EncodedHead, messages: Vec<ViewMessage>) -> Value {
     let view = View { messages, notes: Vec::new() };
     let request = WireFormat::OpenAiResponses.encode(head, &view, &mut PrefixChain::default());
-    serde_json::from_slice(&request.body).unwrap()
+    serde_json::from_slice(&request.body.to_bytes()).unwrap()
 }
 
 fn reasoning(item: &str) -> Block {
@@ -72,8 +72,8 @@ fn reasoning_goes_back_whole_in_front_of_its_call() {
         &view,
         &mut PrefixChain::default(),
     );
-    assert!(request.body.windows(raw.len()).any(|it| it == raw.as_bytes()), "byte for byte");
-    let sent: Value = serde_json::from_slice(&request.body).unwrap();
+    assert!(request.body.to_bytes().windows(raw.len()).any(|it| it == raw.as_bytes()), "byte for byte");
+    let sent: Value = serde_json::from_slice(&request.body.to_bytes()).unwrap();
     assert_eq!(
         json!(sent["input"].as_array().unwrap()[1..]),
         json!([

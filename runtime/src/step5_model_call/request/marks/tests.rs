@@ -34,7 +34,7 @@ fn body(head: RequestHead, messages: &[ViewMessage]) -> Value {
     let view = View { messages: messages.to_vec(), notes: Vec::new() };
     let request =
         encode(WireFormat::default(), &EncodedHead::new(head), &view, &mut PrefixChain::default());
-    serde_json::from_slice(&request.body).unwrap()
+    serde_json::from_slice(&request.body.to_bytes()).unwrap()
 }
 
 fn user(blocks: &[Block]) -> ViewMessage {

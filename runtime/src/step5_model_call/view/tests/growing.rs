@@ -48,8 +48,16 @@ fn check_grown(
 ) {
     let target = ViewTarget { format, ..ViewTarget::default() };
     let mut whole_chain = chain.clone();
+    // None, one or two of them are in front of the conversation.
+    let n_front = FORMATS.iter().position(|it| *it == format).unwrap();
+    let mut conversation: SharedMessages =
+        messages[..from].iter().skip(n_front).cloned().collect();
     for n in from..=messages.len() {
-        let mut grown = carried.compile(&messages[..n], target);
+        if from.max(n_front) < n {
+            conversation.push(Arc::clone(&messages[n - 1]));
+        }
+        let mut grown = carried.compile(&messages[..n.min(n_front)], &conversation, target);
+        assert!(!conversation.has_slice());
         let mut whole = compile_for(&messages[..n], target);
         for note in &grown.rest.notes {
             assert!(whole.notes.contains(note), "{note}");

@@ -28,7 +28,7 @@ fn without(names: &[&str]) -> (World, Vec<Arc<ToolSpec>>) {
 }
 
 fn has_tool(play: &Play, request: usize, name: &str) -> bool {
-    let body = String::from_utf8(play.requests[request].request.body.to_vec()).unwrap();
+    let body = String::from_utf8(play.requests[request].request.body.to_bytes().to_vec()).unwrap();
     body.contains(&format!(r#"{{"name":"{name}""#)) && body.contains(&format!(", {name}"))
 }
 

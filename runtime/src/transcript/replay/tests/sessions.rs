@@ -385,7 +385,7 @@ fn session_is_walked_again_with_what_was_known_about_models_then() {
     play.run("and then?");
     let settings = &play.conversation.memory.resolved.as_ref().unwrap().settings;
     assert_eq!((settings.context_window, settings.model_max_output_tokens), (9_000, 3_500));
-    let body = String::from_utf8(play.requests[0].request.body.to_vec()).unwrap();
+    let body = String::from_utf8(play.requests[0].request.body.to_bytes().to_vec()).unwrap();
     assert!(body.contains(r#""max_tokens":3000"#) && body.contains("Be terse."), "{body}");
     // The replay starts from an empty catalogue; it reads the facts off the first turn.
     assert_eq!(check(&play).turns, 3);
