@@ -265,6 +265,7 @@ pub mod data {
             replay::ReplayError,
             seal::Head,
         },
+        wire_body::{BodyPieces, WireBody},
     };
     #[cfg(feature = "simulated")]
     pub use ennead_simulated::PlaybookError;

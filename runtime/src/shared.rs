@@ -194,6 +194,54 @@ mod tests {
         assert!(twice < 8_192 * 64, "{twice}");
     }
 
+    /// The elements that are compared to find that two lists share their first `n`.
+    fn n_compared(here: &SharedList<u32>, there: &SharedList<u32>, n: usize) -> Option<u64> {
+        let count = Cell::new(0);
+        let shares = here.shares(there, n, |a, b| {
+            count.set(count.get() + 1);
+            a == b
+        });
+        shares.then(|| count.get())
+    }
+
+    // REQ: SES-4
+    #[test]
+    fn lists_share_what_equal_elements_say_and_look_at_what_they_have_apart() {
+        let (mut list, mut before) = (SharedList::default(), SharedList::default());
+        let mut n_all = 0;
+        for i in 0..4_096_u32 {
+            list.push(i);
+            n_all += n_compared(&before, &list, i as usize).unwrap();
+            before = list.clone();
+        }
+        // A walk over all each time would compare eight million.
+        assert!(n_all < 4_096 * 64, "{n_all}");
+        // What was made apart is compared, wherever its parts end.
+        for n in (0..300).chain([4_095, 4_096]) {
+            let mut apart = SharedList::default();
+            (0..n).for_each(|it| apart.push(it));
+            let n = n as usize;
+            assert_eq!(n_compared(&apart, &list, n), Some(n as u64));
+            assert_eq!(n_compared(&list, &apart, n + 1), None, "one of them has fewer");
+        }
+    }
+
+    // REQ: SES-4
+    #[test]
+    fn list_with_another_element_shares_only_what_is_in_front_of_it() {
+        for (n, other) in [(1, 0), (40, 31), (40, 32), (300, 0), (300, 255), (300, 299)] {
+            let (mut list, mut changed) = (SharedList::default(), SharedList::default());
+            for i in 0..n {
+                list.push(i);
+                changed.push(if i == other { n } else { i });
+            }
+            for up_to in 0..=n {
+                let shares = n_compared(&list, &changed, up_to as usize).is_some();
+                assert_eq!(shares, up_to <= other, "{n} {other} {up_to}");
+            }
+        }
+    }
+
     #[test]
     fn element_of_a_set_is_found_wherever_it_lies() {
         let mut set = SharedSet::default();

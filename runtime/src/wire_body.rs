@@ -170,3 +170,74 @@ impl fmt::Debug for WireBody {
         f.debug_struct("WireBody").field("n_bytes", &self.len()).finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Elements, each of some texts.
+    #[derive(Debug)]
+    struct Texts(Vec<Vec<String>>);
+
+    impl KeptTexts for Texts {
+        fn text(&self, element: usize, n: usize) -> Option<&str> {
+            self.0.get(element)?.get(n).map(String::as_str)
+        }
+
+        fn n_elements(&self) -> usize {
+            self.0.len()
+        }
+    }
+
+    /// A text of up to three pieces, most often a short one.
+    fn text() -> impl Strategy<Value = String> {
+        prop_oneof![
+            4 => (0..40_usize, "[a-zä]").prop_map(|(n, it)| it.repeat(n)),
+            1 => (0..3 * PIECE, "[a-zä]").prop_map(|(n, it)| it.repeat(n)),
+        ]
+    }
+
+    fn texts() -> impl Strategy<Value = Vec<Vec<String>>> {
+        proptest::collection::vec(proptest::collection::vec(text(), 0..4), 0..12)
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+
+        // REQ: CTX-7
+        #[test]
+        fn pieces_of_a_body_are_its_texts_in_order(
+            front in text(),
+            texts in texts(),
+            back in text(),
+        ) {
+            let whole = format!("{front}{}{back}", texts.concat().concat());
+            let n_kept = texts.iter().flatten().map(String::len).sum();
+            let kept: Arc<dyn KeptTexts> = Arc::new(Texts(texts));
+            let ends = (front.into_bytes(), back.into_bytes());
+            let n_ends = ends.0.len().max(ends.1.len());
+            let body = WireBody::with_kept(ends.0, (kept, n_kept), ends.1);
+            prop_assert_eq!((body.len(), body.is_empty()), (whole.len(), whole.is_empty()));
+            prop_assert_eq!(body.to_bytes(), whole.as_bytes());
+            prop_assert_eq!(&body, &WireBody::from(whole.clone()));
+            let (mut pieces, mut seen) = (body.pieces(), Vec::new());
+            while let Some(piece) = pieces.next() {
+                prop_assert!(!piece.is_empty() && piece.len() <= PIECE.max(n_ends));
+                seen.extend_from_slice(&piece);
+                prop_assert_eq!(pieces.n_left(), whole.len() - seen.len());
+            }
+            prop_assert_eq!(seen, whole.into_bytes());
+        }
+    }
+
+    #[test]
+    fn body_in_one_piece_is_not_copied() {
+        let text = Bytes::from(vec![b'x'; 100]);
+        let body = WireBody::from(text.clone());
+        assert_eq!(body.to_bytes().as_ptr(), text.as_ptr());
+        assert_eq!(body.pieces().next().map(|it| it.as_ptr()), Some(text.as_ptr()));
+        assert_eq!((WireBody::default().len(), WireBody::default().pieces().next()), (0, None));
+    }
+}

@@ -10,10 +10,14 @@ use ennead::{
     transcript,
 };
 use ennead_command::simulate;
+use ennead_runtime::transcript::entry::RecordKind;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use crate::support::scripted::{SESSION, TestDirs, finish, until_end};
+use crate::support::{
+    record,
+    scripted::{SESSION, TestDirs, finish, until_end},
+};
 
 /// Reads and searches, writes what was found, and says so. The key is `right`.
 const PLAYBOOK: &str = r#"
@@ -202,6 +206,39 @@ async fn conversation_moves_from_provider_to_provider_and_back() {
         .collect();
     for kind in ["thinking", "openai_item", "text", "tool_use"] {
         assert!(kinds.contains(&kind.into()), "{kind} in {kinds:?}");
+    }
+}
+
+/// Prompts of a long conversation, and bytes of each.
+const LONG: (usize, usize) = (10, 30_000);
+
+// REQ: MDL-8, CTX-7
+#[tokio::test]
+async fn long_conversation_is_one_request_to_a_server_however_it_is_sent() {
+    const NOTES: &str = "[[rule]]\nname = \"notes\"\nreply = [{ text = \"noted {{ turns }}\" }]\n";
+    for kind in [Kind::Messages, Kind::Chat, Kind::Responses] {
+        let server = SimulatorServer::start(NOTES).await;
+        let place = TestDirs::new();
+        let started = Options::default().placement(Placement::Ambient);
+        let ennead = Ennead::start(started).await.unwrap();
+        let session = ennead.open(options(&place, server.endpoint(kind))).await.unwrap();
+        for n in 0..LONG.0 {
+            let prompt = format!("{n}: {}", "é\" ".repeat(LONG.1 / 4));
+            let outcome = session.prompt(&*prompt).await.unwrap();
+            assert_eq!((outcome.end, outcome.turns), (RunEnd::NoPendingTools, 1), "{kind:?}");
+        }
+        let attempts = record::records(session.transcript()).into_iter().filter_map(|it| {
+            let RecordKind::ModelAttempt { request_bytes, .. } = it.what else { return None };
+            Some((request_bytes, 200))
+        });
+        let attempts: Vec<_> = attempts.collect();
+        finish(ennead, session).await;
+        check_transcript(&place);
+        let came = server.stop().await.requests;
+        let came: Vec<_> = came.iter().map(|it| (it.n_bytes as u64, it.status)).collect();
+        assert_eq!(came, attempts, "{kind:?}");
+        let n_least = (LONG.0 * LONG.1) as u64;
+        assert!(came.last().is_some_and(|it| n_least < it.0), "{came:?}");
     }
 }
 

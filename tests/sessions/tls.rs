@@ -21,7 +21,7 @@ use tokio::{
 use crate::support::settings::SettingsJson as _;
 use crate::support::{
     record,
-    tls_server::{First, TlsServer, Traffic},
+    tls_server::{First, RefusingServer, TlsServer, Traffic},
 };
 
 /// Addresses that the certificates of these tests are for.
@@ -117,11 +117,15 @@ async fn connection_that_fails_an_exchange_is_not_used_again() {
 fn wire_request(server: &TlsServer) -> WireRequest {
     let messages = json!([{ "role": "user", "content": "go" }]);
     let body = json!({ "model": "m", "max_tokens": 9, "stream": true, "messages": messages });
+    request_to(&server.base(), &server.authority(), body.to_string())
+}
+
+fn request_to(base: &str, authority: &Path, body: String) -> WireRequest {
     let file = |path: &Path| Some(path.to_str().unwrap().into());
-    let url = format!("{}/v1/messages", server.base());
+    let url = format!("{base}/v1/messages");
     let headers = [("content-type".to_owned(), "application/json".to_owned())];
-    let mut request = WireRequest::new(url, headers, body.to_string(), Duration::from_secs(10));
-    request.certificates = Certificates::new(file(&server.authority()), file(Path::new("")));
+    let mut request = WireRequest::new(url, headers, body, Duration::from_secs(10));
+    request.certificates = Certificates::new(file(authority), file(Path::new("")));
     request
 }
 
@@ -150,6 +154,25 @@ async fn what_is_under_way_stays_on_a_connection_that_another_exchange_gave_up()
     assert_eq!(whole(under_way).await.len(), after.len());
     let requests = vec![Version::HTTP_2; 3];
     assert_eq!(server.traffic(), Traffic { connections: 2, refused: 0, requests });
+}
+
+// REQ: MDL-1, MDL-10
+#[tokio::test]
+async fn request_that_a_server_has_not_looked_at_is_sent_again_however_long_it_is() {
+    // Short ones are handed over whole, long ones in pieces.
+    for n_bytes in [1_000, 64 * 1024, 64 * 1024 + 1, 1_000_000] {
+        for (n_refused, is_answered) in [(0, true), (2, true), (3, false)] {
+            let server = RefusingServer::start(n_refused, HERE).await;
+            let request = request_to(&server.base(), &server.authority(), "x".repeat(n_bytes));
+            let sent = Http::new().unwrap().send(request).await;
+            let what = format!("{n_bytes} bytes, refused {n_refused} times");
+            assert_eq!(sent.is_ok(), is_answered, "{what}: {:?}", sent.err());
+            if let Ok(response) = sent {
+                let answer = String::from_utf8(whole(response).await).unwrap();
+                assert_eq!(answer, format!("{n_bytes} of {n_bytes}"), "{what}");
+            }
+        }
+    }
 }
 
 /// Both runs fail at once with these words, and each is one attempt that no other follows.

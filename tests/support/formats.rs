@@ -37,5 +37,5 @@ pub(crate) fn request(history: &Messages, format: WireFormat) -> Vec<u8> {
     });
     let mut view = compile_for(history, ViewTarget { format, model: Some("m") });
     view.end_with_user();
-    format.encode(&head, &view, &mut PrefixChain::default()).body.to_vec()
+    format.encode(&head, &view, &mut PrefixChain::default()).body.to_bytes().to_vec()
 }

@@ -132,6 +132,71 @@ impl Drop for TlsServer {
     }
 }
 
+/// Serves HTTP/2 and refuses the first requests without a look at them. Answers the others by the bytes of their body,
+/// and those that they were announced with. Ends when it is dropped.
+#[derive(Debug)]
+pub(crate) struct RefusingServer {
+    address: SocketAddr,
+    directory: TempDir,
+    serving: JoinHandle<()>,
+}
+
+impl RefusingServer {
+    /// Refuses so many requests.
+    pub(crate) async fn start(mut n_refused: usize, names: &[&str]) -> Self {
+        let directory = TempDir::new().unwrap();
+        let tls = TlsAcceptor::from(Arc::new(configuration(&directory, &["h2"], names)));
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let serving = tokio::spawn(async move {
+            let stream = tls.accept(listener.accept().await.unwrap().0).await.unwrap();
+            let mut connection = h2::server::handshake(stream).await.unwrap();
+            while let Some(request) = connection.accept().await {
+                let (request, mut respond) = request.unwrap();
+                if let Some(left) = n_refused.checked_sub(1) {
+                    n_refused = left;
+                    respond.send_reset(h2::Reason::REFUSED_STREAM);
+                } else {
+                    tokio::spawn(count(request, respond));
+                }
+            }
+        });
+        Self { address, directory, serving }
+    }
+
+    /// Where it is, as the model's base URL.
+    pub(crate) fn base(&self) -> String {
+        format!("https://{}", self.address)
+    }
+
+    /// The PEM file of its authority.
+    pub(crate) fn authority(&self) -> PathBuf {
+        self.directory.path().join("authority.pem")
+    }
+}
+
+impl Drop for RefusingServer {
+    fn drop(&mut self) {
+        self.serving.abort();
+    }
+}
+
+async fn count(
+    request: http::Request<h2::RecvStream>,
+    mut respond: h2::server::SendResponse<bytes::Bytes>,
+) {
+    let announced = request.headers().get("content-length");
+    let announced = announced.map_or("none", |it| it.to_str().unwrap()).to_owned();
+    let (mut body, mut n_bytes) = (request.into_body(), 0);
+    while let Some(data) = body.data().await {
+        let data = data.unwrap();
+        n_bytes += data.len();
+        body.flow_control().release_capacity(data.len()).unwrap();
+    }
+    let mut answer = respond.send_response(http::Response::new(()), false).unwrap();
+    answer.send_data(format!("{n_bytes} of {announced}").into(), true).unwrap();
+}
+
 fn configuration(directory: &TempDir, protocols: &[&str], names: &[&str]) -> ServerConfig {
     let mut authority = CertificateParams::default();
     authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);

@@ -124,6 +124,12 @@ impl History {
         self.stop.decision(budget)
     }
 
+    /// Returns all messages as a list.
+    #[cfg(test)]
+    pub(crate) fn to_messages(&self) -> Messages {
+        self.iter().cloned().collect()
+    }
+
     /// Returns all messages, which the history goes on to share.
     pub(crate) fn to_shared(&self) -> SharedMessages {
         self.messages.clone().into()

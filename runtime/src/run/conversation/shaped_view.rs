@@ -37,3 +37,52 @@ impl ShapedView {
         grown.clone()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::message::{Message, Messages};
+
+    fn message(n: usize) -> Arc<Message> {
+        Arc::new(Message::prompt(format!("m{n}").into(), "go"))
+    }
+
+    /// The view as it is without what was kept.
+    fn anew(view: &ShapedView, history: &History) -> Messages {
+        view.messages.walk().chain(history.iter_from(view.covered)).cloned().collect()
+    }
+
+    proptest! {
+        // REQ: SHP-8
+        #[test]
+        fn view_that_grows_is_the_one_made_anew(
+            n_covered in 0..6_usize,
+            n_left in 0..6_usize,
+            changes in proptest::collection::vec((0..4_usize, 0..80_usize), 1..60),
+        ) {
+            let mut messages: Messages = (0..n_covered).map(message).collect();
+            let left = (100..100 + n_left.min(n_covered)).map(message).collect();
+            let mut view = ShapedView::new(left, n_covered);
+            for (i, (kind, at)) in changes.into_iter().enumerate() {
+                match kind {
+                    // A prompt that gets no answer is taken back, and another one may be given.
+                    0 if n_covered < messages.len() => {
+                        let place = n_covered + at % (messages.len() - n_covered);
+                        messages.remove(place);
+                        if at % 2 == 0 {
+                            messages.push(message(1_000 + i));
+                        }
+                    }
+                    _ => messages.extend((0..=kind).map(|it| message(2_000 + 10 * i + it))),
+                }
+                let history: History = messages.iter().cloned().collect();
+                let expected = anew(&view, &history);
+                let grown = view.grown(&history);
+                prop_assert!(grown.walk().eq(&expected));
+                prop_assert!(view.clone().grown(&history).walk().eq(&expected), "and once more");
+            }
+        }
+    }
+}

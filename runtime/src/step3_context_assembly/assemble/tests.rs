@@ -81,11 +81,13 @@ fn read(path: &str) -> ToolMemory {
 
 /// The context of a conversation of which nothing was counted before.
 fn assembled(sources: &Sources, conversation: &[Arc<Message>]) -> Assembled {
-    assemble_grown(sources, conversation.to_vec(), &mut CountedMessages::default())
+    let conversation = conversation.to_vec().into();
+    assemble_grown(sources, &conversation, &mut CountedMessages::default())
 }
 
 fn ids(assembled: &Assembled) -> Vec<&str> {
-    assembled.messages.iter().map(|it| it.id.as_str()).collect()
+    let messages = assembled.context.iter().chain(assembled.conversation.walk());
+    messages.map(|it| it.id.as_str()).collect()
 }
 
 // REQ: CTX-1
@@ -95,7 +97,7 @@ fn nine_sources_stand_in_their_places() {
     assert!(sources.files_read(&read("/r/src/a.tsx"), || "rules".into()));
     let assembled = assembled(&sources, &conversation());
     assert_eq!(ids(&assembled), ["context", "rules", "2", "3", "4", "5"]);
-    assert_eq!(assembled.n_context, 2);
+    assert_eq!(assembled.context.len(), 2);
     assert_eq!(*assembled.tools, [tool()]);
     assert!(assembled.sizes.iter().all(|size| *size > 0), "{:?}", assembled.sizes);
     assert_eq!(assembled.sizes[5..], [11, 5, 6, 7]);
@@ -108,7 +110,7 @@ fn nine_sources_stand_in_their_places() {
 #[test]
 fn instructions_are_said_by_the_user_nearest_last() {
     let assembled = assembled(&sources(), &[]);
-    let context = &assembled.messages[0];
+    let context = &assembled.context[0];
     assert_eq!((context.role, context.kind), (Role::User, MessageKind::Meta));
     let text = context.text();
     let order = ["linux", "U said", "A said", "B said", "C said", "MEMORY"]
@@ -123,12 +125,12 @@ fn path_rule_is_shown_once_a_file_of_its_kind_was_read() {
     let mut sources = Arc::new(sources());
     assert!(!sources.files_read(&read("/r/src/a.rs"), || "x".into()));
     assert!(!sources.files_read(&read("/other/src/a.ts"), || "x".into()));
-    assert_eq!(assembled(&sources, &[]).n_context, 1);
+    assert_eq!(assembled(&sources, &[]).context.len(), 1);
     assert!(sources.files_read(&read("/r/src/deep/a.ts"), || "rules".into()));
     assert!(!sources.files_read(&read("/r/src/b.ts"), || "again".into()));
     let assembled = assembled(&sources, &[]);
     assert_eq!(ids(&assembled), ["context", "rules"]);
-    assert!(assembled.messages[1].text().contains("TYPED"));
+    assert!(assembled.context[1].text().contains("TYPED"));
 }
 
 // REQ: CTX-2, AGT-1
@@ -142,7 +144,7 @@ fn rules_for_files_hold_for_those_of_a_worktree_that_stand_for_them() {
         assert!(!sources.files_read(&read(&file), || "x".into()), "{file}");
     }
     assert!(sources.files_read(&read(&format!("{worktree}/src/a.ts")), || "rules".into()));
-    assert!(assembled(&sources, &[]).messages[1].text().contains("TYPED"));
+    assert!(assembled(&sources, &[]).context[1].text().contains("TYPED"));
 }
 
 // REQ: CTX-5
@@ -152,9 +154,13 @@ fn assembly_is_idempotent_and_shares_messages() {
     let first = assembled(&sources, &conversation);
     let second = assembled(&sources, &conversation);
     assert_eq!(first, second);
-    assert!(first.messages.iter().zip(&second.messages).all(|(a, b)| Arc::ptr_eq(a, b)));
+    let messages = |it: &Assembled| -> Messages {
+        it.context.iter().chain(it.conversation.walk()).cloned().collect()
+    };
+    let (one, other) = (messages(&first), messages(&second));
+    assert!(one.iter().zip(&other).all(|(a, b)| Arc::ptr_eq(a, b)));
     // What was assembled once and is assembled again without its context is the same.
-    let again = assembled(&sources, &first.messages[first.n_context..]);
+    let again = assembled(&sources, &first.conversation);
     assert_eq!(again, first);
 }
 
@@ -163,7 +169,8 @@ fn session_without_any_text_has_only_the_base() {
     let empty = SystemPromptParts::default();
     let sources = Sources::new(&SourceTexts::default(), &empty, Vec::new(), "context".into());
     let assembled = assembled(&sources, &[]);
-    assert_eq!((assembled.system.len(), assembled.messages.len()), (1, 0));
+    let n_messages = assembled.context.len() + assembled.conversation.len();
+    assert_eq!((assembled.system.len(), n_messages), (1, 0));
 }
 
 // REQ: CTX-3
@@ -210,10 +217,11 @@ fn context_of_a_conversation_that_grows_is_the_one_counted_anew() {
     let grows: Vec<&[Arc<Message>]> = (1..all.len()).map(|end| &all[1..=end]).collect();
     let others = [&all[..], &all[..9], &all[4..], &all[4..30], &[]];
     for conversation in grows.into_iter().chain(others) {
-        let grown = assemble_grown(&sources, conversation.to_vec(), &mut counted);
+        let grown = assemble_grown(&sources, &conversation.to_vec().into(), &mut counted);
         assert_eq!(grown, assembled(&sources, conversation));
-        assert_eq!(grown.estimate, estimate_of(&grown.messages));
-        let results = grown.messages[grown.n_context..].iter().flat_map(|it| &it.blocks);
+        let messages = grown.context.iter().chain(grown.conversation.walk());
+        assert_eq!(grown.estimate, estimate_of(messages));
+        let results = grown.conversation.walk().flat_map(|it| &it.blocks);
         let results = results.filter(|it| it.as_tool_result().is_some());
         assert_eq!(grown.sizes[7], results.map(Block::chars).sum::<u64>());
     }

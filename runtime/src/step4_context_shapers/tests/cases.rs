@@ -119,7 +119,7 @@ fn check_notices(invariant: &str, break_it: impl FnOnce(&mut Messages)) {
         why: "nothing".into(),
     });
     let shaped = Shaped {
-        context: ShapedContext { messages, tokens: Tokens(5) },
+        context: ShapedContext { messages: messages.into(), tokens: Tokens(5) },
         log: log.into(),
         stored: Vec::new(),
         n_model_calls: 0,

@@ -230,7 +230,7 @@ fn any_case() -> impl Strategy<Value = ShaperCase> {
 }
 
 fn run(case: &ShaperCase) -> Shaped {
-    let context = ShapedContext { messages: case.messages.clone(), tokens: case.tokens };
+    let context = ShapedContext { messages: case.messages.clone().into(), tokens: case.tokens };
     shape(context, &case.setup, &"summary".into(), |it| case.summariser.answer(it))
 }
 
@@ -252,8 +252,8 @@ proptest! {
             prop_assert!(entry.fired || entry.tokens_after == entry.tokens_before);
             prop_assert!(!entry.why.is_empty());
         }
-        prop_assert_eq!(shaped.fired().next().is_some(), shaped.context.messages != case.messages);
-        let counted = case.setup.counting.tokens(estimate_of(&shaped.context.messages));
+        prop_assert_eq!(shaped.fired().next().is_some(), shaped.context.messages[..] != case.messages);
+        let counted = case.setup.counting.tokens(estimate_of(shaped.context.messages.walk()));
         prop_assert_eq!(shaped.context.tokens, counted);
     }
 

@@ -84,7 +84,7 @@ fn changed(result: StageResult) -> (ShapedContext, Vec<(Digest, String)>) {
     }
 }
 
-fn ids(messages: &Messages) -> String {
+fn ids(messages: &[Arc<Message>]) -> String {
     messages.iter().map(|it| it.id.as_str()).collect::<Vec<_>>().join(" ")
 }
 
@@ -128,7 +128,7 @@ fn cut_result_keeps_both_ends_and_the_whole_is_handed_back() {
     let result = Block::tool_result(&"t".into(), &whole, true);
     let message = Message::user("m2".into(), MessageKind::ToolResults, vec![result]);
     let context = ShapedContext {
-        messages: vec![prompt(0, 4), call(1, "t"), Arc::new(message)],
+        messages: vec![prompt(0, 4), call(1, "t"), Arc::new(message)].into(),
         tokens: Tokens(10_000),
     };
     let (after, stored) = changed(run_stage(Stage::BudgetReduction, &context, &setup));
@@ -137,7 +137,7 @@ fn cut_result_keeps_both_ends_and_the_whole_is_handed_back() {
     assert!(text.contains("of 5008 characters") && text.chars().count() <= 1_000);
     assert!(text.contains(&format!("/kept/{}.txt", stored[0].0)));
     assert_eq!(stored, [(Digest::of(whole.as_bytes()), whole)]);
-    let freed = tokens_of(&context.messages).saturating_sub(tokens_of(&after.messages));
+    let freed = tokens_of(context.messages.walk()).saturating_sub(tokens_of(after.messages.walk()));
     assert_eq!(after.tokens, Tokens(10_000 - freed.0));
 }
 
@@ -233,7 +233,7 @@ fn microcompact_clears_old_results_once_the_cache_is_cold_and_keeps_the_newest()
 #[test]
 fn snip_is_gated_and_takes_the_freed_tokens_off_an_anchored_count() {
     let messages = talk(20, 400);
-    let context = ShapedContext { messages, tokens: Tokens(2_600) };
+    let context = ShapedContext { messages: messages.into(), tokens: Tokens(2_600) };
     let off = setup(|it| it.auto_compact_max_tokens = Some(2_500));
     assert_eq!(trigger(Stage::Snip, &context, &off), Err("HISTORY_SNIP is off"));
     let on = setup(|it| {
@@ -242,7 +242,7 @@ fn snip_is_gated_and_takes_the_freed_tokens_off_an_anchored_count() {
     });
     let (after, _) = changed(run_stage(Stage::Snip, &context, &on));
     // 2,600 is anchored: 725 must go to reach 75 % of 2,500. The first prompt stays.
-    assert_eq!(ids(&after.messages), format!("m0 {}", ids(&context.messages[10..].to_vec())));
+    assert_eq!(ids(&after.messages), format!("m0 {}", ids(&context.messages[10..])));
     assert_eq!(after.tokens, Tokens(1_700));
 }
 
@@ -342,7 +342,7 @@ fn results_that_were_cleared_leave_less_than_the_limit_whatever_their_marks_weig
     for chars in [900, 1_000, 1_200, 1_500, 2_000] {
         let messages = long_run(4, chars);
         let tokens = setup.counting.tokens(crate::message::estimate_of(&messages));
-        let before = ShapedContext { messages, tokens };
+        let before = ShapedContext { messages: messages.into(), tokens };
         if let StageResult::Changed { context, .. } =
             run_stage(Stage::Microcompact, &before, &setup)
         {

@@ -16,7 +16,8 @@ pub(crate) struct ProviderCache {
 impl ProviderCache {
     /// Reports what was read from the cache and what was written to it; a token has four bytes.
     pub(super) fn serve(&mut self, order: &ModelCallOrder, usage: &mut Usage) {
-        let body = String::from_utf8_lossy(&order.request.body.to_bytes());
+        let body = order.request.body.to_bytes();
+        let body = String::from_utf8_lossy(&body);
         let sent = body.replace(super::caching::MARK, "");
         let held = self.held.entry(order.model.to_string()).or_default();
         let same = held.bytes().zip(sent.bytes()).take_while(|(held, sent)| held == sent).count();

@@ -1,8 +1,11 @@
 //! A view that goes on from the one before is the one that is made of everything.
 
 use super::*;
-use crate::step5_model_call::request::{
-    CachePlan, EncodedHead, PrefixChain, PromptCaching, RequestHead,
+use crate::{
+    message::SharedMessages,
+    step5_model_call::request::{
+        CachePlan, EncodedHead, PrefixChain, PromptCaching, RequestHead,
+    },
 };
 
 /// One of each way in which a request is written.
