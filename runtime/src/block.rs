@@ -1,7 +1,7 @@
 //! Blocks: the pieces a message is made of, encoded once.
 //!
 //! A block keeps its JSON text without the closing brace, its length in characters and its digest.
-//! Building a request joins kept texts, so the cost of a turn follows what is new in it and not the
+//! A request refers to kept texts, so the cost of a turn follows what is new in it and not the
 //! length of the history. A clone is a reference.
 
 mod media;

@@ -201,7 +201,6 @@ impl TurnMemory {
     }
 }
 
-
 impl Conversation {
     /// Makes a conversation without messages.
     pub fn new(facts: Arc<SessionFacts>, stream: EntropyStream) -> Self {

@@ -134,8 +134,7 @@ impl Work<'_> {
             return;
         }
         let counting = self.setup.counting;
-        let (before, too_much) =
-            (self.messages[at].estimate(), tokens.saturating_sub(self.aim));
+        let (before, too_much) = (self.messages[at].estimate(), tokens.saturating_sub(self.aim));
         let size = self.messages[at].blocks.iter().map(Block::size).sum();
         let mut to_free = counting.chars_of(too_much, size);
         let (setup, stored) = (self.setup, &mut self.stored);

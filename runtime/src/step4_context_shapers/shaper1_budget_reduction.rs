@@ -49,11 +49,7 @@ pub(super) fn trigger_from(
         })
     };
     let first = if has_pressure { 0 } else { n_capped };
-    if groups(messages, setup.sharing, first).any(is_due) {
-        Ok(())
-    } else {
-        Err(WITHIN_CAPS)
-    }
+    if groups(messages, setup.sharing, first).any(is_due) { Ok(()) } else { Err(WITHIN_CAPS) }
 }
 
 pub(super) fn run(context: &ShapedContext, setup: &ShaperSetup) -> StageResult {
@@ -103,7 +99,13 @@ fn groups(
 
 /// Characters that this block may have, where results of its turn may have `limit`. A tool's own
 /// cap counts unless the turn has to share.
-fn limit_of(messages: &[Arc<Message>], at: usize, block: &Block, limit: u64, setup: &ShaperSetup) -> u64 {
+fn limit_of(
+    messages: &[Arc<Message>],
+    at: usize,
+    block: &Block,
+    limit: u64,
+    setup: &ShaperSetup,
+) -> u64 {
     if block.chars() <= limit {
         return limit;
     }

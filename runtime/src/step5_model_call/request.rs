@@ -1,7 +1,7 @@
 //! Writes requests for the Messages API.
 //!
-//! It has a cost rule of its own: blocks are encoded once, so a request is kept texts
-//! joined, and the digest of a request is a chain of which the unchanged front is kept.
+//! It has a cost rule of its own: blocks are encoded once, a request refers to the texts of what is settled and
+//! joins only those after it, and its digest is a chain of which the unchanged front is kept.
 
 mod chain;
 mod marks;

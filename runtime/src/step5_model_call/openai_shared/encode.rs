@@ -4,8 +4,8 @@
 //! the user, and reasoning of another provider is not sent.
 //!
 //! Cost: a message is put into a format once, and its text is kept ([`forms`](super::forms)). A request
-//! joins kept texts; of what the view says is settled nothing is hashed or encoded again. System prompt
-//! and tools are encoded once for a session.
+//! refers to the texts of what the view says is settled, of which nothing is hashed, encoded or copied
+//! again. System prompt and tools are encoded once for a session.
 
 use std::{borrow::Cow, sync::Arc};
 

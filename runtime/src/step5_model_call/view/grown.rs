@@ -120,6 +120,12 @@ impl CarriedView {
         self.looks
     }
 
+    /// Returns whether a list was made of the conversation that was compiled last.
+    #[cfg(test)]
+    pub(crate) fn has_slice(&self) -> bool {
+        self.conversation.has_slice()
+    }
+
     pub(super) fn has_call(&self, id: &ToolUseId) -> bool {
         self.calls.contains(id)
     }

@@ -76,6 +76,19 @@ fn each_request_of_a_session_of_thirty_turns_goes_on_from_the_one_before() {
     assert_eq!(bodies[0].matches(MARK).count(), 3);
     assert_eq!(bodies[20].matches(MARK).count(), 4);
 }
+
+// REQ: CTX-7
+#[test]
+fn turn_takes_no_memory_for_what_was_said_before() {
+    let play = long_session(|_| ());
+    let bodies = play.requests.iter().map(|it| &it.request.body);
+    let sizes: Vec<(usize, usize)> = bodies.map(|it| (it.len(), it.n_own())).collect();
+    // What a request holds itself is system prompt, tools and the newest messages.
+    let ((first, of_first), (last, of_last)) = (sizes[0], sizes[29]);
+    assert!(first + 25_000 < last && of_last < of_first + 6_000, "{sizes:?}");
+    assert!(!play.conversation.memory.carried.has_slice(), "no step asked for a list");
+}
+
 // REQ: CTX-7
 #[test]
 fn tools_make_the_same_bytes_in_whatever_order_they_are_registered() {

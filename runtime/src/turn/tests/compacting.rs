@@ -26,7 +26,8 @@ fn summary_that_was_asked_for_takes_the_place_of_all_that_was_said() {
     play.run("/compact the names");
     play.compacts = None;
     assert_eq!(play.ends.last(), Some(&(RunEnd::Compacted, None)));
-    let body = |i: usize| String::from_utf8(play.requests[i].request.body.to_bytes().to_vec()).unwrap();
+    let body =
+        |i: usize| String::from_utf8(play.requests[i].request.body.to_bytes().to_vec()).unwrap();
     assert_eq!(play.requests[1].purpose, Purpose::Compaction);
     assert!(body(1).contains("Pay special attention to: the names"), "{}", body(1));
     let boundary = play.messages().find_map(|it| it.boundary.as_ref()).unwrap();

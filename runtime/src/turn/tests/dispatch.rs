@@ -84,7 +84,8 @@ fn id_that_an_earlier_answer_used_is_replaced_and_the_call_and_its_result_reach_
     assert!(new_a.starts_with("call_") && new_b.starts_with("call_") && new_a != new_b);
     assert_eq!(errors(&play), [(new_b.clone(), ToolErrorKind::InvalidInput)]);
     assert_eq!(play.log().matches("alert").count(), 2, "{}", play.log());
-    let last = String::from_utf8_lossy(&play.requests.last().unwrap().request.body.to_bytes()).into_owned();
+    let last = String::from_utf8_lossy(&play.requests.last().unwrap().request.body.to_bytes())
+        .into_owned();
     for id in &asked {
         assert_eq!(last.matches(&format!("\"{id}\"")).count(), 2, "{last}");
     }

@@ -62,7 +62,9 @@ fn long_instructions_neither_end_a_run_nor_make_it_sum_up_every_round() {
         assert!(n_summaries(&play) <= 2, "{about}: {}", n_summaries(&play));
         play.check_replay();
         // What the model is told of them stays the same from the first request to the last.
-        let body = |it: usize| String::from_utf8(play.requests[it].request.body.to_bytes().to_vec()).unwrap();
+        let body = |it: usize| {
+            String::from_utf8(play.requests[it].request.body.to_bytes().to_vec()).unwrap()
+        };
         let n_shown = |body: &str| body.matches("Keep lines short.").count();
         assert_eq!(n_shown(&body(0)), n_shown(&body(play.requests.len() - 1)), "{about}");
         assert!(1_000 < n_shown(&body(0)), "{about}");

@@ -265,7 +265,8 @@ fn every_text_from_outside_is_in_a_frame_that_names_its_origin_in_all_wire_forma
         for attack in ATTACKS {
             let play = attacked(format, attack);
             let requests = play.requests.iter().filter(|it| it.purpose == Purpose::Turn);
-            let mut came: Vec<_> = requests.flat_map(|it| check(&it.request.body.to_bytes())).collect();
+            let mut came: Vec<_> =
+                requests.flat_map(|it| check(&it.request.body.to_bytes())).collect();
             came.sort_unstable();
             came.dedup();
             let mut all = ORIGINS.to_vec();
@@ -321,7 +322,8 @@ fn result_cannot_pass_its_own_text_for_the_mark_of_a_cut_in_any_wire_format() {
     {
         for (revision, n_marks) in [(REVISION, 1), (ESCAPES_MARKS - 1, 4)] {
             let play = forging(format, revision);
-            let body: Value = serde_json::from_slice(&play.requests[2].request.body.to_bytes()).unwrap();
+            let body: Value =
+                serde_json::from_slice(&play.requests[2].request.body.to_bytes()).unwrap();
             let mut found = Vec::new();
             texts(&body, false, false, &mut found);
             let all: String = found.into_iter().map(|it| it.0).collect();

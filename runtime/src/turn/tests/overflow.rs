@@ -70,7 +70,8 @@ fn ten_large_results_of_one_turn_are_cut_oldest_first_and_the_run_answers() {
     let mut play = Play::new(world);
     play.run("go");
     assert_eq!(play.ends.last().unwrap().0, RunEnd::NoPendingTools, "{}", play.log());
-    let last = String::from_utf8(play.requests.last().unwrap().request.body.to_bytes().to_vec()).unwrap();
+    let last =
+        String::from_utf8(play.requests.last().unwrap().request.body.to_bytes().to_vec()).unwrap();
     assert!(!last.contains(&word(0, 0).repeat(1_000)) && last.contains(&word(0, 9).repeat(20_000)));
     assert!(play.stored.values().any(|it| it.len() == 100_000), "the whole can be read");
     let fired = |it: &&crate::transcript::entry::Record| matches!(&it.what, RecordKind::Shaper { stage, fired: true, .. } if stage == "overflow_reduction");

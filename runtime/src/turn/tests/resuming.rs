@@ -39,7 +39,10 @@ fn steady(seed: u64) -> World {
 }
 
 fn bodies(orders: &[ModelCallOrder]) -> Vec<String> {
-    orders.iter().map(|it| String::from_utf8(it.request.body.to_bytes().to_vec()).unwrap()).collect()
+    orders
+        .iter()
+        .map(|it| String::from_utf8(it.request.body.to_bytes().to_vec()).unwrap())
+        .collect()
 }
 
 /// Plays two sessions alike, opens one of them again before a run, and compares what is asked in that run.

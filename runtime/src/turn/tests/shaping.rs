@@ -75,7 +75,9 @@ fn what_is_cut_is_kept_and_stays_cut_in_the_same_place() {
     // Marks move on and are not part of what is cached.
     let mark = r#","cache_control":{"type":"ephemeral"}"#;
     let body = |i: usize| {
-        String::from_utf8(play.requests[i].request.body.to_bytes().to_vec()).unwrap().replace(mark, "")
+        String::from_utf8(play.requests[i].request.body.to_bytes().to_vec())
+            .unwrap()
+            .replace(mark, "")
     };
     let (earlier, later) = (body(2), body(3));
     let common = earlier.strip_suffix("]}").unwrap();
@@ -113,7 +115,8 @@ fn summary_takes_the_place_of_what_is_old() {
     assert_eq!(all_messages[boundary].boundary.as_ref().unwrap().trigger, "auto");
     // The request goes on with the harness's context, the summary and the newest messages.
     let at = play.requests.iter().position(|it| it.purpose == Purpose::Compaction).unwrap();
-    let body = |i: usize| String::from_utf8(play.requests[i].request.body.to_bytes().to_vec()).unwrap();
+    let body =
+        |i: usize| String::from_utf8(play.requests[i].request.body.to_bytes().to_vec()).unwrap();
     assert!(body(at + 1).contains("all was well") && body(at + 1).contains("branch main"));
     assert!(body(at + 1).len() < body(at - 1).len());
     assert!(!body(at + 1).contains(&"0".repeat(1500)));
@@ -301,7 +304,8 @@ fn what_a_file_said_before_it_was_read_again_goes_before_a_summary_is_paid_for()
         .collect();
     let play = play(world);
     assert!(play.requests.iter().all(|it| it.purpose == Purpose::Turn), "{}", play.log());
-    let body = String::from_utf8(play.requests.last().unwrap().request.body.to_bytes().to_vec()).unwrap();
+    let body =
+        String::from_utf8(play.requests.last().unwrap().request.body.to_bytes().to_vec()).unwrap();
     assert!(!body.contains("reading 0 ") && body.contains("reading 7 "), "{body}");
     // Where the whole is can be read: it was kept, and the model is told where.
     let digest = Digest::of(format!("reading 0 {}", "word ".repeat(800)).as_bytes());

@@ -112,7 +112,8 @@ fn settings_are_read_in_every_turn_and_nothing_else_outlives_one() {
         .requests
         .iter()
         .map(|it| {
-            let body: serde_json::Value = serde_json::from_slice(&it.request.body.to_bytes()).unwrap();
+            let body: serde_json::Value =
+                serde_json::from_slice(&it.request.body.to_bytes()).unwrap();
             (it.attempt, body["model"].clone(), body["max_tokens"].clone())
         })
         .collect();

@@ -198,7 +198,8 @@ impl World {
     }
 
     pub(super) fn model(&mut self, order: &ModelCallOrder) -> TurnInput {
-        let refused = self.window.as_ref().and_then(|it| it.refuses(&order.request.body.to_bytes()));
+        let refused =
+            self.window.as_ref().and_then(|it| it.refuses(&order.request.body.to_bytes()));
         let mut scripted = match (refused, order.purpose) {
             (Some(refused), _) => Err(refused),
             (None, Purpose::Turn) => {
@@ -225,7 +226,8 @@ impl World {
                 answer.message_id = format!("{}{}", script::NUMBERED, self.n_answers).into();
             }
             if answer.usage.input_tokens == 0 {
-                let measured = self.window.as_ref().map(|it| it.tokens(&order.request.body.to_bytes()));
+                let measured =
+                    self.window.as_ref().map(|it| it.tokens(&order.request.body.to_bytes()));
                 answer.usage.input_tokens = measured.unwrap_or(order.request.body.len() as u64 / 4);
             }
         }

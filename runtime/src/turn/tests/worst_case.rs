@@ -122,7 +122,8 @@ fn summary_is_set_aside_for_by_its_own_request() {
     let ordered = ordered(&play);
     let summary = ordered.iter().find(|it| it.0 == Purpose::Compaction).expect("it was made");
     let at = ordered.iter().position(|it| it == summary).unwrap();
-    let texts = play.requests[at].request.body.to_bytes().iter().filter(|it| **it == b'y').count() as u64;
+    let texts =
+        play.requests[at].request.body.to_bytes().iter().filter(|it| **it == b'y').count() as u64;
     assert!(0 < texts && texts <= summary.2, "{texts} {summary:?}");
 }
 

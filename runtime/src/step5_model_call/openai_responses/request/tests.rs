@@ -72,7 +72,10 @@ fn reasoning_goes_back_whole_in_front_of_its_call() {
         &view,
         &mut PrefixChain::default(),
     );
-    assert!(request.body.to_bytes().windows(raw.len()).any(|it| it == raw.as_bytes()), "byte for byte");
+    assert!(
+        request.body.to_bytes().windows(raw.len()).any(|it| it == raw.as_bytes()),
+        "byte for byte"
+    );
     let sent: Value = serde_json::from_slice(&request.body.to_bytes()).unwrap();
     assert_eq!(
         json!(sent["input"].as_array().unwrap()[1..]),

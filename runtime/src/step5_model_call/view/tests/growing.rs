@@ -3,9 +3,7 @@
 use super::*;
 use crate::{
     message::SharedMessages,
-    step5_model_call::request::{
-        CachePlan, EncodedHead, PrefixChain, PromptCaching, RequestHead,
-    },
+    step5_model_call::request::{CachePlan, EncodedHead, PrefixChain, PromptCaching, RequestHead},
 };
 
 /// One of each way in which a request is written.
@@ -53,8 +51,7 @@ fn check_grown(
     let mut whole_chain = chain.clone();
     // None, one or two of them are in front of the conversation.
     let n_front = FORMATS.iter().position(|it| *it == format).unwrap();
-    let mut conversation: SharedMessages =
-        messages[..from].iter().skip(n_front).cloned().collect();
+    let mut conversation: SharedMessages = messages[..from].iter().skip(n_front).cloned().collect();
     for n in from..=messages.len() {
         if from.max(n_front) < n {
             conversation.push(Arc::clone(&messages[n - 1]));
