@@ -39,3 +39,4 @@ mod sources;
 mod spans;
 pub(crate) mod sub_agents;
 mod tls;
+mod vault;

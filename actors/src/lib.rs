@@ -71,6 +71,7 @@
 //! | `schema` | checks of tool inputs against their schemas; without it they are parsed only | yes |
 //! | `search` | the tools Glob and Grep | yes |
 //! | `simulated` | the simulated model ([`Ennead::simulated`]) | yes |
+//! | `vault` | the vault of redaction (docs/redaction.md): what the model is shown of secrets is kept sealed; without it nothing is kept | yes |
 //! | `serve` | the server | no |
 //!
 //! The rules (nine steps, permissions, recovery, transcripts) are pure functions in the package
@@ -305,6 +306,8 @@ pub mod data {
 pub mod internal {
     #[cfg(feature = "serve")]
     pub use crate::serve::page::{PAGE_INDEX, PAGE_SCRIPTS, PAGE_STYLE};
+    #[cfg(feature = "vault")]
+    pub use crate::storage::vault::opened::{new_vault_key, public_vault_key};
     #[cfg(feature = "http")]
     pub use crate::world::http::Http;
     #[cfg(feature = "simulated")]

@@ -7,3 +7,4 @@ pub(crate) mod redaction;
 pub(crate) mod transcript_index;
 pub(crate) mod transcript_writer;
 pub(crate) mod transcripts;
+pub(crate) mod vault;

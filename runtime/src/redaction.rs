@@ -28,6 +28,7 @@ mod scan;
 mod sieve;
 mod stream;
 mod table;
+mod vault_key;
 
 use std::{borrow::Cow, fmt, sync::Arc};
 
@@ -38,6 +39,7 @@ pub use json::placeholder_in_json;
 pub use placeholder::{Placeholder, placeholders};
 pub use stream::RedactionStream;
 pub use table::{SecretRule, TABLE};
+pub use vault_key::{NotAVaultKey, VaultKey, read_secret_key, secret_key_text};
 
 /// Bytes that the value of a variable has at least. A shorter one could be any word of a text.
 pub(crate) const MIN_VALUE: usize = 8;

@@ -15,5 +15,6 @@ pub mod audit;
 pub mod lines;
 pub mod load;
 pub mod replay;
+pub mod restore;
 pub mod trace;
 pub mod turn_record;

@@ -27,7 +27,7 @@ const SHARED: &str = "given \"to\" children-1";
 
 /// Secrets of many shapes, and what of each must be found nowhere. They are put together here, so
 /// that no search for secrets takes this file for one that has some.
-fn secrets() -> Vec<(String, String)> {
+pub(super) fn secrets() -> Vec<(String, String)> {
     let whole = |it: String| (it.clone(), it);
     let letters = "abcdefghijklmnopqrstuvwxyz0123456789";
     let key =
@@ -58,7 +58,7 @@ fn secrets() -> Vec<(String, String)> {
 }
 
 /// All of them in one text.
-fn planted() -> String {
+pub(super) fn planted() -> String {
     secrets().into_iter().map(|it| it.0 + " .\n").collect()
 }
 
@@ -77,7 +77,7 @@ fn check(place: &str, text: &str) {
 }
 
 /// Looks into every file below a directory. Returns how many there are.
-fn check_files(directory: &Path) -> usize {
+pub(super) fn check_files(directory: &Path) -> usize {
     let mut n_files = 0;
     for entry in fs::read_dir(directory).unwrap().flatten() {
         let path = entry.path();
@@ -92,8 +92,8 @@ fn check_files(directory: &Path) -> usize {
 }
 
 /// What a run left.
-struct Left {
-    place: TestDirs,
+pub(super) struct Left {
+    pub(super) place: TestDirs,
     model: Arc<Scripted>,
     outcome: RunOutcome,
     events_seen: Vec<Event>,
@@ -101,6 +101,11 @@ struct Left {
 
 /// Runs a session in which secrets come from everywhere.
 async fn run(shows_model: bool) -> Left {
+    run_with(json!({"variables": ["SHARED"], "model": !shows_model})).await
+}
+
+/// The same with these settings of redaction.
+pub(super) async fn run_with(redact: Value) -> Left {
     let place = TestDirs::new();
     place.write("workspace/secrets.txt", &planted());
     place.write("workspace/CLAUDE.md", &format!("Be kind.\n{}", planted()));
@@ -157,13 +162,8 @@ async fn run(shows_model: bool) -> Left {
     });
     let options = place.session().mode(PermissionMode::BypassPermissions).tool(Arc::new(probe));
     let options = options.setting("env", json!({"SHARED": SHARED, "OTHER": planted()}));
-    let options = options.setting("hooks", hooks).setting(
-        "ennead",
-        json!({
-            "secretEnv": ["HIDDEN"],
-            "redact": {"variables": ["SHARED"], "model": !shows_model},
-        }),
-    );
+    let own = json!({"secretEnv": ["HIDDEN"], "redact": redact});
+    let options = options.setting("hooks", hooks).setting("ennead", own);
     let session = ennead.open(options).await.unwrap();
     let mut events = session.events();
     let outcome = session.prompt(format!("go\n{}", planted())).await.unwrap();
@@ -174,7 +174,7 @@ async fn run(shows_model: bool) -> Left {
 }
 
 /// What no setting changes.
-fn check_outside(left: &Left) {
+pub(super) fn check_outside(left: &Left) {
     let n_files = check_files(&left.place.path("transcripts"));
     assert!(6 < n_files, "{n_files}");
     let (mut deltas, mut n_previews) = (String::new(), 0);

@@ -157,6 +157,7 @@ impl Ennead {
         // After the servers, which may take long. Never closed.
         let _place = shard.opening.acquire().await;
         let redaction = self.redaction(&options, &looked).await;
+        joined.notices.extend(redaction.notice().map(Into::into));
         let setup = self.setup(options, shard, id, joined, looked, redaction)?;
         let servers = setup.session_context.servers.clone();
         let callable = setup.session_context.tools.clone();

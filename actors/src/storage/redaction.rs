@@ -13,7 +13,7 @@ use std::{
 
 use ennead_runtime::{
     digest::Digest,
-    redaction::{NumberSecrets, Patterns, Redactor, placeholder_in_json, placeholders},
+    redaction::{NumberSecrets, Patterns, Redactor, VaultKey, placeholder_in_json, placeholders},
     run::outcome::{RunError, RunOutcome},
     session::SessionInput,
     tool::{Access, ToolEffect, ToolSpec},
@@ -34,6 +34,8 @@ pub struct Redaction {
     secrets: Arc<SecretNumbers>,
     /// Whether the model, too, reads placeholders.
     for_model: bool,
+    /// What is written without its secrets is sealed to it.
+    vault: Option<VaultKey>,
 }
 
 impl Redaction {
@@ -41,7 +43,25 @@ impl Redaction {
     pub(crate) fn new(patterns: Arc<Patterns>, for_model: bool) -> Self {
         let secrets = Arc::<SecretNumbers>::default();
         let numbers: Arc<dyn NumberSecrets> = Arc::clone(&secrets) as _;
-        Self { redactor: Redactor::new(patterns, numbers), secrets, for_model }
+        Self { redactor: Redactor::new(patterns, numbers), secrets, for_model, vault: None }
+    }
+
+    /// Keeps what the model is shown in the vault of this key. Where it reads placeholders there is nothing to keep.
+    pub(crate) fn with_vault(self, vault: Option<VaultKey>) -> Self {
+        Self { vault: vault.filter(|_| !self.for_model), ..self }
+    }
+
+    /// Returns the key of the vault, if there is to be one.
+    pub(crate) fn vault(&self) -> Option<VaultKey> {
+        self.vault.filter(|_| cfg!(feature = "vault"))
+    }
+
+    /// Returns what a user is to know: that this program keeps no vault although settings name a key.
+    pub(crate) fn notice(&self) -> Option<&'static str> {
+        let is_missing = self.vault.is_some() && !cfg!(feature = "vault");
+        is_missing.then_some(
+            "`ennead.redact.vault` has no effect: this program was built without the feature `vault`",
+        )
     }
 
     /// Returns the redactor of texts.

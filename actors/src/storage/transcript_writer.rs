@@ -381,6 +381,7 @@ fn wants_sync_to_close(state: &TranscriptWriterState) -> bool {
 
 fn close(myself: &ActorRef<WriterMsg>, state: &mut TranscriptWriterState) {
     if let Some(mut file) = state.file.take() {
+        file.complete_vault();
         if !file.is_in_place() {
             // No answer is waited for any more, and a user who removed the file meanwhile wants it gone.
             tracing::warn!("a transcript was closed that is no longer where it was");

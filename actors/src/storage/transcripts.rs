@@ -21,14 +21,14 @@ use ennead_runtime::{
         entry::{Record, RecordKind, SidechainHead, Stored},
         lines::FileLines,
         load::ends_of_runs,
-        replay::{ReplayError, replay_lines},
+        replay::{ReplayError, Replayed},
         trace,
     },
 };
 
 use crate::{
     ports::transcript_store::{FileStore, TranscriptStore},
-    storage::checkpoint,
+    storage::{checkpoint, vault::replayed::VaultOpener},
 };
 
 /// A transcript that is in order.
@@ -41,6 +41,10 @@ pub struct Checked {
     pub verified: Verified,
     /// Lines that were found equal up to redaction: the model was shown secrets that they do not have.
     pub up_to_redaction: u64,
+    /// Messages and records that were compared with their secrets, which the vault has.
+    pub restored: u64,
+    /// What of the vault could not be used, in words; nothing where no key was given.
+    pub vault_gaps: Vec<String>,
 }
 
 /// Why a transcript cannot be shown, or is not in order. One line.
@@ -81,6 +85,18 @@ pub enum TranscriptError {
         /// Path of the transcript.
         file: PathBuf,
     },
+    /// A text is not the secret key of a vault.
+    #[error("{why}")]
+    NoVaultKey {
+        /// What a key looks like.
+        why: String,
+    },
+    /// No given key opens the vault of a transcript.
+    #[error("{}: [vault_key] it is sealed to another key", vault.display())]
+    WrongVaultKey {
+        /// Path of the vault.
+        vault: PathBuf,
+    },
     /// A turn that is walked again from the record does something else than what is recorded.
     #[error("{}: [replay] {error}", file.display())]
     Differs {
@@ -108,7 +124,7 @@ pub fn trace(file: &Path) -> Result<String, TranscriptError> {
 /// The first violation, or the first file that cannot be read; [`TranscriptError::NoTranscript`] for
 /// one without lines.
 pub fn verify(file: &Path) -> Result<Vec<Checked>, TranscriptError> {
-    verify_in(&FileStore::default(), file)
+    verify_in(&FileStore::default(), file, &VaultOpener::default())
 }
 
 impl dyn TranscriptStore + '_ {
@@ -118,11 +134,32 @@ impl dyn TranscriptStore + '_ {
     ///
     /// Those of [`verify`].
     pub fn verify(&self, file: &Path) -> Result<Vec<Checked>, TranscriptError> {
-        verify_in(self, file)
+        verify_in(self, file, &VaultOpener::default())
+    }
+
+    /// Checks a transcript as [`verify`] does, with what the vaults next to it hold: what the model was shown is
+    /// compared byte for byte. `keys` are texts of secret keys, as `ennead vault keygen` makes them. Where a vault is damaged,
+    /// missing or does not fit, its transcript is compared up to redaction, and [`Checked::vault_gaps`] says why.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`verify`]; [`TranscriptError::NoVaultKey`]; [`TranscriptError::WrongVaultKey`] for a vault of which no entry
+    /// can be opened.
+    #[cfg(feature = "vault")]
+    pub fn verify_with_vault(
+        &self,
+        file: &Path,
+        keys: &[String],
+    ) -> Result<Vec<Checked>, TranscriptError> {
+        verify_in(self, file, &VaultOpener::new(keys)?)
     }
 }
 
-fn verify_in(store: &dyn TranscriptStore, file: &Path) -> Result<Vec<Checked>, TranscriptError> {
+fn verify_in(
+    store: &dyn TranscriptStore,
+    file: &Path,
+    opener: &VaultOpener,
+) -> Result<Vec<Checked>, TranscriptError> {
     let folder = folder_of(file);
     let mut files = vec![file.to_owned()];
     let sidechains = sidechains(store, &folder)?;
@@ -137,7 +174,7 @@ fn verify_in(store: &dyn TranscriptStore, file: &Path) -> Result<Vec<Checked>, T
             _ => TranscriptError::Emptied { file },
         });
     }
-    let place = SessionFiles { store, folder, sidechains, tree: RefCell::default() };
+    let place = SessionFiles { store, folder, sidechains, tree: RefCell::default(), opener };
     files.into_iter().map(|file| place.verify_one(file)).collect()
 }
 
@@ -149,6 +186,7 @@ struct SessionFiles<'a> {
     /// The transcripts of sub-agents that are there.
     sidechains: BTreeSet<PathBuf>,
     tree: TreeSessions,
+    opener: &'a VaultOpener,
 }
 
 /// The sessions whose runs were found in a transcript: more than one, if it goes on under other names.
@@ -188,9 +226,10 @@ impl SessionFiles<'_> {
             Err(violation) => return Err(TranscriptError::Violated { file, violation }),
         };
         // The digests of the requests follow from everything before them: the turns are walked again.
-        match replay_lines(&lines, evidence.stored) {
-            Ok(replayed) => {
-                Ok(Checked { file, verified, up_to_redaction: replayed.up_to_redaction })
+        let vault = self.opener.vault_of(*store, &file)?;
+        match vault.replayed(&lines, evidence.stored) {
+            Ok((Replayed { up_to_redaction, restored, .. }, vault_gaps)) => {
+                Ok(Checked { file, verified, up_to_redaction, restored, vault_gaps })
             }
             Err(error) => Err(TranscriptError::Differs { file, error }),
         }

@@ -13,8 +13,10 @@ use super::{
         PADDED, PASSWORD, QUOTE, SEPARATOR, SecretRule, Shape, TOKEN68, UPPER, URL64, URL64_DOT,
         USER, WORD, around, named, secret, token,
     },
+    vault_key::{DIGITS, SECRET},
 };
 
+const OWN: &str = "redaction.md, The vault";
 const GITLEAKS: &str = "gitleaks, config/gitleaks.toml";
 const TRUFFLEHOG: &str = "TruffleHog, pkg/detectors";
 const BOTH: &str = "gitleaks, config/gitleaks.toml; TruffleHog, pkg/detectors";
@@ -214,6 +216,7 @@ pub const TABLE: &[SecretRule] = &[
         any,
         "age-encryption.org/v1, The X25519 recipient type",
     ),
+    token("ennead-vault-key", &[SECRET], &[secret(HEX, DIGITS, DIGITS)], any, OWN),
     token(
         "jwt",
         &["eyJ"],

@@ -247,7 +247,11 @@ fn drop_unless_fits(
     let group = whole.split_once('.').map(|(group, _)| group);
     if !super::ennead_section::fits(group, one) {
         values.remove(name);
-        warnings.push(format!("`ennead.{whole}` cannot be read; it is ignored"));
+        let why = match whole {
+            "redact.vault" => "is no public key of a vault, as `ennead vault` prints it",
+            _ => "cannot be read",
+        };
+        warnings.push(format!("`ennead.{whole}` {why}; it is ignored"));
     }
 }
 

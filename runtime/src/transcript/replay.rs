@@ -3,7 +3,7 @@
 //! Needs no actor, network or file: everything that a turn or its session received is in their lines or
 //! stored next to them. What they decided is computed anew, request digests included, so a difference
 //! is either a changed file or a changed rule. Where the model was shown secrets, which no line holds,
-//! digests and sizes of its requests are not compared.
+//! digests and sizes of its requests are not compared, unless it is known what was taken out of the lines.
 
 mod background;
 mod earlier;
@@ -18,7 +18,7 @@ mod window;
 
 use earlier::PrefixLoader;
 pub use error::ReplayError;
-use line::LineRef;
+use line::{LineRef, RestoredRecords};
 use runs::RecordedRuns;
 use session::Session;
 pub use texts::StoredTexts;
@@ -26,7 +26,7 @@ use window::TurnLines;
 
 use crate::{
     message::MessageKind,
-    transcript::{entry::RecordKind, lines::FileLines},
+    transcript::{entry::RecordKind, lines::FileLines, restore::Restorations},
 };
 
 /// What was walked again and found equal.
@@ -39,6 +39,8 @@ pub struct Replayed {
     /// Lines that are equal but for digests and sizes of texts whose secrets only the model was shown;
     /// 0 where it was shown none.
     pub up_to_redaction: u64,
+    /// Messages and records of which it was known what was taken out of them: they were compared as they were before.
+    pub restored: u64,
     /// How often a line was looked at: a few times each, however long the file is.
     pub looks: u64,
     /// How often messages were counted and compiled for the requests that were made again: each a few times while a
@@ -65,9 +67,28 @@ pub fn replay_lines(
     file: &FileLines<'_>,
     stored: StoredTexts<'_>,
 ) -> Result<Replayed, ReplayError> {
-    let lines = line::sealed(file);
+    replay_restored(file, stored, &Restorations::default())
+}
+
+/// Replays a file of which it is known what was taken out of its lines: they are compared as they were before. A
+/// session that was opened again read what is written.
+///
+/// # Errors
+///
+/// [`ReplayError`], the first in the order of the file; also where only a part of what was taken out is known, and what
+/// follows from that differs from what is written.
+pub fn replay_restored(
+    file: &FileLines<'_>,
+    stored: StoredTexts<'_>,
+    known: &Restorations,
+) -> Result<Replayed, ReplayError> {
+    let as_written = stored;
+    let stored: StoredTexts<'_> =
+        &|digest| known.text(digest, as_written).or_else(|| as_written(digest));
+    let restored = RestoredRecords::of(file, known);
+    let lines = line::sealed(file, &restored);
     let (mut earlier, mut runs) = (PrefixLoader::new(file), RecordedRuns::of(&lines));
-    let mut replayed = Replayed::default();
+    let mut replayed = Replayed { restored: restored.len() as u64, ..Replayed::default() };
     let mut session: Option<Session> = None;
     let mut at = 0;
     while let Some(file_line) = lines.get(at) {

@@ -327,3 +327,52 @@ fn session_goes_on_from_a_fork_of_another_program_and_is_in_order() {
         }
     }
 }
+
+// REQ: SES-8
+#[test]
+fn keys_of_a_vault_are_made_once_and_open_what_a_model_was_shown() {
+    use std::os::unix::fs::PermissionsExt;
+
+    let place = CommandDirs::new();
+    let token = format!("ghp_{}", "abcdefghijklmnopqrstuvwxyz0123456789");
+    place.file("a.txt", &format!("needle {token}\n"));
+    let made = place.run(&["vault", "keygen", "../key"]);
+    assert_eq!(made.code, Some(0), "{made:?}");
+    let key = place.work().join("../key");
+    assert_eq!(fs::metadata(&key).unwrap().permissions().mode() & 0o777, 0o600);
+    let secret = fs::read_to_string(&key).unwrap();
+    let public = made.stdout.trim();
+    assert!(public.starts_with("ennead-vault-public-") && secret.contains("\nennead-vault-secret-"));
+    assert_eq!(place.run(&["vault", "public", "../key"]).stdout.trim(), public);
+    // One that is there is kept.
+    assert_eq!(place.run(&["vault", "keygen", "../key"]).code, Some(2));
+    assert_eq!(fs::read_to_string(&key).unwrap(), secret);
+
+    let settings = json!({"ennead": {"redact": {"model": false, "vault": public}}}).to_string();
+    let run = place.run(&["-p", "search for needle", "--settings", &settings]);
+    assert_eq!(run.code, Some(0), "{run:?}");
+    let file = place.transcript(".transcripts");
+    let verify = |more: &[&str]| place.run(&[&["verify", text(&file)], more].concat());
+    let plain = verify(&[]);
+    assert_eq!(plain.code, Some(0), "{plain:?}");
+    assert!(plain.stderr.contains("are equal up to redaction"), "{plain:?}");
+    let exact = verify(&["--vault-key", "../key"]);
+    assert_eq!((exact.code, &*exact.stderr), (Some(0), ""), "{exact:?}");
+    assert!(exact.stdout.contains("replayed byte for byte with"), "{exact:?}");
+    assert!(!exact.stdout.contains(&token), "{exact:?}");
+    // Another key, and what is none.
+    place.run(&["vault", "keygen", "../other"]);
+    let wrong = verify(&["--vault-key", "../other"]);
+    assert_eq!(wrong.code, Some(2), "{wrong:?}");
+    assert!(wrong.stderr.contains("it is sealed to another key"), "{wrong:?}");
+    let none = verify(&["--vault-key", "a.txt"]);
+    assert_eq!(none.code, Some(2), "{none:?}");
+    assert!(none.stderr.contains("a key of a vault is") && !none.stderr.contains(&token), "{none:?}");
+    // Both at once; then the vault is gone.
+    let both = verify(&["--vault-key", "../other", "--vault-key", "../key"]);
+    assert!(both.stdout.contains("replayed byte for byte"), "{both:?}");
+    fs::remove_file(file.with_extension("").join("vault")).unwrap();
+    let gone = verify(&["--vault-key", "../key"]);
+    assert_eq!(gone.code, Some(0), "{gone:?}");
+    assert!(gone.stderr.contains("of no full use: it is missing"), "{gone:?}");
+}

@@ -228,10 +228,10 @@ pub(super) const COMMAND: &[Floor] = &[
 
 /// The floors of the binary of the command, the lowest first.
 pub(super) const BINARY: &[Floor] = &[
-    ("forms of flags", &["args::formats", "endpoint", "program", "rules"]),
+    ("forms of flags", &["args::formats", "args::vault", "endpoint", "program", "rules"]),
     ("the terminal", &["prompter", "screen", "show", "telemetry"]),
     ("flags", &["args"]),
-    ("one prompt", &["mcp", "print", "stream", "trusted"]),
+    ("one prompt, and keys of vaults", &["mcp", "print", "stream", "trusted", "vault"]),
     ("the demonstration", &["demo"]),
     (
         "other commands",

@@ -85,8 +85,8 @@ pub fn prepare(root: &Path) -> Result<(), UnsafeTranscripts> {
 /// [`UnsafeTranscripts::Link`].
 pub(crate) fn check_session(place: &TranscriptPaths) -> Result<(), UnsafeTranscripts> {
     let all = [place.file.clone(), place.directory.clone(), place.lock(), place.checkpoint()];
-    let inside =
-        ["subagents", "stored", "tool-results", "index"].map(|it| place.directory.join(it));
+    let inside = ["subagents", "stored", "tool-results", "index", "vault"]
+        .map(|it| place.directory.join(it));
     match all.into_iter().chain(inside).find(|it| look(it).is_ok_and(|it| it.is_symlink())) {
         Some(path) => Err(UnsafeTranscripts::Link { path }),
         None => Ok(()),
@@ -153,9 +153,8 @@ mod tests {
     #[test]
     fn session_that_came_with_the_directory_as_a_link_is_refused() {
         let id = SessionId::new("5f1c0000-0000-4000-8000-0000000000aa");
-        for name in
-            ["{}.jsonl", "{}.lock", "{}.checkpoint", "{}", "{}/subagents", "{}/stored", "{}/index"]
-        {
+        let inside = ["{}/subagents", "{}/stored", "{}/index", "{}/vault"];
+        for name in ["{}.jsonl", "{}.lock", "{}.checkpoint", "{}"].into_iter().chain(inside) {
             let keep = tempfile::tempdir().unwrap();
             let place = Layout::new(keep.path()).session(&id).unwrap();
             check_session(&place).unwrap();

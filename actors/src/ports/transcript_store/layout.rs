@@ -95,6 +95,20 @@ impl TranscriptPaths {
     pub(crate) fn checkpoint(&self) -> PathBuf {
         self.file.with_extension("checkpoint")
     }
+
+    /// Returns the path of the vault, which holds sealed what was taken out of the transcript.
+    pub(crate) fn vault(&self) -> PathBuf {
+        vault_of(&self.file)
+    }
+}
+
+/// Returns the path of the vault of a transcript: in the directory of the session, where no call writes, and next to the
+/// transcript of a sub-agent.
+pub(crate) fn vault_of(transcript: &Path) -> PathBuf {
+    match transcript.parent() {
+        Some(parent) if parent.ends_with("subagents") => transcript.with_extension("vault"),
+        _ => transcript.with_extension("").join("vault"),
+    }
 }
 
 /// Returns the path of a sub-agent's transcript in the directory next to that of its session.
@@ -182,6 +196,9 @@ mod tests {
         assert_eq!(place.file, Path::new("/r/s-1/subagents/agent-0011.jsonl"));
         assert_eq!(place.meta(), Path::new("/r/s-1/subagents/agent-0011.meta.json"));
         assert_eq!(place.directory, Path::new("/r/s-1"));
+        assert_eq!(place.vault(), Path::new("/r/s-1/subagents/agent-0011.vault"));
+        let top = layout.session(&"s-1".into()).unwrap();
+        assert_eq!(top.vault(), Path::new("/r/s-1/vault"));
         assert!(layout.session(&"../x".into()).is_err());
     }
 }

@@ -62,8 +62,10 @@ impl PatternsInUse {
             None
         };
         let merged = merged_anew.unwrap_or(merged);
-        let for_model = merged.resolved.settings.redact.model;
-        Redaction::new(self.of(merged, environment, credentials(endpoints)), for_model)
+        let redact = &merged.resolved.settings.redact;
+        let (for_model, vault) = (redact.model, redact.vault);
+        let patterns = self.of(merged, environment, credentials(endpoints));
+        Redaction::new(patterns, for_model).with_vault(vault)
     }
 
     /// Returns the patterns for the values of a session.

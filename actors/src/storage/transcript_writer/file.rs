@@ -30,6 +30,7 @@ use crate::{
         checkpoint::{self, Acknowledged, Checkpoint},
         redaction::Redaction,
         transcript_writer::WriteError,
+        vault::VaultFile,
     },
 };
 use ennead_tools::locked::Locked as _;
@@ -49,6 +50,8 @@ pub(crate) struct TranscriptFile {
     /// Whether no secret is in what all lines begin with.
     has_clean_frame: bool,
     redaction: Redaction,
+    /// Keeps what is taken out of the lines, where the model is shown it.
+    vault: Option<VaultFile>,
     store: Arc<dyn TranscriptStore>,
     log: Box<dyn TranscriptLog>,
     end: Checkpoint,
@@ -89,11 +92,14 @@ impl TranscriptFile {
         acknowledged: Acknowledged,
     ) -> Result<Self, StoreError> {
         let log = store.open(&paths.file)?;
+        let vault = redaction.vault();
+        let vault = vault.map(|key| VaultFile::new(key, paths.vault(), Arc::clone(&store)));
         let mut transcript = Self {
             paths,
             has_clean_frame: redaction.is_clean(&frame),
             frame,
             redaction,
+            vault,
             store,
             log,
             end: Checkpoint { offset: 0, head: Head::default(), last: None, open: None },
@@ -125,11 +131,13 @@ impl TranscriptFile {
     /// Returns the work that brings all that was written so far to disk; the lines last.
     pub(crate) fn sync(&mut self) -> SyncWork {
         let (results, rest) = (std::mem::take(&mut self.unsynced), self.log.sync());
-        if results.is_empty() {
+        let vault = self.vault.as_mut().and_then(VaultFile::sync);
+        if results.is_empty() && vault.is_none() {
             return rest;
         }
         Box::new(move || {
             results.iter().try_for_each(File::sync_data)?;
+            vault.map_or(Ok(()), |sync| sync())?;
             rest()
         })
     }
@@ -143,6 +151,7 @@ impl TranscriptFile {
         if let Some(replaced) = &self.replaced {
             return Err(replaced.clone());
         }
+        self.vault.iter_mut().for_each(VaultFile::ensure_in_place);
         match self.log.ensure_in_place(self.end.offset) {
             Ok(()) => Ok(()),
             Err(StoreError::Replaced { kept }) => {
@@ -166,6 +175,11 @@ impl TranscriptFile {
     /// written.
     pub(crate) fn mark_unverified(&mut self) {
         self.is_unverified = true;
+    }
+
+    /// Tries once more to write what the vault could not be given.
+    pub(crate) fn complete_vault(&mut self) {
+        self.vault.iter_mut().for_each(VaultFile::write);
     }
 
     /// Notes that everything up to there was acknowledged.
@@ -228,16 +242,21 @@ impl TranscriptFile {
             buffer.push(b'\n');
         }
         let mut batch = LineBatch::new(end.head, self.end.open.as_deref(), &mut buffer);
+        let repair;
+        let (mut appended, has_vault) = (Vec::new(), self.vault.is_some());
         if let (Some(torn), Some(first)) = (self.torn, lines.first()) {
             let Torn { offset, length, digest } = torn;
             let what = RecordKind::Repair(SkippedBytes { offset, length, digest });
             let record =
                 Record { at: timestamp(first), run: None, turn: 0, what, shares_line: false };
-            let line = Line::Harness(Box::new(record));
-            self.redaction.append(&line, &self.frame, self.has_clean_frame, &mut batch);
+            repair = Line::Harness(Box::new(record));
+            self.redaction.append(&repair, &self.frame, self.has_clean_frame, &mut batch);
+            appended.extend(has_vault.then_some((&repair, false)));
         }
         for line in lines {
-            self.redaction.append(line, &self.frame, self.has_clean_frame, &mut batch);
+            let is_joined =
+                self.redaction.append(line, &self.frame, self.has_clean_frame, &mut batch);
+            appended.extend(has_vault.then_some((line, is_joined)));
             if let Line::Conversation(line) = line {
                 end.last = Some(line.message.id.clone());
             }
@@ -245,6 +264,10 @@ impl TranscriptFile {
         let open;
         (end.head, open) = batch.finish();
         end.open = open.map(Arc::new);
+        // Before the lines: an entry without its line does no harm.
+        if let Some(vault) = &mut self.vault {
+            vault.keep_lines(&buffer, &appended, &self.frame);
+        }
         if let Some(title) = title {
             let line = title_line(title, &self.frame.session);
             buffer.extend_from_slice(self.redaction.redactor().json(&line).as_bytes());
@@ -312,7 +335,11 @@ impl TranscriptFile {
             TextFolder::Records => "stored",
             TextFolder::ToolResults => "tool-results",
         };
-        let text = &*self.redaction.stored(text);
+        let original = text;
+        let text = &*self.redaction.stored(original);
+        if let (TextFolder::Records, Some(vault)) = (text.place, &mut self.vault) {
+            vault.note_text(original, text);
+        }
         let path = self.paths.directory.join(directory).join(format!("{}.txt", text.digest));
         let kept = match text.place {
             TextFolder::Records => self.log.attach(&path, text.text.as_bytes()),

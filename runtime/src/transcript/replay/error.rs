@@ -64,3 +64,17 @@ pub enum ReplayError {
         line: u64,
     },
 }
+
+impl ReplayError {
+    /// Returns the number of the line that it is about, counted from 1.
+    pub fn line(&self) -> u64 {
+        match self {
+            Self::Differs { line, .. }
+            | Self::Unrecorded { line, .. }
+            | Self::NotStored { line, .. }
+            | Self::WrongPrompt { line, .. }
+            | Self::Decided { line, .. }
+            | Self::NoSetup { line } => *line,
+        }
+    }
+}

@@ -1,9 +1,11 @@
 //! Lines of a file, and whether a line that a turn makes is the same.
 
+mod restored;
 mod up_to_redaction;
 
 use std::{borrow::Cow, cell::Cell};
 
+pub(super) use restored::RestoredRecords;
 use serde::Deserialize;
 
 use crate::{
@@ -42,33 +44,46 @@ pub(super) enum LineRef<'a> {
     Harness(&'a Record),
 }
 
-/// Returns all sealed lines, in order, those of several records record by record.
-pub(super) fn sealed<'a>(file: &'a FileLines<'_>) -> Vec<SealedLine<'a>> {
+/// Returns all sealed lines, in order, those of several records record by record, as they were before secrets were taken
+/// out of them where that is known.
+pub(super) fn sealed<'a>(
+    file: &'a FileLines<'_>,
+    restored: &'a RestoredRecords,
+) -> Vec<SealedLine<'a>> {
     let sealed = |(place, line): (usize, &'a FileLine<'_>)| {
-        let body = body_of(line.bytes)?;
-        let held = match &line.read.as_ref()?.entry {
-            Entry::Conversation { line, .. } => {
-                vec![(LineRef::Conversation(line), Cow::Borrowed(body))]
+        let held = own_lines(line)?.into_iter().enumerate();
+        Some(held.map(move |(nth, written)| {
+            let (held, body) = restored.at(place, nth).unwrap_or(written);
+            SealedLine {
+                number: line.number,
+                place,
+                line: held,
+                body,
+                looks: Cell::default(),
+                is_up_to_redaction: Cell::default(),
             }
-            Entry::Harness(records) => match &**records {
-                [record] => vec![(LineRef::Harness(record), Cow::Borrowed(body))],
-                records => {
-                    let bodies = joined::split(body, records).into_iter().map(Cow::Owned);
-                    records.iter().map(LineRef::Harness).zip(bodies).collect()
-                }
-            },
-            Entry::Other { .. } => return None,
-        };
-        Some(held.into_iter().map(move |(held, body)| SealedLine {
-            number: line.number,
-            place,
-            line: held,
-            body,
-            looks: Cell::default(),
-            is_up_to_redaction: Cell::default(),
         }))
     };
     file.iter().enumerate().filter_map(sealed).flatten().collect()
+}
+
+/// Returns what a sealed line holds, each record as it is on a line of its own, without the closing brace. `None` for
+/// lines of others.
+fn own_lines<'a>(line: &'a FileLine<'_>) -> Option<Vec<(LineRef<'a>, Cow<'a, [u8]>)>> {
+    let body = body_of(line.bytes)?;
+    Some(match &line.read.as_ref()?.entry {
+        Entry::Conversation { line, .. } => {
+            vec![(LineRef::Conversation(line), Cow::Borrowed(body))]
+        }
+        Entry::Harness(records) => match &**records {
+            [record] => vec![(LineRef::Harness(record), Cow::Borrowed(body))],
+            records => {
+                let bodies = joined::split(body, records).into_iter().map(Cow::Owned);
+                records.iter().map(LineRef::Harness).zip(bodies).collect()
+            }
+        },
+        Entry::Other { .. } => return None,
+    })
 }
 
 /// What the writer knew and a turn does not.

@@ -4,6 +4,7 @@ mod formats;
 mod in_directory;
 mod protocol;
 mod serve;
+mod vault;
 
 use std::{ffi::OsString, num::NonZeroU32, path::PathBuf};
 
@@ -17,6 +18,7 @@ use crate::show;
 pub(crate) use formats::{Durability, OutputFormat, TableFormat};
 pub(crate) use protocol::{HostChoice, InputFormat, Protocol};
 pub(crate) use serve::{Serve, ServeCommand, TokenCommand};
+pub(crate) use vault::{VaultArgs, VaultCommand};
 
 /// Hosts many agents in one process.
 ///
@@ -135,7 +137,14 @@ pub(crate) enum Command {
         /// Paths of the transcripts.
         #[arg(required = true, value_name = "FILE")]
         files: Vec<PathBuf>,
+
+        /// A secret key of `ennead vault keygen`: with what the vault next to a transcript holds, sessions whose model was
+        /// shown secrets are replayed byte for byte; repeatable
+        #[arg(long = "vault-key", value_name = "KEY")]
+        vault_keys: Vec<PathBuf>,
     },
+    /// Keys of the vault, which keeps sealed what was taken out of transcripts.
+    Vault(VaultArgs),
     /// Serve a playbook as a model server on 127.0.0.1.
     Simulate(Simulate),
     /// Host sessions of many tenants over HTTP, with a page to watch them.

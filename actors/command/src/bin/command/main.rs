@@ -27,6 +27,7 @@ mod stream;
 mod telemetry;
 mod transcripts;
 mod trusted;
+mod vault;
 
 use std::process::ExitCode;
 
@@ -85,7 +86,8 @@ fn run(args: Args) -> Result<Exit, Failure> {
             Some(Command::Demo(demo)) => demo::run(demo).await,
             Some(Command::Trace { file, html: None }) => transcripts::trace(&file),
             Some(Command::Trace { file, html: Some(page) }) => transcripts::page(&file, page),
-            Some(Command::Verify { files }) => transcripts::verify(&files),
+            Some(Command::Verify { files, vault_keys }) => transcripts::verify(&files, &vault_keys),
+            Some(Command::Vault(it)) => vault::vault(&it.command),
             Some(Command::Simulate(simulate)) => simulate::run(simulate).await,
             Some(Command::Serve(serve)) => serve::run(*serve).await,
             Some(Command::Host) => host::run().await,

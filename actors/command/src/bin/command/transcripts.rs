@@ -7,14 +7,17 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use ennead::{data::TranscriptError, transcript};
+use ennead::{
+    data::{Checked, TranscriptError},
+    transcript::{self, FileStore, TranscriptStore},
+};
 use ennead_command::{
     exit::{Exit, Failure},
     recorded_page,
 };
 use ennead_runtime::output::terminal::clean_line;
 
-use crate::show;
+use crate::{show, vault};
 
 pub(crate) fn trace(file: &Path) -> Result<Exit, Failure> {
     show::result(&transcript::trace(file).map_err(failure)?)?;
@@ -44,54 +47,66 @@ fn write(path: &Path, text: &str) -> io::Result<()> {
     file.sync_all()
 }
 
-/// Checks every file, also after one that is not in order; ends as the worst of them does.
-pub(crate) fn verify(files: &[PathBuf]) -> Result<Exit, Failure> {
+/// Checks every file, also after one that is not in order; ends as the worst of them does. With secret keys of vaults
+/// what the model was shown is compared, too.
+pub(crate) fn verify(files: &[PathBuf], vault_keys: &[PathBuf]) -> Result<Exit, Failure> {
+    let keys = vault::read_keys(vault_keys)?;
+    let store: &dyn TranscriptStore = &FileStore::default();
     let mut worst = Exit::Success;
     for file in files {
-        let all = match transcript::verify(file).map_err(failure) {
-            Ok(all) => all,
+        let verified = if keys.is_empty() {
+            transcript::verify(file)
+        } else {
+            store.verify_with_vault(file, &keys)
+        };
+        match verified.map_err(failure) {
+            Ok(all) => all.iter().try_for_each(show_checked)?,
             Err(failure) => {
                 show::problem(&failure.to_string());
                 worst = worst.max(failure.exit);
-                continue;
-            }
-        };
-        for checked in all {
-            let it = &checked.verified;
-            // A line break in a name would begin a line of its own.
-            show::result(&clean_line(&format!(
-                "{}: in order, {} runs, {} turns, {} tool calls",
-                checked.file.display(),
-                it.runs,
-                it.turns,
-                it.calls
-            )))?;
-            if checked.up_to_redaction != 0 {
-                show::problem(&format!(
-                    "{}: {} lines are equal up to redaction: the model was shown secrets that the \
-                     transcript does not have",
-                    checked.file.display(),
-                    checked.up_to_redaction
-                ));
-            }
-            if it.forked.lines != 0 {
-                show::problem(&format!(
-                    "{}: {} lines at its beginning are copies that another program made of the \
-                     session {}; they are not sealed, and only what follows them was checked",
-                    checked.file.display(),
-                    it.forked.lines,
-                    it.forked.from
-                ));
-            }
-            for (line, kind) in &it.foreign {
-                show::problem(&format!(
-                    "{}: line {line} of type {kind} is not sealed: another program can have written it",
-                    checked.file.display()
-                ));
             }
         }
     }
     Ok(worst)
+}
+
+fn show_checked(checked: &Checked) -> Result<(), Failure> {
+    let (it, file) = (&checked.verified, checked.file.display());
+    let restored = match checked.restored {
+        0 => String::new(),
+        n if checked.up_to_redaction == 0 => {
+            format!(", replayed byte for byte with {n} messages and records of the vault")
+        }
+        n => format!(", replayed with {n} messages and records of the vault"),
+    };
+    // A line break in a name would begin a line of its own.
+    show::result(&clean_line(&format!(
+        "{file}: in order, {} runs, {} turns, {} tool calls{restored}",
+        it.runs, it.turns, it.calls
+    )))?;
+    if checked.up_to_redaction != 0 {
+        show::problem(&format!(
+            "{file}: {} lines are equal up to redaction: the model was shown secrets that the transcript does \
+             not have",
+            checked.up_to_redaction
+        ));
+    }
+    for gap in &checked.vault_gaps {
+        show::problem(&format!("{file}: its vault is of no full use: {gap}"));
+    }
+    if it.forked.lines != 0 {
+        show::problem(&format!(
+            "{file}: {} lines at its beginning are copies that another program made of the session {}; they \
+             are not sealed, and only what follows them was checked",
+            it.forked.lines, it.forked.from
+        ));
+    }
+    for (line, kind) in &it.foreign {
+        show::problem(&format!(
+            "{file}: line {line} of type {kind} is not sealed: another program can have written it"
+        ));
+    }
+    Ok(())
 }
 
 fn failure(error: TranscriptError) -> Failure {
