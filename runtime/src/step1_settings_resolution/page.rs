@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{
     catalogue::CatalogueOverrides, mcp::policy::Policy, output::OutputSettings, permission::Scope,
-    step5_model_call::adaptation::Parameters,
+    redaction::VaultKey, step5_model_call::adaptation::Parameters,
 };
 
 const PAGE: &str = include_str!("../../../docs/configuration.md");
@@ -61,6 +61,7 @@ fn values(row: &TableRow) -> (Vec<Value>, Vec<Value>) {
         "permissions.deny" | "permissions.ask" | "permissions.allow" => Some(json!(["Read(./x)"])),
         "ennead.thinking" => Some(json!({"type": "enabled", "budgetTokens": 2_000})),
         "ennead.catalogue" => Some(json!({"aliases": {"claude-sonnet-5": "other"}})),
+        "ennead.redact.vault" => Some(json!(VaultKey::new([7; 32]))),
         "ennead.serverEnv" => Some(json!({"server": ["NAME"]})),
         "hooks" => Some(json!({"Stop": [{"hooks": [{"type": "command", "command": "c"}]}]})),
         "disabledMcpjsonServers" => Some(json!(["server"])),

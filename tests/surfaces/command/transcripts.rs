@@ -342,7 +342,9 @@ fn keys_of_a_vault_are_made_once_and_open_what_a_model_was_shown() {
     assert_eq!(fs::metadata(&key).unwrap().permissions().mode() & 0o777, 0o600);
     let secret = fs::read_to_string(&key).unwrap();
     let public = made.stdout.trim();
-    assert!(public.starts_with("ennead-vault-public-") && secret.contains("\nennead-vault-secret-"));
+    assert!(
+        public.starts_with("ennead-vault-public-") && secret.contains("\nennead-vault-secret-")
+    );
     assert_eq!(place.run(&["vault", "public", "../key"]).stdout.trim(), public);
     // One that is there is kept.
     assert_eq!(place.run(&["vault", "keygen", "../key"]).code, Some(2));
@@ -367,7 +369,10 @@ fn keys_of_a_vault_are_made_once_and_open_what_a_model_was_shown() {
     assert!(wrong.stderr.contains("it is sealed to another key"), "{wrong:?}");
     let none = verify(&["--vault-key", "a.txt"]);
     assert_eq!(none.code, Some(2), "{none:?}");
-    assert!(none.stderr.contains("a key of a vault is") && !none.stderr.contains(&token), "{none:?}");
+    assert!(
+        none.stderr.contains("a key of a vault is") && !none.stderr.contains(&token),
+        "{none:?}"
+    );
     // Both at once; then the vault is gone.
     let both = verify(&["--vault-key", "../other", "--vault-key", "../key"]);
     assert!(both.stdout.contains("replayed byte for byte"), "{both:?}");

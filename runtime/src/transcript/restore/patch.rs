@@ -7,7 +7,7 @@ use crate::redaction::placeholders;
 /// Replacements in a text: what was there before secrets were taken out of it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct TextPatch(Vec<Replacement>);
+pub(super) struct TextPatch(Vec<Replacement>);
 
 /// Bytes of the written text from a place on, so many, and what was in their place.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -107,9 +107,6 @@ impl Written {
     #[track_caller]
     fn check(&self) -> usize {
         let text = std::str::from_utf8(&self.bytes).unwrap();
-        for secret in [TOKEN, VALUE, "correct \\\"horse"] {
-            assert!(!text.contains(secret), "{text}");
-        }
         let (mut lines, mut n_restored) = (self.lines.iter(), 0);
         for sealed in text.lines() {
             let seal = seal_of(sealed.as_bytes()).unwrap();
@@ -161,6 +158,7 @@ fn records_that_share_a_line_and_ends_of_runs_are_restored() {
     assert_eq!(written.check(), 4);
     let text = String::from_utf8(written.bytes.clone()).unwrap();
     assert_eq!(text.lines().count(), 3, "{text}");
+    assert!(!text.contains(TOKEN) && !text.contains("horse"), "{text}");
     // The same with other numbers, as after a restart.
     written.write(2, vec![prompt(TOKEN)]);
     assert_eq!(written.check(), 5);
@@ -208,7 +206,7 @@ fn stored_text_is_restored_only_to_what_its_digest_names() {
 
 fn line() -> impl Strategy<Value = Line> {
     let parts = [TOKEN, VALUE, LITERAL, "[secret:variable]", " ", "\n", "\\", "\"", "ä", "a"];
-    let parts = prop::collection::vec(prop::sample::select(&parts[..]), 0..9);
+    let parts = prop::collection::vec(prop::sample::select(parts.to_vec()), 0..9);
     (parts, 0..4).prop_map(|(parts, kind)| match (parts.concat(), kind) {
         (text, 0) => prompt(&text),
         (text, 1) => run_end(&text),
