@@ -307,3 +307,27 @@ async fn placeholder_is_never_written_in_the_place_of_its_secret() {
     assert!(!is_error, "{text}");
     assert_eq!(after, "key = §\nport = 2\n");
 }
+
+// REQ: SES-8
+#[tokio::test]
+async fn long_settings_file_names_secrets_as_a_short_one_does() {
+    for n_bytes in [0, 64 * 1024] {
+        let place = TestDirs::new();
+        let settings = json!({"ennead": {"secretEnv": ["HIDDEN"]}, "other": "x".repeat(n_bytes)});
+        place.write("home/.claude/settings.json", &settings.to_string());
+        place.write("workspace/a.txt", &format!("it is {HIDDEN}\n"));
+        let script = model(|asked| match asked.n_answers() {
+            0 => call("a", "Read", json!({"file_path": "a.txt"})),
+            _ => text("done"),
+        });
+        let environment = Environment::empty().with("HIDDEN", HIDDEN);
+        let options = place.options(&script).environment(environment);
+        let ennead = ennead::Ennead::start(options).await.unwrap();
+        let session = place.session().mode(PermissionMode::BypassPermissions);
+        let session = ennead.open(session).await.unwrap();
+        session.prompt("go").await.unwrap();
+        finish(ennead, session).await;
+        let read = script.last().result("a");
+        assert!(read.contains("it is [secret:variable:1]"), "{n_bytes}: {read}");
+    }
+}

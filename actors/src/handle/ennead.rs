@@ -158,6 +158,7 @@ impl Ennead {
         let _place = shard.opening.acquire().await;
         let redaction = self.redaction(&options, &looked).await;
         joined.notices.extend(redaction.notice().map(Into::into));
+        looked.keep_little();
         let setup = self.setup(options, shard, id, joined, looked, redaction)?;
         let servers = setup.session_context.servers.clone();
         let callable = setup.session_context.tools.clone();

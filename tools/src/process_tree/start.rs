@@ -33,6 +33,11 @@ use crate::{helper, sandbox};
 #[cfg(target_os = "linux")]
 const REAPER_LIMIT: Duration = Duration::from_secs(10);
 
+/// How long `bwrap` has to make what confines a command. It takes some milliseconds, unless a place that is to be mounted
+/// does not answer.
+#[cfg(target_os = "linux")]
+const BUBBLEWRAP_LIMIT: Duration = Duration::from_secs(30);
+
 /// Names the file in which a hook leaves lines for later commands. It is taken out of the environment of all that is
 /// started; who starts a hook sets it again.
 pub const HOOK_FILE: &str = "CLAUDE_ENV_FILE";
@@ -149,7 +154,7 @@ impl ProcessLaunch<'_> {
                     guard,
                     proxy: None,
                 });
-                if started.tree.is_begun().await? {
+                if started.tree.is_begun(begin_limit(confine.as_deref())).await? {
                     started.input = writer;
                     if let Some((way, policy)) = proxied.zip(confine.as_deref()) {
                         started.tree.open_proxy(&way, policy)?;
@@ -258,6 +263,28 @@ fn proxy_variables(policy: &SandboxPolicy) -> Vec<(&'static str, String)> {
     names.map(|it| (it, proxy.clone())).into_iter().chain(without).collect()
 }
 
+/// Returns the time in which a program is to be started, where something else has to be made for it.
+#[cfg(target_os = "linux")]
+fn begin_limit(confine: Option<&SandboxPolicy>) -> Option<Duration> {
+    let is_by_bubblewrap = sandbox::kernel().helper_word() == Some(helper::BUBBLEWRAP);
+    confine.filter(|_| is_by_bubblewrap).map(|_| BUBBLEWRAP_LIMIT)
+}
+
+/// Waits for the first report of a reaper; `None`: it has ended without one.
+///
+/// # Errors
+///
+/// That none came within the time.
+#[cfg(target_os = "linux")]
+async fn first_report(link: &UnixStream, limit: Option<Duration>) -> io::Result<Option<Report>> {
+    let Some(limit) = limit else { return Report::wait(link).await };
+    tokio::time::timeout(limit, Report::wait(link)).await.unwrap_or_else(|_| {
+        let what = "bwrap did not make what confines the command within";
+        let why = format!("{what} {} s (`doctor --sandbox` tries it)", limit.as_secs());
+        Err(io::Error::new(io::ErrorKind::TimedOut, why))
+    })
+}
+
 /// The way to the reaper of a tree.
 #[cfg(target_os = "linux")]
 #[derive(Debug)]
@@ -320,15 +347,16 @@ impl ProcessTree {
         Ok(())
     }
 
-    /// Waits until the reaper has started the program; false: it could not do its part.
+    /// Waits until the reaper has started the program; false: it could not do its part. `limit` is the time in which it
+    /// is to.
     ///
     /// # Errors
     ///
-    /// That of starting the program.
-    async fn is_begun(&mut self) -> io::Result<bool> {
+    /// That of starting the program; that it took too long.
+    async fn is_begun(&mut self, limit: Option<Duration>) -> io::Result<bool> {
         let Some(processes) = &mut self.processes else { return Ok(false) };
         let Some(reaper) = &processes.reaper else { return Ok(false) };
-        match Report::wait(&reaper.link).await? {
+        match first_report(&reaper.link, limit).await? {
             Some(Report::Started(pid)) => {
                 // One that has ended already is no other with its number.
                 processes.leader =
@@ -343,5 +371,25 @@ impl ProcessTree {
             Some(Report::Failed(errno)) => Err(io::Error::from_raw_os_error(errno)),
             Some(Report::Ended { .. }) | None => Ok(false),
         }
+    }
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+
+    // REQ: TOL-10
+    #[tokio::test(start_paused = true)]
+    async fn sandbox_that_is_not_made_in_time_is_given_up() {
+        let (ours, theirs) = UnixStream::pair().unwrap();
+        ours.set_nonblocking(true).unwrap();
+        let error = first_report(&ours, Some(BUBBLEWRAP_LIMIT)).await.unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+        assert!(error.to_string().contains("within 30 s"), "{error}");
+        Report::Started(7).send(&theirs).unwrap();
+        let report = first_report(&ours, Some(BUBBLEWRAP_LIMIT)).await.unwrap();
+        assert!(matches!(report, Some(Report::Started(7))));
+        drop(theirs);
+        assert!(first_report(&ours, Some(BUBBLEWRAP_LIMIT)).await.unwrap().is_none());
     }
 }

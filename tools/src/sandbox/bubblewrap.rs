@@ -274,7 +274,31 @@ pub(crate) fn begin_inside() -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{super::probe, *};
+
+    // REQ: TOL-10
+    #[test]
+    fn command_has_as_many_mounts_as_there_may_be_and_not_one_more() {
+        let place = tempfile::tempdir().unwrap();
+        let none = BTreeMap::new();
+        let mut policy = probe();
+        let n_others = mounts(marks(&policy, &none)).len();
+        for n in n_others..MAX_MOUNTS {
+            let file = place.path().join(format!("{n}.pem"));
+            fs::write(&file, "").unwrap();
+            policy.deny.push(file.display().to_string());
+        }
+        assert_eq!(mounts(marks(&policy, &none)).len(), MAX_MOUNTS);
+        let mut command = Command::new("bwrap");
+        cover(&mut command, &policy, &none).unwrap();
+        let of_files = command.get_args().filter(|it| Path::new(it).starts_with(place.path()));
+        assert_eq!(of_files.count(), MAX_MOUNTS - n_others);
+        let further = place.path().join("further.pem");
+        fs::write(&further, "").unwrap();
+        policy.deny.push(further.display().to_string());
+        let refused = cover(&mut Command::new("bwrap"), &policy, &none).unwrap_err();
+        assert!(refused.to_string().contains("too many places"), "{refused}");
+    }
 
     // REQ: TOL-10
     #[test]

@@ -81,8 +81,6 @@ impl Ennead {
         let (own, read) = (&looked.layers, looked.first.as_ref().map_or(&[][..], |it| &it.layers));
         let is_about_sandbox = own.iter().chain(read).any(|it| it.text.contains("\"sandbox\""));
         let merged = (!has_model || is_about_sandbox).then(|| merge(&[own, read].concat()));
-        // A session that waits for its first prompt keeps what was read, unless that is much.
-        looked.first.take_if(|it| MAX_KEPT < it.layers.iter().map(|it| it.text.len()).sum());
         let Some(merged) = merged else { return Ok(looked) };
         looked.notice = check_sandbox(merged.settings.sandbox.clone()).await?;
         if has_model || merged.provenance.contains_key("model") {
@@ -107,6 +105,14 @@ pub(super) struct LookResult {
     pub(super) first: Option<FirstLook>,
     /// The notices that are published with the first run.
     pub(super) notice: Option<String>,
+}
+
+impl LookResult {
+    /// Lets go of what was read, where that is much: a session that waits for its first prompt would keep it. To be called
+    /// when nothing asks for it any more.
+    pub(super) fn keep_little(&mut self) {
+        self.first.take_if(|it| MAX_KEPT < it.layers.iter().map(|it| it.text.len()).sum());
+    }
 }
 
 /// Whether what is asked of the sandbox can be had. A notice where it cannot and need not be.
