@@ -14,7 +14,7 @@ use ennead::{
     tool::{Access, CustomTool, ToolOutcome},
     transcript::{FileStore, TranscriptStore, verify},
 };
-use serde_json::json;
+use serde_json::{Map, json};
 
 use super::redaction::{check_files, check_outside, planted, run_with, secrets};
 use crate::support::{
@@ -69,9 +69,12 @@ fn leaking() -> Arc<CustomTool> {
 }
 
 fn options(place: &TestDirs, vault: &str) -> SessionOptions {
-    let redact = json!({"redact": {"model": false, "vault": vault}});
+    let values = secrets().into_iter().rev().zip(["SHARED", "HIDDEN"]);
+    let variables: Map<_, _> = values.map(|(it, name)| (name.to_owned(), it.0.into())).collect();
+    let names: Vec<&String> = variables.keys().collect();
+    let redact = json!({"redact": {"model": false, "vault": vault, "variables": names}});
     let options = place.session().mode(PermissionMode::BypassPermissions).tool(leaking());
-    options.setting("ennead", redact)
+    options.setting("ennead", redact).setting("env", variables.into())
 }
 
 /// A model that has the tool called once in each run, and repeats what it read.
@@ -182,7 +185,9 @@ async fn there_is_no_vault_where_the_model_reads_placeholders_or_there_is_no_sec
         0 => call("a", "Bash", json!({"command": "echo hello"})),
         _ => text("done"),
     });
-    quiet.run(&script, options(&quiet, &public)).await;
+    let plain = quiet.session().mode(PermissionMode::BypassPermissions);
+    let redact = json!({"redact": {"model": false, "vault": public}});
+    quiet.run(&script, plain.setting("ennead", redact)).await;
     for place in [place, quiet] {
         assert!(transcript(&place).exists());
         assert!(!vault(&place).exists());

@@ -351,7 +351,8 @@ fn keys_of_a_vault_are_made_once_and_open_what_a_model_was_shown() {
     assert_eq!(fs::read_to_string(&key).unwrap(), secret);
 
     let settings = json!({"ennead": {"redact": {"model": false, "vault": public}}}).to_string();
-    let run = place.run(&["-p", "search for needle", "--settings", &settings]);
+    let prompt = format!("search for needle, not for {token}");
+    let run = place.run(&["-p", &prompt, "--settings", &settings]);
     assert_eq!(run.code, Some(0), "{run:?}");
     let file = place.transcript(".transcripts");
     let verify = |more: &[&str]| place.run(&[&["verify", text(&file)], more].concat());

@@ -23,7 +23,7 @@ pub(crate) struct VaultOpener {
 
 /// What is known of what a transcript does not have.
 #[derive(Default)]
-pub(crate) struct KnownSecrets {
+pub(crate) struct VaultFindings {
     known: Restorations,
     gaps: Vec<String>,
     /// There is no vault, though a key was given.
@@ -54,15 +54,15 @@ impl VaultOpener {
         &self,
         store: &dyn TranscriptStore,
         transcript: &Path,
-    ) -> Result<KnownSecrets, TranscriptError> {
+    ) -> Result<VaultFindings, TranscriptError> {
         use crate::ports::transcript_store::StoreError;
 
-        let Some(keys) = &self.keys else { return Ok(KnownSecrets::default()) };
+        let Some(keys) = &self.keys else { return Ok(VaultFindings::default()) };
         let vault = vault_of(transcript);
         let bytes = match store.read(&vault) {
             Ok(bytes) => bytes,
             Err(StoreError::Missing) => {
-                return Ok(KnownSecrets { is_missing: true, ..KnownSecrets::default() });
+                return Ok(VaultFindings { is_missing: true, ..VaultFindings::default() });
             }
             Err(error) => {
                 return Err(TranscriptError::Unreadable { file: vault, cause: error.into() });
@@ -72,7 +72,7 @@ impl VaultOpener {
         if opened.is_of_other_keys() {
             return Err(TranscriptError::WrongVaultKey { vault });
         }
-        Ok(KnownSecrets { gaps: opened.gaps(), known: opened.known, is_missing: false })
+        Ok(VaultFindings { gaps: opened.gaps(), known: opened.known, is_missing: false })
     }
 
     /// Opens nothing: there are no keys.
@@ -82,12 +82,12 @@ impl VaultOpener {
         &self,
         _: &dyn TranscriptStore,
         _: &Path,
-    ) -> Result<KnownSecrets, TranscriptError> {
-        Ok(KnownSecrets::default())
+    ) -> Result<VaultFindings, TranscriptError> {
+        Ok(VaultFindings::default())
     }
 }
 
-impl KnownSecrets {
+impl VaultFindings {
     /// Replays a transcript, and says what kept that from being exact. Where only a part of the secrets is known, lines may
     /// follow from those that the record does not have: it is then replayed without any.
     ///

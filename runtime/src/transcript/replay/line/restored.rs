@@ -22,8 +22,14 @@ impl RestoredRecords {
         if known.is_empty() {
             return restored;
         }
+        let mut last_seq = 0;
         for (place, line) in file.iter().enumerate() {
             let Some(seal) = line.read.as_ref().and_then(|it| it.seal) else { continue };
+            // A line that is there a thousand times is not made as long a thousand times.
+            if seal.seq <= last_seq {
+                continue;
+            }
+            last_seq = seal.seq;
             for (nth, (held, body)) in own_lines(line).into_iter().flatten().enumerate() {
                 let Some(mut text) = known.record(seal.seq, nth, &body) else { continue };
                 text.push('}');
