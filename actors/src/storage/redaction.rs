@@ -35,7 +35,7 @@ pub struct Redaction {
     /// Whether the model, too, reads placeholders.
     for_model: bool,
     /// What is written without its secrets is sealed to it.
-    vault: Option<VaultKey>,
+    vault: Option<Arc<VaultKey>>,
 }
 
 impl Redaction {
@@ -48,12 +48,12 @@ impl Redaction {
 
     /// Keeps what the model is shown in the vault of this key. Where it reads placeholders there is nothing to keep.
     pub(crate) fn with_vault(self, vault: Option<VaultKey>) -> Self {
-        Self { vault: vault.filter(|_| !self.for_model), ..self }
+        Self { vault: vault.filter(|_| !self.for_model).map(Arc::new), ..self }
     }
 
     /// Returns the key of the vault, if there is to be one.
     pub(crate) fn vault(&self) -> Option<VaultKey> {
-        self.vault.filter(|_| cfg!(feature = "vault"))
+        self.vault.as_deref().copied().filter(|_| cfg!(feature = "vault"))
     }
 
     /// Returns what a user is to know: that this program keeps no vault although settings name a key.

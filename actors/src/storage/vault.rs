@@ -187,5 +187,6 @@ fn name_of(key: &VaultKey) -> String {
     digest.get(..16).unwrap_or_default().to_owned()
 }
 
-#[cfg(all(test, feature = "vault"))]
+#[cfg(feature = "vault")]
+#[cfg(test)]
 mod tests;

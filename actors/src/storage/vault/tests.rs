@@ -44,7 +44,7 @@ impl World {
 
     fn opened(&self) -> OpenedVault {
         let bytes = fs::read(self.path()).unwrap_or_default();
-        VaultKeys::read(&[self.keys.0.clone()]).unwrap().open(&bytes)
+        VaultKeys::read(std::slice::from_ref(&self.keys.0)).unwrap().open(&bytes)
     }
 
     /// Checks that the vault has what was taken out of these texts, and nothing else.
@@ -96,7 +96,7 @@ fn vault_gives_back_what_was_taken_out_and_to_the_holder_of_its_key_alone() {
     let other = VaultKeys::read(&[new_vault_key().0]).unwrap().open(text.as_bytes());
     assert!(other.is_of_other_keys() && other.known.is_empty(), "{other:?}");
     // The public key says as much as none.
-    assert!(VaultKeys::read(&[world.keys.1.clone()]).is_err());
+    assert!(VaultKeys::read(std::slice::from_ref(&world.keys.1)).is_err());
 }
 
 // REQ: SES-8
@@ -190,7 +190,7 @@ fn hostile_vault_is_no_failure() {
         &b"\0\xff\n\n{}\n"[..],
         br#"{"v":2,"key":"","sealed":""}"#,
         br#"{"v":1,"key":"0","sealed":"!"}"#,
-        sealed[..sealed.len() - 1].as_bytes(),
+        &sealed.as_bytes()[..sealed.len() - 1],
         &vec![b'['; 100_000],
     ] {
         fs::write(world.path(), bytes).unwrap();
