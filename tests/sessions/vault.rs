@@ -7,10 +7,11 @@ use std::{
 };
 
 use ennead::{
-    SessionOptions,
-    data::{Checked, TranscriptError},
+    Ennead, SessionOptions,
+    data::{Checked, StoreAccess, TranscriptError},
     internal::new_vault_key,
     permission::PermissionMode,
+    testing::FaultyStore,
     tool::{Access, CustomTool, ToolOutcome},
     transcript::{FileStore, TranscriptStore, verify},
 };
@@ -18,7 +19,7 @@ use serde_json::{Map, json};
 
 use super::redaction::{check_files, check_outside, planted, run_with, secrets};
 use crate::support::{
-    scripted::{SESSION, Scripted, TestDirs, call, calls, model, text},
+    scripted::{SESSION, Scripted, TestDirs, call, calls, finish, model, text},
     settings::SettingsJson as _,
 };
 
@@ -192,4 +193,33 @@ async fn there_is_no_vault_where_the_model_reads_placeholders_or_there_is_no_sec
         assert!(transcript(&place).exists());
         assert!(!vault(&place).exists());
     }
+}
+
+// REQ: SES-8, SES-2
+#[tokio::test]
+async fn crash_of_the_writer_between_vault_and_transcript_loses_nothing_of_either() {
+    let (secret, public) = new_vault_key();
+    let mut n_appends = 1;
+    let mut nth = 0;
+    while nth < n_appends {
+        for n_bytes in [0, 100, usize::MAX] {
+            let place = TestDirs::new();
+            let store = FaultyStore::new(Arc::new(FileStore::default()));
+            store.crash_append(nth, n_bytes);
+            let model = leaked();
+            let started = place.options(&model).transcript_store(Arc::new(store.clone()));
+            let ennead = Ennead::start(started).await.unwrap();
+            let session = ennead.open(options(&place, &public)).await.unwrap();
+            let outcome = session.prompt("go").await.unwrap();
+            assert!(outcome.text.contains("I saw"), "{nth}, {n_bytes}: {}", outcome.text);
+            finish(ennead, session).await;
+            check_files(&place.path("transcripts"));
+            let all = with_key(&transcript(&place), &secret).unwrap();
+            assert_eq!(all[0].up_to_redaction, 0, "{nth}, {n_bytes}: {all:?}");
+            assert!(0 < all[0].restored);
+            n_appends = store.n_begun(StoreAccess::Append);
+        }
+        nth += 1;
+    }
+    assert!(8 < n_appends, "{n_appends}");
 }
