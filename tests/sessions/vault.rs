@@ -110,6 +110,12 @@ async fn holder_of_the_key_replays_exactly_what_nobody_else_can() {
     assert!(
         matches!(&wrong, TranscriptError::WrongVaultKey { vault: it } if *it == vault(&left.place))
     );
+    // A sub-agent whose vault is somebody else's takes nothing from the others.
+    let foreign = r#"{"v":1,"key":"0","sealed":""}"#;
+    fs::write(sidechains[0].with_extension("vault"), format!("{foreign}\n")).unwrap();
+    let all = with_key(&file, &secret).unwrap();
+    assert!(all[0].up_to_redaction == 0 && all[0].vault_gaps.is_empty(), "{all:?}");
+    assert_eq!(all[1].vault_gaps, ["1 entry is sealed to another key"], "{all:?}");
     for none in ["", "a key", &public] {
         let error = with_key(&file, none).unwrap_err();
         assert!(matches!(error, TranscriptError::NoVaultKey { .. }), "{none}: {error}");

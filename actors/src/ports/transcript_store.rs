@@ -28,7 +28,8 @@ pub use lock::Holder;
 ///
 /// A name is a path: `<directory>/<session>.jsonl` is a transcript, `<directory>/<session>.lock` is its
 /// lock and `<session>.checkpoint` its checkpoint. Below `<directory>/<session>/`, `subagents/` has the
-/// transcripts of sub-agents and a `.meta.json` for each, and `stored/` has texts that lines name. The
+/// transcripts of sub-agents and a `.meta.json` for each, and `stored/` has texts that lines name. With a key in
+/// `ennead.redact.vault`, `<session>/vault` and `subagents/agent-<id>.vault` are opened as well; their lines are sealed. The
 /// directory is [`SessionOptions::transcripts`](crate::SessionOptions::transcripts); a store without
 /// directories takes the path for a key. Long results of tools are files under that directory whatever
 /// the store is, since tools read them by their path; where no directory is named, `.transcripts` in the workspace

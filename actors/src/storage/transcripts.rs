@@ -143,8 +143,8 @@ impl dyn TranscriptStore + '_ {
     ///
     /// # Errors
     ///
-    /// Those of [`verify`]; [`TranscriptError::NoVaultKey`]; [`TranscriptError::WrongVaultKey`] for a vault of which no entry
-    /// can be opened.
+    /// Those of [`verify`]; [`TranscriptError::NoVaultKey`]; [`TranscriptError::WrongVaultKey`] where no entry in the vault of
+    /// `file` can be opened. One of a sub-agent that is sealed to another key is a gap.
     #[cfg(feature = "vault")]
     pub fn verify_with_vault(
         &self,
@@ -174,13 +174,16 @@ fn verify_in(
             _ => TranscriptError::Emptied { file },
         });
     }
-    let place = SessionFiles { store, folder, sidechains, tree: RefCell::default(), opener };
+    let tree = RefCell::default();
+    let place = SessionFiles { store, named: file, folder, sidechains, tree, opener };
     files.into_iter().map(|file| place.verify_one(file)).collect()
 }
 
 /// What the checks of one session have in common.
 struct SessionFiles<'a> {
     store: &'a dyn TranscriptStore,
+    /// The transcript that is to be checked, with those of its sub-agents.
+    named: &'a Path,
     /// The directory of what belongs to the transcript.
     folder: PathBuf,
     /// The transcripts of sub-agents that are there.
@@ -226,7 +229,7 @@ impl SessionFiles<'_> {
             Err(violation) => return Err(TranscriptError::Violated { file, violation }),
         };
         // The digests of the requests follow from everything before them: the turns are walked again.
-        let vault = self.opener.vault_of(*store, &file)?;
+        let vault = self.opener.vault_of(*store, &file, file == self.named)?;
         match vault.replayed(&lines, evidence.stored) {
             Ok((Replayed { up_to_redaction, restored, .. }, vault_gaps)) => {
                 Ok(Checked { file, verified, up_to_redaction, restored, vault_gaps })

@@ -10,8 +10,9 @@
 //! forgotten. So this process can add to a vault, and neither it nor who takes it over can read what is in it. `key` names the
 //! public key. Lines are written before those of the transcript that they are about; one too many does no harm.
 //!
-//! A vault that cannot be written to holds up no session: what could not be written is kept and tried again with
-//! the next lines, up to [`MAX_UNWRITTEN`] bytes.
+//! A vault that cannot be written to fails no session: what could not be written is kept and tried again with
+//! the next lines, up to [`MAX_UNWRITTEN`] bytes. One that is replaced by something else gets no more of them. It is forced
+//! to disk with the transcript, so a write that waits for the disk waits for both.
 
 #[cfg(feature = "vault")]
 pub(crate) mod opened;
@@ -50,6 +51,10 @@ pub(crate) struct VaultFile {
     unwritten: Vec<u8>,
     /// The last write failed, which was reported.
     is_failing: bool,
+    /// Something was written that may not be on disk.
+    is_dirty: bool,
+    /// Somebody put something else in its place.
+    is_replaced: bool,
 }
 
 impl VaultFile {
@@ -65,6 +70,8 @@ impl VaultFile {
             taken: SecretsTaken::default(),
             unwritten: Vec::new(),
             is_failing: false,
+            is_dirty: false,
+            is_replaced: false,
         }
     }
 
@@ -77,27 +84,29 @@ impl VaultFile {
     /// one before. Then all that was noted is sealed and written.
     pub(crate) fn keep_lines(&mut self, sealed: &[u8], lines: &[(&Line, bool)], frame: &LineFrame) {
         self.taken.note_lines(sealed, lines, frame);
-        let taken = std::mem::take(&mut self.taken);
+        let (taken, n_before) = (std::mem::take(&mut self.taken), self.unwritten.len());
         if !taken.is_empty() {
             match entry(&self.key, &taken) {
-                Some(line) if !self.is_failing || self.has_room(&line) => {
-                    self.unwritten.extend_from_slice(line.as_bytes());
+                Some(line) if !self.is_replaced => {
+                    self.unwritten.extend_from_slice(line.as_bytes())
                 }
-                _ => {
-                    tracing::warn!(path = %self.path.display(), "secrets of a write are lost to the vault")
-                }
+                _ => self.report_loss(),
             }
         }
         self.write();
+        if MAX_UNWRITTEN < self.unwritten.len() {
+            self.unwritten.truncate(n_before);
+            self.report_loss();
+        }
     }
 
-    fn has_room(&self, line: &str) -> bool {
-        self.unwritten.len() + line.len() <= MAX_UNWRITTEN
+    fn report_loss(&self) {
+        tracing::warn!(path = %self.path.display(), "secrets of a write are lost to the vault");
     }
 
     /// Writes what is not written.
     pub(crate) fn write(&mut self) {
-        if self.unwritten.is_empty() {
+        if self.unwritten.is_empty() || self.is_replaced {
             return;
         }
         match self.append() {
@@ -130,6 +139,7 @@ impl VaultFile {
         if self.is_torn {
             bytes.to_mut().insert(0, b'\n');
         }
+        self.is_dirty = true;
         let n_written = log.append(&bytes)?;
         self.n_bytes += n_written as u64;
         if n_written != bytes.len() {
@@ -140,9 +150,10 @@ impl VaultFile {
     }
 
     /// Returns the work that brings what was written to disk, where there is any. What it cannot do is logged: no turn
-    /// waits for a vault.
+    /// fails with a vault.
     pub(crate) fn sync(&mut self) -> Option<SyncWork> {
-        let (work, path) = (self.log.as_mut()?.sync(), self.path.clone());
+        let log = self.log.as_mut().filter(|_| std::mem::take(&mut self.is_dirty))?;
+        let (work, path) = (log.sync(), self.path.clone());
         Some(Box::new(move || {
             if let Err(error) = work() {
                 tracing::warn!(path = %path.display(), %error, "the vault cannot be forced to disk");
@@ -151,13 +162,16 @@ impl VaultFile {
         }))
     }
 
-    /// Makes sure that readers find what was written under its name. Where something else is there, the next lines are
-    /// added to that.
+    /// Makes sure that readers find what was written under its name. Where something else is there, nothing is added to
+    /// that: it may be anything.
     pub(crate) fn ensure_in_place(&mut self) {
         let Some(log) = &mut self.log else { return };
         if let Err(error) = log.ensure_in_place(self.n_bytes) {
-            tracing::warn!(path = %self.path.display(), %error, "the vault is no longer where it was");
+            let path = self.path.display();
+            tracing::warn!(%path, %error, "the vault was replaced, and nothing more is kept in it");
             self.log = None;
+            self.is_replaced = true;
+            self.unwritten = Vec::new();
         }
     }
 }

@@ -3,9 +3,12 @@
 use std::{
     fs::{self, File},
     io::{self, Read, Seek, SeekFrom, Write},
+    os::unix::fs::OpenOptionsExt,
     path::{Path, PathBuf},
     sync::Arc,
 };
+
+use rustix::{fs::OFlags, io::Errno};
 
 use super::{
     Holder, Lease, StoreError, SyncWork, TranscriptLog, TranscriptStore, in_place,
@@ -25,6 +28,19 @@ use crate::groundwork::files;
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct FileStore {}
+
+/// Has the system open no link.
+const NO_LINK: i32 = OFlags::NOFOLLOW.bits().cast_signed();
+
+/// What it answers then, where one is there.
+const IS_LINK: i32 = Errno::LOOP.raw_os_error();
+
+fn a_link() -> io::Error {
+    io::Error::new(
+        io::ErrorKind::InvalidInput,
+        "it is a link, and nothing is written through links",
+    )
+}
 
 fn no_regular_file() -> io::Error {
     io::Error::new(io::ErrorKind::InvalidInput, "it is no regular file")
@@ -49,8 +65,15 @@ fn read_with(
 impl TranscriptStore for FileStore {
     fn open(&self, name: &Path) -> Result<Box<dyn TranscriptLog>, StoreError> {
         let file = files::in_directory(name, |path| {
-            // Open for both, so that a pipe waits for nobody.
-            let file = files::private().read(true).append(true).create(true).open(path)?;
+            // Open for both, so that a pipe waits for nobody; and not through a link, which a command of the session may
+            // have put there.
+            let file = files::private()
+                .read(true)
+                .append(true)
+                .create(true)
+                .custom_flags(NO_LINK)
+                .open(path)
+                .map_err(|it| if it.raw_os_error() == Some(IS_LINK) { a_link() } else { it })?;
             // What is written into a pipe or a device is not there to be read again.
             if file.metadata()?.is_file() { Ok(file) } else { Err(no_regular_file()) }
         })?;

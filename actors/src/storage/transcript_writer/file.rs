@@ -177,9 +177,11 @@ impl TranscriptFile {
         self.is_unverified = true;
     }
 
-    /// Tries once more to write what the vault could not be given.
+    /// Tries once more to write what the vault could not be given, unless the session is somebody else's by now or gone.
     pub(crate) fn complete_vault(&mut self) {
-        self.vault.iter_mut().for_each(VaultFile::write);
+        if self.replaced.is_none() && self.is_in_place() {
+            self.vault.iter_mut().for_each(VaultFile::write);
+        }
     }
 
     /// Notes that everything up to there was acknowledged.

@@ -44,7 +44,7 @@ impl VaultOpener {
         Ok(Self { keys: Some(VaultKeys::read(keys).map_err(why)?) })
     }
 
-    /// Opens the vault of a transcript.
+    /// Opens the vault of a transcript; `is_named`: the caller asks for this one, and has a key of it.
     ///
     /// # Errors
     ///
@@ -54,6 +54,7 @@ impl VaultOpener {
         &self,
         store: &dyn TranscriptStore,
         transcript: &Path,
+        is_named: bool,
     ) -> Result<VaultFindings, TranscriptError> {
         use crate::ports::transcript_store::StoreError;
 
@@ -69,7 +70,7 @@ impl VaultOpener {
             }
         };
         let opened = keys.open(&bytes);
-        if opened.is_of_other_keys() {
+        if is_named && opened.is_of_other_keys() {
             return Err(TranscriptError::WrongVaultKey { vault });
         }
         Ok(VaultFindings { gaps: opened.gaps(), known: opened.known, is_missing: false })
@@ -82,6 +83,7 @@ impl VaultOpener {
         &self,
         _: &dyn TranscriptStore,
         _: &Path,
+        _: bool,
     ) -> Result<VaultFindings, TranscriptError> {
         Ok(VaultFindings::default())
     }

@@ -182,6 +182,62 @@ fn what_cannot_be_written_is_kept_up_to_a_limit() {
 
 // REQ: SES-8
 #[test]
+fn write_that_is_too_long_to_be_kept_is_lost_alone() {
+    let world = World::new();
+    let mut vault = world.vault();
+    fs::create_dir(world.path()).unwrap();
+    keep(&mut vault, 1);
+    // Only what was taken out is sealed, so it takes many secrets to be long.
+    let many: String = (0..40_000).map(|n| format!("{SECRET}{n} ")).collect();
+    let short: String = (0..40_000).map(|n| format!("[secret:variable:{n}] ")).collect();
+    vault.note_text(&stored(&many), &stored(&short));
+    vault.keep_lines(b"", &[], &frame());
+    assert!(vault.unwritten.len() <= MAX_UNWRITTEN, "{}", vault.unwritten.len());
+    fs::remove_dir(world.path()).unwrap();
+    vault.write();
+    world.check(&[1]);
+}
+
+// REQ: SES-8
+#[test]
+fn vault_is_not_written_through_a_link_nor_into_what_took_its_place() {
+    let world = World::new();
+    let settings = world.place.path().join("settings.json");
+    fs::write(&settings, "{}").unwrap();
+    let plant = || {
+        fs::remove_file(world.path()).ok();
+        std::os::unix::fs::symlink(&settings, world.path()).unwrap();
+    };
+    plant();
+    let mut vault = world.vault();
+    keep(&mut vault, 1);
+    assert!(vault.is_failing);
+    // Where the link is gone, what was kept is written.
+    fs::remove_file(world.path()).unwrap();
+    keep(&mut vault, 2);
+    world.check(&[1, 2]);
+    plant();
+    vault.ensure_in_place();
+    keep(&mut vault, 3);
+    assert!(vault.is_replaced && vault.unwritten.is_empty());
+    assert_eq!(fs::read_to_string(&settings).unwrap(), "{}");
+}
+
+// REQ: SES-8
+#[test]
+fn only_what_was_written_since_is_brought_to_disk() {
+    let world = World::new();
+    let mut vault = world.vault();
+    assert!(vault.sync().is_none());
+    keep(&mut vault, 1);
+    vault.sync().unwrap()().unwrap();
+    assert!(vault.sync().is_none());
+    keep(&mut vault, 2);
+    assert!(vault.sync().is_some());
+}
+
+// REQ: SES-8
+#[test]
 fn hostile_vault_is_no_failure() {
     let world = World::new();
     let key = public_vault_key(&world.keys.0).unwrap();
