@@ -7,7 +7,18 @@ use std::{
     path::Path,
 };
 
-use rustix::fs::{Mode, OFlags, open};
+use rustix::{
+    fs::{Mode, OFlags, open},
+    io::Errno,
+};
+
+/// Has the system open no link: a flag for [`custom_flags`](std::os::unix::fs::OpenOptionsExt::custom_flags).
+pub const NO_LINK: i32 = OFlags::NOFOLLOW.bits().cast_signed();
+
+/// Returns whether something was not opened because it is a link.
+pub fn is_link(error: &io::Error) -> bool {
+    error.raw_os_error() == Some(Errno::LOOP.raw_os_error())
+}
 
 /// Returns what the file holds, and no more than `max` bytes of it.
 ///

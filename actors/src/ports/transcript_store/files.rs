@@ -8,7 +8,7 @@ use std::{
     sync::Arc,
 };
 
-use rustix::{fs::OFlags, io::Errno};
+use ennead_tools::own_file::{NO_LINK, is_link};
 
 use super::{
     Holder, Lease, StoreError, SyncWork, TranscriptLog, TranscriptStore, in_place,
@@ -28,12 +28,6 @@ use crate::groundwork::files;
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct FileStore {}
-
-/// Has the system open no link.
-const NO_LINK: i32 = OFlags::NOFOLLOW.bits().cast_signed();
-
-/// What it answers then, where one is there.
-const IS_LINK: i32 = Errno::LOOP.raw_os_error();
 
 fn a_link() -> io::Error {
     io::Error::new(
@@ -73,7 +67,7 @@ impl TranscriptStore for FileStore {
                 .create(true)
                 .custom_flags(NO_LINK)
                 .open(path)
-                .map_err(|it| if it.raw_os_error() == Some(IS_LINK) { a_link() } else { it })?;
+                .map_err(|it| if is_link(&it) { a_link() } else { it })?;
             // What is written into a pipe or a device is not there to be read again.
             if file.metadata()?.is_file() { Ok(file) } else { Err(no_regular_file()) }
         })?;

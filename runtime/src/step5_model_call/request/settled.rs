@@ -31,7 +31,7 @@ impl KeptTexts for SettledTexts {
             return Some(message.opening(0 < element));
         }
         // Each block is followed by what ends it.
-        let (block, is_end) = ((n - 1) / 2, n % 2 == 0);
+        let (block, is_end) = ((n - 1) / 2, n.is_multiple_of(2));
         let text = message.blocks.get(block)?.wire_open();
         let ends = if block + 1 == message.blocks.len() { "}]}" } else { "}," };
         Some(if is_end { ends } else { text })
