@@ -34,7 +34,7 @@ pub use certificates::Certificates;
 pub use code_edit::CodeEditSettings;
 pub use explain::{Explained, explain};
 pub use fallback_model::FallbackModel;
-pub use merge::{merge, merge_values, merge_with};
+pub use merge::{Resolved, merge, merge_values, merge_with};
 pub use merged::{MergeOrder, Merged};
 pub use redact::RedactSettings;
 pub use secrets::SecretEnv;
@@ -42,9 +42,7 @@ pub use worktree_base::WorktreeBase;
 
 use crate::{
     catalogue::Catalogue,
-    digest::Digest,
     hook::HookTable,
-    json::MeasuredText,
     output::OutputSettings,
     permission::{PermissionMode, RuleText, Scope},
     recovery::backoff::DEFAULT_RETRIES,
@@ -380,23 +378,4 @@ pub struct LayerText {
     pub source: String,
     /// The file's content, as JSON text.
     pub text: String,
-}
-
-/// The settings that hold, where each came from, and what was wrong on the way.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Resolved {
-    /// The settings that result from all layers.
-    pub settings: Arc<Settings>,
-    /// Top-level keys and the source whose value holds.
-    pub provenance: BTreeMap<String, String>,
-    /// The sources of values that apply, each once.
-    pub sources: Arc<[String]>,
-    /// What is known about the models that the settings name; all that a replay needs of it.
-    pub models: Catalogue,
-    /// The same as JSON, as a transcript holds it.
-    pub(crate) models_text: MeasuredText,
-    /// What was dropped, in words for the user.
-    pub warnings: Vec<String>,
-    /// Of the layers, in order; equal layers give equal settings.
-    pub digest: Digest,
 }

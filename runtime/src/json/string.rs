@@ -105,7 +105,7 @@ fn n_plain(word: u64) -> usize {
 }
 
 /// Each byte as it stands in a JSON string, and how many bytes that is.
-static ESCAPES: [([u8; WORD], u8); 256] = {
+const ESCAPES: [([u8; WORD], u8); 256] = {
     let mut escapes = [([0; WORD], 1); 256];
     let mut byte = 0;
     while byte < 256 {

@@ -9,8 +9,8 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::{
-    FallbackModel, InstructionSettings, LayerText, Resolved, Settings, WorktreeBase, certificates,
-    code_edit, ennead_section, hooks,
+    FallbackModel, InstructionSettings, LayerText, Settings, WorktreeBase, certificates, code_edit,
+    ennead_section, hooks,
     layer::{HOOKS_OFF, SettingsLayer, read_layer},
     models, redact, sandbox,
     secrets::SecretEnv,
@@ -30,6 +30,25 @@ pub(super) const TAKEN_WHOLE: &[&str] = &["fallbackModel", "fallback"];
 
 /// Sets [`Settings::max_retries`] for programs that know no other way.
 const MAX_RETRIES_VARIABLE: &str = "CLAUDE_CODE_MAX_RETRIES";
+
+/// The settings that hold, where each came from, and what was wrong on the way.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Resolved {
+    /// The settings that result from all layers.
+    pub settings: Arc<Settings>,
+    /// Top-level keys and the source whose value holds.
+    pub provenance: BTreeMap<String, String>,
+    /// The sources of values that apply, each once.
+    pub sources: Arc<[String]>,
+    /// What is known about the models that the settings name; all that a replay needs of it.
+    pub models: Catalogue,
+    /// The same as JSON, as a transcript holds it.
+    pub(crate) models_text: MeasuredText,
+    /// What was dropped, in words for the user.
+    pub warnings: Vec<String>,
+    /// Of the layers, in order; equal layers give equal settings.
+    pub digest: Digest,
+}
 
 /// Merges layers into the settings that apply. The order of layers of different scopes does not matter; of layers of
 /// one scope (drop-ins) a later one wins. About models nothing is known; see [`merge_with`].

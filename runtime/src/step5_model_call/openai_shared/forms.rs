@@ -115,7 +115,7 @@ impl Forms {
     /// Returns the texts of the settled messages, as they are sent. `has_before` is whether something is in front of
     /// them in their list.
     pub(super) fn settled_texts(&self, has_before: bool) -> Arc<dyn KeptTexts> {
-        Arc::new(SettledTexts { settled: self.settled.clone(), has_before })
+        Arc::new(SettledForms { settled: self.settled.clone(), has_before })
     }
 
     /// Counts the bytes that are sent of all messages.
@@ -141,12 +141,12 @@ fn without_first_comma(n_each: usize, has_before: bool) -> usize {
 
 /// The texts of the settled messages, with commas.
 #[derive(Debug)]
-struct SettledTexts {
+struct SettledForms {
     settled: SharedList<SettledForm>,
     has_before: bool,
 }
 
-impl KeptTexts for SettledTexts {
+impl KeptTexts for SettledForms {
     fn text(&self, element: usize, n: usize) -> Option<&str> {
         let SettledForm { text, n_bytes } = self.settled.get(element)?;
         let follows = self.has_before || text.n_bytes() < *n_bytes;
