@@ -62,8 +62,7 @@ pub(crate) fn key(name: &'static str, out: &mut Vec<u8>) {
     let end = 2 + name.len();
     let mut key = [b'"'; SHORT_KEY + 4];
     key[0] = b',';
-    // Its length is known where this is compiled, so that these are a few moves and no call.
-    key[2..end].iter_mut().zip(name.as_bytes()).for_each(|(to, from)| *to = *from);
+    key[2..end].copy_from_slice(name.as_bytes());
     key[end + 1] = b':';
     out.extend_from_slice(&key[..end + 2]);
 }

@@ -77,7 +77,8 @@ impl<T: Clone> SharedList<T> {
             else {
                 return false;
             };
-            let is_shared = from == other_from && std::ptr::eq(here, there);
+            let is_shared =
+                from == other_from && here.as_ptr() == there.as_ptr() && here.len() == there.len();
             let (here, there) = (&here[at - from..], &there[at - other_from..]);
             let n_both = here.len().min(there.len()).min(n - at);
             let mut pairs = here.iter().zip(there).take(n_both);

@@ -11,8 +11,8 @@
 //! ```
 //!
 //! Which lines hold one follows from the lines alone and not from how they were written, so that the same
-//! session leaves the same bytes: records of no turn but that with which a run begins, so the end of a run, and the line
-//! with which 8 KiB have no hash yet. That many are hashed at once: the eight chunks of a hash side by side, as wide registers
+//! session leaves the same bytes: prompts and records of no turn, with which a run begins and ends, and the line with which
+//! 8 KiB have no hash yet. That many are hashed at once: the eight chunks of a hash side by side, as wide registers
 //! take them, cost less than one by one. Until then the check sums hold the lines.
 //!
 //! Records that a turn makes without waiting in between share a line (`codec/joined.rs`).

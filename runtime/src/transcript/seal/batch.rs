@@ -5,6 +5,7 @@ use crate::{
     digest::Digest,
     ids::RunId,
     json::number,
+    message::MessageKind,
     time::Timestamp,
     transcript::{
         codec::{self, MAX_RECORD, joined},
@@ -15,11 +16,12 @@ use crate::{
 /// Bytes that have no hash at most, but for those of one line: as many as BLAKE3 hashes side by side.
 const MAX_OPEN: usize = 8192;
 
-/// Whether a line holds a hash, however many bytes are without one. The beginning of a run waits for the end of the 8 KiB
-/// that it begins: few bytes at a time cost seven times as much to hash.
+/// Whether a line holds a hash, however many bytes are without one.
 fn always_bears_hash(line: &Line) -> bool {
-    let Line::Harness(record) = line else { return false };
-    record.turn == 0 && !matches!(record.what, RecordKind::RunStart { .. })
+    match line {
+        Line::Conversation(line) => line.message.kind == MessageKind::Prompt,
+        Line::Harness(record) => record.turn == 0,
+    }
 }
 
 /// Lines of one write, appended one after the other; [`finish`](Self::finish) ends the last one.
@@ -57,7 +59,7 @@ struct FirstRecord {
 }
 
 impl FirstRecord {
-    /// Returns what a record must have in common with that of a line; `None` for one of no turn, which stands alone.
+    /// Returns what a record must have in common with that of a line; `None` for one of no turn, which bears a hash.
     fn of(line: &Line) -> Option<Self> {
         let record = line.record().filter(|it| it.turn != 0)?;
         Some(Self { at: record.at, run: record.run.clone(), turn: record.turn })
