@@ -207,6 +207,10 @@ fn follow_run(open: &mut Option<OpenRun>, record: &Record) {
     }
     let Some(open) = open else { return };
     open.questions.note(&record.what);
+    // A turn may begin with hooks that are asked about settings, before its first step.
+    if record.run.as_ref() == Some(&open.run) && open.turn < record.turn {
+        (open.turn, open.step) = (record.turn, None);
+    }
     match &record.what {
         RecordKind::RunResumed { .. } => open.is_carried = true,
         RecordKind::TurnStep { step, .. } => {

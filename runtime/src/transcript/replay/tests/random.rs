@@ -39,3 +39,10 @@ fn call_that_somebody_was_asked_about_is_closed_as_denied() {
 fn what_follows_from_a_line_that_is_recorded_bears_its_own_time() {
     check(&random(14_280_717_122_942_991_480));
 }
+
+// A process is killed while a hook is asked about changed settings, before the first step of a turn is recorded.
+// REQ: SES-4, HKS-1
+#[test]
+fn turn_that_had_not_come_to_its_first_step_is_ended_by_its_own_number() {
+    check(&random(10_869_018_123_665_233_065));
+}
