@@ -17,7 +17,7 @@ pub(crate) trait KeptTexts: fmt::Debug + Send + Sync {
     /// Returns a text of an element, both counted from 0; `None` after its last.
     fn text(&self, element: usize, n: usize) -> Option<&str>;
 
-    /// Counts the elements.
+    /// Returns how many elements have texts.
     fn n_elements(&self) -> usize;
 }
 

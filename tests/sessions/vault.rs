@@ -51,7 +51,7 @@ fn check_exact(file: &Path, key: &str, n_files: usize) {
     assert!(verify(file).unwrap().iter().any(|it| 0 < it.up_to_redaction && it.restored == 0));
 }
 
-/// Fails unless the session is replayed up to redaction, and all that is said of its vault is this.
+/// Fails unless the session is replayed up to redaction, and this is named as a gap of its vault.
 #[track_caller]
 fn check_gap(file: &Path, key: &str, gap: &str) {
     let all = with_key(file, key).unwrap();
@@ -105,7 +105,7 @@ async fn holder_of_the_key_replays_exactly_what_nobody_else_can() {
     assert!(vault(&left.place).exists() && sidechains[0].with_extension("vault").exists());
     check_exact(&file, &secret, 2);
     check_exact(&sidechains[0], &secret, 1);
-    // Nobody else: another key, one that is none, the public one.
+    // Another secret key, a text that is no key, and the public key open nothing.
     let wrong = with_key(&file, &new_vault_key().0).unwrap_err();
     assert!(
         matches!(&wrong, TranscriptError::WrongVaultKey { vault: it } if *it == vault(&left.place))

@@ -142,7 +142,7 @@ pub(crate) struct RefusingServer {
 }
 
 impl RefusingServer {
-    /// Refuses so many requests.
+    /// Refuses this number of requests over HTTP/2, then answers.
     pub(crate) async fn start(mut n_refused: usize, names: &[&str]) -> Self {
         let directory = TempDir::new().unwrap();
         let tls = TlsAcceptor::from(Arc::new(configuration(&directory, &["h2"], names)));

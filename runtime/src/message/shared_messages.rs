@@ -21,12 +21,12 @@ pub struct SharedMessages {
 }
 
 impl SharedMessages {
-    /// Counts the messages.
+    /// Returns how many messages the conversation has.
     pub fn len(&self) -> usize {
         self.list.len()
     }
 
-    /// Returns whether there is no message.
+    /// Returns whether the conversation has no messages.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

@@ -9,7 +9,7 @@ use crate::redaction::placeholders;
 #[serde(transparent)]
 pub(super) struct TextPatch(Vec<Replacement>);
 
-/// Bytes of the written text from a place on, so many, and what was in their place.
+/// A part of the written text, by its place and its length in bytes, and the text that it replaced.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Replacement(usize, usize, String);
 
