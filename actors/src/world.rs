@@ -5,6 +5,7 @@ pub(crate) mod agent_memory;
 pub(crate) mod clock;
 mod compiled_patterns;
 pub(crate) mod environment;
+mod file_states;
 mod git;
 pub(crate) mod hook_exports;
 pub(crate) mod hook_http;

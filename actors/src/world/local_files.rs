@@ -1,12 +1,10 @@
 //! Reads settings and instruction files from the local file system.
 //!
 //! Settings files are looked at once per turn and read again only when modification time, size or
-//! inode changed (TRN-4): a turn costs one `stat` per file, about a microsecond each, done in
-//! place. Sources are read once per session, on the blocking pool.
+//! inode changed (TRN-4), in place, by [`FileStates`]. Sources are read once per session, on the blocking pool.
 
 use std::{
     fs, io,
-    os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -27,6 +25,7 @@ use last_good::LastGood;
 
 use super::{
     compiled_patterns::CompiledPatterns,
+    file_states::{FileStates, Look},
     git,
     source_files::{Fingerprint, Fingerprints, SessionDirs, SourceLookup, are_as},
     sources::{self, EmptyDirs},
@@ -35,6 +34,7 @@ use super::{
 /// Reads settings and instruction files from the machine's disk.
 #[derive(Debug, Default)]
 pub struct LocalFiles {
+    states: FileStates,
     barren: EmptyDirs,
     good: Arc<LastGood>,
     patterns: Arc<CompiledPatterns>,
@@ -46,7 +46,7 @@ impl SourceLookup for LocalFiles {
         dirs: &SessionDirs,
         known: Option<&Fingerprints>,
     ) -> BoxFuture<'static, io::Result<(SettingsRead, Fingerprints)>> {
-        let seen = settings_files(dirs);
+        let seen = settings_files(dirs, &mut self.states.look());
         if let Some(known) = known.filter(|it| are_as(&seen, it)) {
             let known = Arc::clone(known);
             return Box::pin(std::future::ready(Ok((SettingsRead::Unchanged, known))));
@@ -63,7 +63,7 @@ impl SourceLookup for LocalFiles {
     }
 
     fn sources(&self, dirs: &SessionDirs) -> BoxFuture<'static, SourceTexts> {
-        let found = sources::found(dirs, &self.barren);
+        let found = sources::found(dirs, &self.barren, &mut self.states.look());
         if !found.files && !sources::has_entries(dirs) {
             return Box::pin(std::future::ready(sources::without_files(dirs, &found)));
         }
@@ -98,20 +98,22 @@ impl SourceLookup for LocalFiles {
 
     fn look(&self, dirs: &SessionDirs, order: &SourcesOrder) -> BoxFuture<'static, SourcesLook> {
         let name = name_of(dirs, order);
+        let mut look = self.states.look();
         if let Some((first, marks)) = order.marks.as_ref().and_then(|it| it.0.split_first())
             && first.0 == name
-            && marks.iter().all(|(path, state)| state_of(Path::new(path)) == *state)
+            && marks.iter().all(|(path, state)| look.version(Path::new(path)) == *state)
         {
             return Box::pin(std::future::ready(SourcesLook::Unchanged));
         }
         if order.files.is_empty()
             && order.directories.is_empty()
-            && !sources::has_files(dirs, &self.barren)
+            && !sources::has_files(dirs, &self.barren, &mut look)
         {
             // Without marks the next look is made by the same short way.
             let found = SourcesLook::Found(Box::default(), SourceMarks(Arc::default()));
             return Box::pin(std::future::ready(found));
         }
+        drop(look);
         let order = order.clone();
         let (dirs, patterns) = (dirs.clone(), Arc::clone(&self.patterns));
         Box::pin(async move {
@@ -150,25 +152,26 @@ async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) 
 
 /// The settings files of these directories as they are now, strongest first, where their directories are
 /// there.
-fn settings_files(dirs: &SessionDirs) -> Vec<Fingerprint> {
+fn settings_files(dirs: &SessionDirs, look: &mut Look<'_>) -> Vec<Fingerprint> {
     let mut files = Vec::with_capacity(1);
-    let mut add = |scope, path: PathBuf| {
-        let state = state_of(&path);
+    let mut add = |scope, path: PathBuf, look: &mut Look<'_>| {
+        let state = look.version(&path);
         files.push(Fingerprint { scope, path, state, broken: None });
     };
-    if let Some(managed) = dirs.managed.as_deref().filter(|it| it.exists()) {
-        add(Scope::Policy, sources::below(managed, "managed-settings.json"));
-        drop_ins(managed).into_iter().for_each(|it| add(Scope::Policy, it));
+    if let Some(managed) = dirs.managed.as_deref().filter(|it| look.exists(it)) {
+        add(Scope::Policy, sources::below(managed, "managed-settings.json"), look);
+        drop_ins(managed).into_iter().for_each(|it| add(Scope::Policy, it, look));
     }
     let of_repository = [(Scope::Local, LOCAL), (Scope::Project, PROJECT)];
-    if dirs.sources.reads_any_of_repository() && sources::below(&dirs.workspace, ".claude").exists()
+    if dirs.sources.reads_any_of_repository()
+        && look.exists(&sources::below(&dirs.workspace, ".claude"))
     {
         for (scope, name) in of_repository.into_iter().filter(|it| dirs.sources.reads(it.0)) {
-            add(scope, dirs.workspace.join(name));
+            add(scope, dirs.workspace.join(name), look);
         }
     }
     if dirs.sources.user {
-        add(Scope::User, sources::below(&dirs.config, "settings.json"));
+        add(Scope::User, sources::below(&dirs.config, "settings.json"), look);
     }
     files
 }
@@ -189,18 +192,6 @@ fn drop_ins(managed: &Path) -> Vec<PathBuf> {
     });
     found.sort();
     found
-}
-
-/// Returns what distinguishes one state of a file from another; `None` where nothing is. A link that leads nowhere for
-/// ever is something: what it represents cannot be read.
-pub(super) fn state_of(path: &Path) -> Option<(i128, u64, u64)> {
-    let found = fs::metadata(path).or_else(|error| match error.kind() {
-        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => Err(error),
-        _ => fs::symlink_metadata(path),
-    });
-    let found = found.ok()?;
-    let mtime = i128::from(found.mtime()) * 1_000_000_000 + i128::from(found.mtime_nsec());
-    Some((mtime, found.size(), found.ino()))
 }
 
 fn read_layers(

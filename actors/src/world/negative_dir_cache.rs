@@ -6,14 +6,14 @@
 //! one for each name. The time of its last change is looked at in addition to that of its last
 //! modification: it also moves when permissions do, and no program can put it back.
 
-use std::{
-    collections::BTreeMap, ffi::OsString, fs, io, os::unix::fs::MetadataExt, path::Path,
-    sync::Mutex,
-};
+use std::{collections::BTreeMap, ffi::OsString, io, path::Path, sync::Mutex};
 
 use ennead_runtime::{ports::Clock, time::Timestamp};
 
-use super::clock::SystemClock;
+use super::{
+    clock::SystemClock,
+    file_states::{Look, PathState},
+};
 use ennead_tools::locked::Locked as _;
 
 /// Directories that are remembered at most.
@@ -25,20 +25,11 @@ const MAX_DIRECTORIES: usize = 4096;
 const TICK_NS: i128 = 50_000_000;
 const COARSE_TICK_NS: i128 = 2_000_000_000;
 
-/// State of a directory: device, inode, and its times in nanoseconds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Seen {
-    device: u64,
-    inode: u64,
-    mtime_ns: i128,
-    ctime_ns: i128,
-}
-
 /// Which directories were found to hold none of some names, and in what state.
 #[derive(Debug)]
 pub(super) struct NegativeDirCache {
     names: &'static [&'static str],
-    directories: Mutex<BTreeMap<OsString, Seen>>,
+    directories: Mutex<BTreeMap<OsString, PathState>>,
 }
 
 impl NegativeDirCache {
@@ -49,12 +40,12 @@ impl NegativeDirCache {
 
     /// Returns whether the directory holds none of the names, whatever they would be of. A link to nowhere counts as
     /// held: what it leads to may come into being without a change of the directory. So does what cannot be looked at.
-    pub(super) fn holds_none(&self, directory: &Path) -> bool {
+    pub(super) fn holds_none(&self, directory: &Path, look: &mut Look<'_>) -> bool {
         // Before the look, so that what changes during it counts as just changed.
         let now = SystemClock::new().now();
-        let seen = match fs::metadata(directory) {
+        let seen = match look.state(directory) {
             // Before what is in it, which may change meanwhile.
-            Ok(found) => Seen::of(&found),
+            Ok(found) => found,
             Err(error) => return error.kind() == io::ErrorKind::NotFound,
         };
         if self.map().get(directory.as_os_str()) == Some(&seen) {
@@ -71,8 +62,8 @@ impl NegativeDirCache {
     }
 
     /// The directory held nothing. Not believed when it has only just been changed.
-    fn remember(&self, directory: &Path, seen: Seen, now: Timestamp) {
-        if !seen.is_settled(i128::from(now.0) * 1_000_000) {
+    fn remember(&self, directory: &Path, seen: PathState, now: Timestamp) {
+        if !is_settled(seen, i128::from(now.0) * 1_000_000) {
             return;
         }
         let mut map = self.map();
@@ -82,41 +73,37 @@ impl NegativeDirCache {
         map.insert(directory.into(), seen);
     }
 
-    fn map(&self) -> std::sync::MutexGuard<'_, BTreeMap<OsString, Seen>> {
+    fn map(&self) -> std::sync::MutexGuard<'_, BTreeMap<OsString, PathState>> {
         // Entries are put in whole, so a panic elsewhere spoils nothing.
         self.directories.locked()
     }
 }
 
-impl Seen {
-    fn of(found: &fs::Metadata) -> Self {
-        let ns = |seconds, rest| i128::from(seconds) * 1_000_000_000 + i128::from(rest);
-        Self {
-            device: found.dev(),
-            inode: found.ino(),
-            mtime_ns: ns(found.mtime(), found.mtime_nsec()),
-            ctime_ns: ns(found.ctime(), found.ctime_nsec()),
-        }
-    }
-
-    /// Whether a later change is sure to bear another time.
-    fn is_settled(self, now_ns: i128) -> bool {
-        let last = self.mtime_ns.max(self.ctime_ns);
-        let is_coarse = last % 1_000_000_000 == 0;
-        last + if is_coarse { COARSE_TICK_NS } else { TICK_NS } < now_ns
-    }
+/// Whether a later change is sure to bear another time.
+fn is_settled(seen: PathState, now_ns: i128) -> bool {
+    let last = seen.mtime_ns.max(seen.ctime_ns);
+    let is_coarse = last % 1_000_000_000 == 0;
+    last + if is_coarse { COARSE_TICK_NS } else { TICK_NS } < now_ns
 }
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::{PermissionsExt, symlink};
+    use std::{
+        fs,
+        os::unix::fs::{PermissionsExt, symlink},
+    };
 
     use super::*;
+    use crate::world::file_states::FileStates;
 
     const NAMES: &[&str] = &["CLAUDE.md"];
 
-    fn state(path: &Path) -> Seen {
-        Seen::of(&fs::metadata(path).unwrap())
+    fn state(path: &Path) -> PathState {
+        PathState::of(&fs::metadata(path).unwrap())
+    }
+
+    fn holds_none(without: &NegativeDirCache, path: &Path) -> bool {
+        without.holds_none(path, &mut FileStates::default().look())
     }
 
     /// As if the directory had been as it is for a minute.
@@ -133,13 +120,13 @@ mod tests {
     fn directory_is_known_until_something_changes_in_it() {
         let directory = tempfile::tempdir().unwrap();
         let (path, without) = (directory.path(), NegativeDirCache::new(NAMES));
-        assert!(without.holds_none(path));
+        assert!(holds_none(&without, path));
         remember(&without, path);
-        assert!(is_known(&without, path) && without.holds_none(path));
+        assert!(is_known(&without, path) && holds_none(&without, path));
         fs::write(path.join("CLAUDE.md"), "Be kind.").unwrap();
-        assert!(!is_known(&without, path) && !without.holds_none(path));
+        assert!(!is_known(&without, path) && !holds_none(&without, path));
         fs::remove_file(path.join("CLAUDE.md")).unwrap();
-        assert!(!is_known(&without, path) && without.holds_none(path));
+        assert!(!is_known(&without, path) && holds_none(&without, path));
     }
 
     #[test]
@@ -147,9 +134,9 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let (path, without) = (directory.path(), NegativeDirCache::new(NAMES));
         fs::write(path.join("other"), "").unwrap();
-        assert!(without.holds_none(path) && without.holds_none(&path.join("not there")));
+        assert!(holds_none(&without, path) && holds_none(&without, &path.join("not there")));
         symlink(path.join("later.md"), path.join("CLAUDE.md")).unwrap();
-        assert!(!path.join("CLAUDE.md").exists() && !without.holds_none(path));
+        assert!(!path.join("CLAUDE.md").exists() && !holds_none(&without, path));
     }
 
     #[test]
@@ -169,23 +156,23 @@ mod tests {
             fs::write(path.join("CLAUDE.md"), "Be kind.").unwrap();
             fs::File::open(path).unwrap().set_modified(*modified.as_ref().unwrap()).unwrap();
         }
-        assert!(!is_known(&without, path) && !without.holds_none(path));
+        assert!(!is_known(&without, path) && !holds_none(&without, path));
     }
 
     #[test]
     fn directory_that_was_just_changed_is_not_remembered() {
         let directory = tempfile::tempdir().unwrap();
         let (path, without) = (directory.path(), NegativeDirCache::new(NAMES));
-        assert!(without.holds_none(path));
+        assert!(holds_none(&without, path));
         assert!(without.map().is_empty());
     }
 
     #[test]
     fn times_in_whole_seconds_settle_later() {
-        let seen = |mtime_ns| Seen { device: 1, inode: 2, mtime_ns, ctime_ns: 0 };
-        assert!(seen(1_000_000_001).is_settled(1_050_000_002));
-        assert!(!seen(1_000_000_001).is_settled(1_050_000_001));
-        assert!(seen(1_000_000_000).is_settled(3_000_000_001));
-        assert!(!seen(1_000_000_000).is_settled(3_000_000_000));
+        let seen = |mtime_ns| PathState { device: 1, inode: 2, n_bytes: 3, mtime_ns, ctime_ns: 0 };
+        assert!(is_settled(seen(1_000_000_001), 1_050_000_002));
+        assert!(!is_settled(seen(1_000_000_001), 1_050_000_001));
+        assert!(is_settled(seen(1_000_000_000), 3_000_000_001));
+        assert!(!is_settled(seen(1_000_000_000), 3_000_000_000));
     }
 }

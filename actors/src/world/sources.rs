@@ -20,8 +20,11 @@ use ennead_runtime::{
 use ennead_tools::source_file::{OpenedFile, Root, open_chosen, read_chosen_text};
 
 use super::{
-    compiled_patterns::CompiledPatterns, local_files::state_of,
-    negative_dir_cache::NegativeDirCache, rules, source_files::SessionDirs,
+    compiled_patterns::CompiledPatterns,
+    file_states::{Look, version_at},
+    negative_dir_cache::NegativeDirCache,
+    rules,
+    source_files::SessionDirs,
 };
 use crate::ports::transcript_store::layout::project_name;
 
@@ -59,35 +62,34 @@ pub(super) struct FoundAtPlace {
 
 /// Looks at a place for the first time. Where no directory above holds anything, a repository is looked for only where one
 /// begins: file systems that do not change a directory's times are named in `negative_dir_cache`.
-pub(super) fn found(dirs: &SessionDirs, barren: &EmptyDirs) -> FoundAtPlace {
-    let is_barren = |it: &Path| barren.ancestors.holds_none(it);
-    if dirs.worktree.is_some() || !dirs.workspace.ancestors().all(is_barren) {
-        return FoundAtPlace { files: has_files(dirs, barren), may_be_repository: true };
+pub(super) fn found(dirs: &SessionDirs, barren: &EmptyDirs, look: &mut Look<'_>) -> FoundAtPlace {
+    let mut is_barren = |it: &Path| barren.ancestors.holds_none(it, look);
+    if dirs.worktree.is_some() || !dirs.workspace.ancestors().all(&mut is_barren) {
+        return FoundAtPlace { files: has_files(dirs, barren, look), may_be_repository: true };
     }
-    let may_be_repository = below(&dirs.workspace, ".git").exists();
-    FoundAtPlace { files: has_files_elsewhere(dirs, barren), may_be_repository }
+    let may_be_repository = look.exists(&below(&dirs.workspace, ".git"));
+    FoundAtPlace { files: has_files_elsewhere(dirs, barren, look), may_be_repository }
 }
 
-/// Returns whether any file of a place may contribute. Costs one `stat` per candidate, about a microsecond each, and
-/// one for all candidates in a directory that is not there or is as it was when it held none; where there is none,
-/// nothing needs the blocking pool.
-pub(super) fn has_files(dirs: &SessionDirs, barren: &EmptyDirs) -> bool {
+/// Returns whether any file of a place may contribute. Costs one look for each candidate, and one for all candidates in a
+/// directory that is not there or is as it was when it held none; where there is none, nothing needs the blocking pool.
+pub(super) fn has_files(dirs: &SessionDirs, barren: &EmptyDirs, look: &mut Look<'_>) -> bool {
     let in_ancestors = dirs.workspace.ancestors().any(|it| {
-        !barren.ancestors.holds_none(it)
-            && (has_any(it, NAMES) || has_instructions(&it.join(DIRECTORY), barren))
+        !barren.ancestors.holds_none(it, look)
+            && (has_any(it, NAMES, look) || has_instructions(&it.join(DIRECTORY), barren, look))
     });
-    in_ancestors || has_files_elsewhere(dirs, barren)
+    in_ancestors || has_files_elsewhere(dirs, barren, look)
 }
 
 /// The same for what lies not above the working directory.
-fn has_files_elsewhere(dirs: &SessionDirs, barren: &EmptyDirs) -> bool {
-    dirs.managed.as_deref().is_some_and(|it| has_instructions(it, barren))
-        || has_instructions(&dirs.config, barren)
-        || memory_file(dirs).exists()
+fn has_files_elsewhere(dirs: &SessionDirs, barren: &EmptyDirs, look: &mut Look<'_>) -> bool {
+    dirs.managed.as_deref().is_some_and(|it| has_instructions(it, barren, look))
+        || has_instructions(&dirs.config, barren, look)
+        || look.exists(&memory_file(dirs))
 }
 
-fn has_instructions(directory: &Path, barren: &EmptyDirs) -> bool {
-    !barren.configuration.holds_none(directory) && has_any(directory, INSIDE)
+fn has_instructions(directory: &Path, barren: &EmptyDirs, look: &mut Look<'_>) -> bool {
+    !barren.configuration.holds_none(directory, look) && has_any(directory, INSIDE, look)
 }
 
 /// What a directory may hold for a session.
@@ -110,11 +112,11 @@ pub(super) fn below(directory: &Path, name: &str) -> PathBuf {
     path
 }
 
-fn has_any(directory: &Path, names: &[&str]) -> bool {
+fn has_any(directory: &Path, names: &[&str], look: &mut Look<'_>) -> bool {
     let mut path = directory.to_owned();
     names.iter().any(|name| {
         path.push(name);
-        let found = path.exists();
+        let found = look.exists(&path);
         path.pop();
         found
     })
@@ -209,7 +211,7 @@ impl<'a> SourceFileReader<'a> {
     }
 
     fn mark(&mut self, path: &Path) {
-        self.marks.entry(path.to_string_lossy().into_owned()).or_insert_with(|| state_of(path));
+        self.marks.entry(path.to_string_lossy().into_owned()).or_insert_with(|| version_at(path));
     }
 
     /// Managed, user, then every directory from the root down to the working directory.
@@ -337,7 +339,7 @@ impl<'a> SourceFileReader<'a> {
         if scope != Scope::Policy && self.excluded.as_deref().is_some_and(is_excluded) {
             return None;
         }
-        let state = state_of(path);
+        let state = version_at(path);
         let opened = match root {
             Some(root) => root.open_file(root.name_of(path)?).ok()?,
             None => open_chosen(path).ok()?,
