@@ -15,6 +15,7 @@ pub(crate) mod hook_tool;
 pub(crate) mod http;
 pub(crate) mod http_limits;
 pub(crate) mod kept_sources;
+mod kept_trees;
 pub(crate) mod local_files;
 mod negative_dir_cache;
 pub(crate) mod plugin_files;

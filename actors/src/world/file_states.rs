@@ -10,7 +10,7 @@
 
 use std::{
     collections::BTreeMap,
-    fs::{self, Metadata},
+    fs::{self, FileType, Metadata},
     io,
     os::unix::{ffi::OsStrExt, fs::MetadataExt},
     path::Path,
@@ -18,10 +18,12 @@ use std::{
     time::{Duration, Instant},
 };
 
+use ennead_runtime::step7_permission_gate::path_resolution::PathEntry;
 use ennead_tools::locked::Locked as _;
 
 mod watches;
 
+use super::real_paths::{entry_of, look_up};
 use watches::{Added, Changed, Watches};
 
 /// How long what was seen at a path is believed, at most, where no change is reported.
@@ -36,9 +38,16 @@ const MAX_PATHS: usize = 4096;
 /// How long what is kept stays when there is no room for more; then all of it makes room.
 const LONGEST_FULL: Duration = Duration::from_secs(10);
 
+/// A change may bear the same time as the one before it, when both fall into one tick of the file
+/// system's clock. Kernels tick every 10 ms at the slowest; some file systems keep whole seconds,
+/// even ones in the worst case.
+const TICK_NS: i128 = 50_000_000;
+const COARSE_TICK_NS: i128 = 2_000_000_000;
+
 /// What is at a path: what distinguishes one state of a file or directory from another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct PathState {
+    pub(super) kind: FileType,
     pub(super) device: u64,
     pub(super) inode: u64,
     pub(super) n_bytes: u64,
@@ -50,12 +59,20 @@ impl PathState {
     pub(super) fn of(found: &Metadata) -> Self {
         let ns = |seconds, rest| i128::from(seconds) * 1_000_000_000 + i128::from(rest);
         Self {
+            kind: found.file_type(),
             device: found.dev(),
             inode: found.ino(),
             n_bytes: found.size(),
             mtime_ns: ns(found.mtime(), found.mtime_nsec()),
             ctime_ns: ns(found.ctime(), found.ctime_nsec()),
         }
+    }
+
+    /// Returns whether a later change is sure to bear another time.
+    pub(super) fn is_settled(self, now_ns: i128) -> bool {
+        let last = self.mtime_ns.max(self.ctime_ns);
+        let is_coarse = last % 1_000_000_000 == 0;
+        last + if is_coarse { COARSE_TICK_NS } else { TICK_NS } < now_ns
     }
 }
 
@@ -109,6 +126,15 @@ impl Look<'_> {
             Seen::State(state) => Ok(state),
             Seen::Nothing => Err(io::Error::from(io::ErrorKind::NotFound)),
             Seen::Unfit => fs::metadata(path).map(|it| PathState::of(&it)),
+        }
+    }
+
+    /// Returns what is at a path. A link at its end is not followed.
+    pub(super) fn entry(&mut self, path: &str) -> PathEntry {
+        match self.cache.seen_at(Path::new(path), self.now) {
+            Seen::State(state) => entry_of(state.kind),
+            Seen::Nothing => PathEntry::Missing,
+            Seen::Unfit => look_up(path),
         }
     }
 

@@ -15,6 +15,7 @@ use ennead_runtime::{
     ports::BoxFuture,
     step1_settings_resolution::{LayerText, trust::restrict},
     step3_context_assembly::{SourceMarks, SourceTexts, SourcesLook, SourcesOrder},
+    step7_permission_gate::path_resolution::PathEntry,
     turn::input::SettingsRead,
 };
 use ennead_tools::source_file::{ReadError, Root, read_chosen_text};
@@ -27,6 +28,7 @@ use super::{
     compiled_patterns::CompiledPatterns,
     file_states::{FileStates, Look},
     git,
+    kept_trees::KeptTrees,
     source_files::{Fingerprint, Fingerprints, SessionDirs, SourceLookup, are_as},
     sources::{self, EmptyDirs},
 };
@@ -36,6 +38,7 @@ use super::{
 pub struct LocalFiles {
     states: FileStates,
     barren: EmptyDirs,
+    trees: Arc<KeptTrees>,
     good: Arc<LastGood>,
     patterns: Arc<CompiledPatterns>,
 }
@@ -62,11 +65,23 @@ impl SourceLookup for LocalFiles {
         })
     }
 
+    fn entries(&self) -> Box<dyn FnMut(&str) -> PathEntry + '_> {
+        let mut look = self.states.look();
+        Box::new(move |path| look.entry(path))
+    }
+
     fn sources(&self, dirs: &SessionDirs) -> BoxFuture<'static, SourceTexts> {
-        let found = sources::found(dirs, &self.barren, &mut self.states.look());
-        if !found.files && !sources::has_entries(dirs) {
-            return Box::pin(std::future::ready(sources::without_files(dirs, &found)));
+        let mut look = self.states.look();
+        let found = sources::found(dirs, &self.barren, &mut look);
+        let tree = self.trees.find(dirs, &mut look);
+        drop(look);
+        let known = tree.or_else(|| (!sources::has_entries(dirs)).then(String::new));
+        if let Some(tree) = known.as_ref().filter(|_| !found.files && !found.may_be_repository) {
+            let mut texts = sources::without_files(dirs, &found);
+            texts.tree.clone_from(tree);
+            return Box::pin(std::future::ready(texts));
         }
+        let trees = Arc::clone(&self.trees);
         let (dirs, patterns) = (dirs.clone(), Arc::clone(&self.patterns));
         Box::pin(async move {
             // Where no file contributes, nothing is looked for.
@@ -81,14 +96,22 @@ impl SourceLookup for LocalFiles {
                 }
             };
             // All at once: the slowest of them is what the session waits for.
-            let (tree, (seen, memory), git) =
-                tokio::join!(of_place(&dirs, &patterns, sources::tree_of), of_files, async {
-                    if found.may_be_repository {
-                        git::state(dirs.directory(), dirs.trust).await
-                    } else {
-                        String::new()
-                    }
-                },);
+            let tree = async {
+                let list = move |dirs: &SessionDirs, patterns: &CompiledPatterns| {
+                    trees.list(dirs, patterns)
+                };
+                match known {
+                    Some(tree) => tree,
+                    None => of_place(&dirs, &patterns, list).await,
+                }
+            };
+            let (tree, (seen, memory), git) = tokio::join!(tree, of_files, async {
+                if found.may_be_repository {
+                    git::state(dirs.directory(), dirs.trust).await
+                } else {
+                    String::new()
+                }
+            },);
             let mut texts = sources::without_files(&dirs, &found);
             (texts.git, texts.tree, texts.auto_memory) = (git, tree, memory);
             (texts.instructions, texts.path_rules) = (seen.instructions, seen.path_rules);

@@ -19,12 +19,6 @@ use ennead_tools::locked::Locked as _;
 /// Directories that are remembered at most.
 const MAX_DIRECTORIES: usize = 4096;
 
-/// A change may bear the same time as the one before it, when both fall into one tick of the file
-/// system's clock. Kernels tick every 10 ms at the slowest; some file systems keep whole seconds,
-/// even ones in the worst case.
-const TICK_NS: i128 = 50_000_000;
-const COARSE_TICK_NS: i128 = 2_000_000_000;
-
 /// Which directories were found to hold none of some names, and in what state.
 #[derive(Debug)]
 pub(super) struct NegativeDirCache {
@@ -63,7 +57,7 @@ impl NegativeDirCache {
 
     /// The directory held nothing. Not believed when it has only just been changed.
     fn remember(&self, directory: &Path, seen: PathState, now: Timestamp) {
-        if !is_settled(seen, i128::from(now.0) * 1_000_000) {
+        if !seen.is_settled(i128::from(now.0) * 1_000_000) {
             return;
         }
         let mut map = self.map();
@@ -77,13 +71,6 @@ impl NegativeDirCache {
         // Entries are put in whole, so a panic elsewhere spoils nothing.
         self.directories.locked()
     }
-}
-
-/// Whether a later change is sure to bear another time.
-fn is_settled(seen: PathState, now_ns: i128) -> bool {
-    let last = seen.mtime_ns.max(seen.ctime_ns);
-    let is_coarse = last % 1_000_000_000 == 0;
-    last + if is_coarse { COARSE_TICK_NS } else { TICK_NS } < now_ns
 }
 
 #[cfg(test)]
@@ -165,14 +152,5 @@ mod tests {
         let (path, without) = (directory.path(), NegativeDirCache::new(NAMES));
         assert!(holds_none(&without, path));
         assert!(without.map().is_empty());
-    }
-
-    #[test]
-    fn times_in_whole_seconds_settle_later() {
-        let seen = |mtime_ns| PathState { device: 1, inode: 2, n_bytes: 3, mtime_ns, ctime_ns: 0 };
-        assert!(is_settled(seen(1_000_000_001), 1_050_000_002));
-        assert!(!is_settled(seen(1_000_000_001), 1_050_000_001));
-        assert!(is_settled(seen(1_000_000_000), 3_000_000_001));
-        assert!(!is_settled(seen(1_000_000_000), 3_000_000_000));
     }
 }

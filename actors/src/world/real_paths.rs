@@ -4,27 +4,46 @@
 //! opened. They have most of their parts in common, and each part costs one `lstat`, about a
 //! microsecond.
 
-use std::{collections::BTreeMap, fs, os::unix::fs::FileTypeExt, path::Path};
+use std::{
+    collections::BTreeMap,
+    fs::{self, FileType},
+    path::Path,
+    sync::Arc,
+};
 
 use ennead_runtime::step7_permission_gate::{
     Listing, Look, PathKind,
     path_resolution::{self, PathEntry},
 };
 
+use super::source_files::SourceLookup;
+
 /// What was found so far.
 #[derive(Debug, Default)]
 pub(crate) struct RealPaths {
+    /// What looks; `None`: each path is looked at here.
+    lookup: Option<Arc<dyn SourceLookup>>,
     seen: BTreeMap<String, PathEntry>,
     /// Directories that are reached through links: as written, and where they lead.
     pub(crate) real: BTreeMap<String, String>,
 }
 
 impl RealPaths {
+    /// Makes what looks by `lookup`.
+    pub(crate) fn by(lookup: Arc<dyn SourceLookup>) -> Self {
+        Self { lookup: Some(lookup), ..Self::default() }
+    }
+
     /// Follows an absolute path; `None` for a ring of links.
     pub(crate) fn follow(&mut self, path: &Path) -> Option<PathKind> {
-        let mut look = |path: &str| match self.seen.get(path) {
+        let Self { lookup, seen, .. } = self;
+        let mut entries = lookup.as_ref().map(|it| it.entries());
+        let mut look = |path: &str| match seen.get(path) {
             Some(seen) => seen.clone(),
-            None => self.seen.entry(path.to_owned()).or_insert(look_up(path)).clone(),
+            None => {
+                let found = entries.as_mut().map_or_else(|| look_up(path), |it| it(path));
+                seen.entry(path.to_owned()).or_insert(found).clone()
+            }
         };
         let text = path.to_string_lossy();
         let (real, kind) = path_resolution::follow(&text, &mut look)?;
@@ -55,14 +74,16 @@ pub fn look_up(path: &str) -> PathEntry {
         let target = fs::read_link(path).ok().and_then(|it| it.into_os_string().into_string().ok());
         return target.map_or(PathEntry::Special, PathEntry::Link);
     }
+    entry_of(kind)
+}
+
+/// Returns what something is that is no link.
+pub(super) fn entry_of(kind: FileType) -> PathEntry {
     if kind.is_dir() {
         PathEntry::Directory
     } else if kind.is_file() {
         PathEntry::File
     } else {
-        debug_assert!(
-            kind.is_fifo() || kind.is_socket() || kind.is_char_device() || kind.is_block_device()
-        );
         PathEntry::Special
     }
 }

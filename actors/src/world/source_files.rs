@@ -18,8 +18,11 @@ use ennead_runtime::{
         trust::{SettingSources, Trust},
     },
     step3_context_assembly::{SourceTexts, SourcesLook, SourcesOrder},
+    step7_permission_gate::path_resolution::PathEntry,
     turn::input::SettingsRead,
 };
+
+use super::real_paths::look_up;
 
 /// Where a session's files lie, and how far they are trusted.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -105,6 +108,11 @@ pub trait SourceLookup: Send + Sync + fmt::Debug {
         dirs: &SessionDirs,
         known: Option<&Fingerprints>,
     ) -> BoxFuture<'static, io::Result<(SettingsRead, Fingerprints)>>;
+
+    /// Returns a function that tells what is at an absolute path of this machine now. A link at its end is not followed.
+    fn entries(&self) -> Box<dyn FnMut(&str) -> PathEntry + '_> {
+        Box::new(look_up)
+    }
 
     /// Returns what the files of these directories contribute to the nine sources.
     fn sources(&self, dirs: &SessionDirs) -> BoxFuture<'static, SourceTexts>;

@@ -124,7 +124,7 @@ fn has_any(directory: &Path, names: &[&str], look: &mut Look<'_>) -> bool {
 
 /// Returns whether the working directory has any entry.
 pub(super) fn has_entries(dirs: &SessionDirs) -> bool {
-    std::fs::read_dir(&dirs.workspace).is_ok_and(|mut it| it.next().is_some())
+    std::fs::read_dir(dirs.directory()).is_ok_and(|mut it| it.next().is_some())
 }
 
 /// Reads the instruction files and rules. What cannot be read is left out: a missing source is no
@@ -151,12 +151,6 @@ pub(super) fn look(
     let marks = std::mem::take(&mut reader.marks).into_iter().collect();
     let seen = reader.into_seen();
     (SourcesSeen { nested: seen.instructions, instructions: from_start, contents, ..seen }, marks)
-}
-
-/// Lists the tree of the working directory.
-pub(super) fn tree_of(dirs: &SessionDirs, patterns: &CompiledPatterns) -> String {
-    let hidden = patterns.of(&dirs.hidden);
-    super::tree::tree(dirs.directory(), hidden.as_deref())
 }
 
 /// Returns the texts that do not come from files: the description of the environment.

@@ -1,8 +1,13 @@
 //! The working directory as a short tree, for the model to know where it is.
 
-use std::{fs, path::Path};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
 
 use ennead_runtime::step7_permission_gate::path_rule::PathPattern;
+
+use super::file_states::PathState;
 
 /// Lines of a tree.
 const MAX_LINES: usize = 80;
@@ -19,11 +24,24 @@ const MAX_NAME: usize = 80;
 /// Directories that are named and not looked into: what is in them is made by programs.
 const CLOSED: &[&str] = &["node_modules", "target", "dist", "build", "__pycache__", "vendor"];
 
+/// A tree, and what it was read from.
+pub(super) struct Tree {
+    /// An entry in each line.
+    pub(super) text: String,
+    /// The directories that were listed, each with its state before.
+    pub(super) directories: Vec<(PathBuf, PathState)>,
+}
+
 /// Lists the entries of a directory and of those right below it, one a line; names that begin with a dot are left out,
 /// and so is what `hidden` covers. Links are not followed.
-pub(super) fn tree(top: &Path, hidden: Option<&PathPattern>) -> String {
-    let mut lines = Vec::new();
-    let (entries, n_more) = listed(top, hidden, MAX_LINES);
+pub(super) fn tree(top: &Path, hidden: Option<&PathPattern>) -> Tree {
+    let (mut lines, mut directories) = (Vec::new(), Vec::new());
+    let mut listed = |directory: PathBuf, max: usize| {
+        let found = listed(&directory, hidden, max);
+        directories.extend(found.state.map(|it| (directory, it)));
+        (found.entries, found.n_more)
+    };
+    let (entries, n_more) = listed(top.to_owned(), MAX_LINES);
     'all: for TreeEntry { name, is_directory } in entries {
         if MAX_LINES <= lines.len() {
             lines.push("…".to_owned());
@@ -33,7 +51,7 @@ pub(super) fn tree(top: &Path, hidden: Option<&PathPattern>) -> String {
         if !is_directory || CLOSED.contains(&name.as_str()) {
             continue;
         }
-        let (below, n_more) = listed(&top.join(&name), hidden, MAX_BELOW);
+        let (below, n_more) = listed(top.join(&name), MAX_BELOW);
         for it in below {
             if MAX_LINES <= lines.len() {
                 lines.push("…".to_owned());
@@ -48,7 +66,7 @@ pub(super) fn tree(top: &Path, hidden: Option<&PathPattern>) -> String {
     if 0 < n_more {
         lines.push(format!("… {n_more} more"));
     }
-    lines.join("\n")
+    Tree { text: lines.join("\n"), directories }
 }
 
 struct TreeEntry {
@@ -56,9 +74,21 @@ struct TreeEntry {
     is_directory: bool,
 }
 
-/// The first `max` entries by name, and how many more there are among those that were looked at.
-fn listed(directory: &Path, hidden: Option<&PathPattern>, max: usize) -> (Vec<TreeEntry>, usize) {
-    let Ok(entries) = fs::read_dir(directory) else { return (Vec::new(), 0) };
+/// The entries of a directory.
+#[derive(Default)]
+struct TreeEntries {
+    /// The first by name.
+    entries: Vec<TreeEntry>,
+    /// How many more there are among those that were looked at.
+    n_more: usize,
+    /// The state of the directory before; `None` where it cannot be listed.
+    state: Option<PathState>,
+}
+
+/// Lists the entries of a directory, `max` at most.
+fn listed(directory: &Path, hidden: Option<&PathPattern>, max: usize) -> TreeEntries {
+    let state = fs::metadata(directory).ok().map(|it| PathState::of(&it));
+    let Ok(entries) = fs::read_dir(directory) else { return TreeEntries::default() };
     let shown = entries.flatten().take(MAX_ENTRIES).filter_map(|it| {
         // A name that is not a text could not be used by the model.
         let name = it.file_name().into_string().ok()?;
@@ -70,7 +100,7 @@ fn listed(directory: &Path, hidden: Option<&PathPattern>, max: usize) -> (Vec<Tr
     shown.sort_by(|left, right| left.name.cmp(&right.name));
     let n_more = shown.len().saturating_sub(max);
     shown.truncate(max);
-    (shown, n_more)
+    TreeEntries { entries: shown, n_more, state }
 }
 
 fn line(indent: &str, name: &str, is_directory: bool) -> String {
@@ -99,15 +129,15 @@ mod tests {
         }
         std::os::unix::fs::symlink("/etc", path("link")).unwrap();
         let hidden = PathPattern::hidden(&[format!("/{}", path("secret.key").display())]);
-        let shown = tree(top.path(), Some(&hidden));
+        let shown = tree(top.path(), Some(&hidden)).text;
         let lines: Vec<&str> = shown.lines().collect();
         assert_eq!(lines[..5], ["b.txt", "link", "node_modules/", "src/", "  00.rs"]);
         assert_eq!(lines[14..], ["  … 6 more"]);
         for i in 0..500 {
             fs::write(path(&format!("more{i}")), "").unwrap();
         }
-        let shown = tree(top.path(), None);
+        let shown = tree(top.path(), None).text;
         assert!(shown.lines().count() <= MAX_LINES + 3, "{shown}");
-        assert_eq!(tree(&path("missing"), None), "");
+        assert_eq!(tree(&path("missing"), None).text, "");
     }
 }

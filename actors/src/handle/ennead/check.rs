@@ -1,5 +1,7 @@
 //! What can be wrong with the options of a session before anything is started for it.
 
+use std::sync::Arc;
+
 use ennead_runtime::{
     sandbox::{SandboxNetwork, SandboxSettings},
     step1_settings_resolution::{Explained, LayerText, explain, merge},
@@ -64,7 +66,7 @@ impl Ennead {
         ) || &*options.endpoint.provider == "bedrock-mantle";
         let has_model = !has_own_names
             || options.settings.get("model").is_some_and(serde_json::Value::is_string);
-        let mut real_paths = RealPaths::default();
+        let mut real_paths = RealPaths::by(Arc::clone(&self.options.lookup));
         let dirs = place(&self.options.environment, options, &mut real_paths)?;
         let layers = layers(options);
         let mut looked = LookResult { dirs, real_paths, layers, first: None, notice: None };

@@ -68,6 +68,8 @@ fn path_through_a_link_is_looked_at_each_time() {
     let states = watching();
     for name in ["link", "link/inner", "link/missing", "dangling", "ring", "ring/x"] {
         let it = path.join(name);
+        let text = it.to_str().unwrap();
+        assert_eq!(states.look().entry(text), look_up(text), "{name}");
         assert_eq!(states.look().version(&it), version_at(&it), "{name}");
         assert_eq!(kept(&states, &it), Some("unfit"), "{name}");
     }
@@ -159,6 +161,19 @@ fn no_more_paths_are_kept_than_there_is_room_for() {
     assert!(look.cache.seen.is_empty() && look.cache.watches.is_some(), "all of it made room");
 }
 
+#[test]
+fn times_in_whole_seconds_settle_later() {
+    let seen = |mtime_ns| PathState {
+        mtime_ns,
+        ctime_ns: 0,
+        ..PathState::of(&fs::metadata("/").unwrap())
+    };
+    assert!(seen(1_000_000_001).is_settled(1_050_000_002));
+    assert!(!seen(1_000_000_001).is_settled(1_050_000_001));
+    assert!(seen(1_000_000_000).is_settled(3_000_000_001));
+    assert!(!seen(1_000_000_000).is_settled(3_000_000_000));
+}
+
 /// What may happen to a few paths.
 #[derive(Clone, Copy, Debug)]
 enum Act {
@@ -233,6 +248,8 @@ proptest! {
                 }
                 let path = root.join(name);
                 prop_assert_eq!(look.version(&path), version_at(&path), "{} after {:?}", name, acts[n]);
+                let text = path.to_str().unwrap();
+                prop_assert_eq!(look.entry(text), look_up(text), "{} after {:?}", name, acts[n]);
             }
         }
     }

@@ -1,0 +1,137 @@
+//! The trees of working directories, listed once for all sessions in them as long as they do not change.
+
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex},
+};
+
+use ennead_runtime::ports::Clock as _;
+use ennead_tools::locked::Locked as _;
+
+use super::{
+    clock::SystemClock,
+    compiled_patterns::CompiledPatterns,
+    file_states::{Look, PathState},
+    source_files::SessionDirs,
+    tree::{Tree, tree},
+};
+
+/// Trees that are kept, of some kilobytes each.
+const MAX_TREES: usize = 64;
+
+/// Directories that a tree which is kept was read from, at most: a look at it looks at each.
+const MAX_DIRECTORIES: usize = 32;
+
+/// A working directory, and the patterns of what is hidden in it.
+type Key = (PathBuf, Arc<[String]>);
+
+#[derive(Clone, Debug)]
+struct KeptTree {
+    /// The directories that it was read from, each as it was before.
+    directories: Arc<[(PathBuf, PathState)]>,
+    text: Arc<str>,
+}
+
+/// The last trees of working directories.
+#[derive(Debug, Default)]
+pub(super) struct KeptTrees(Mutex<BTreeMap<Key, KeptTree>>);
+
+impl KeptTrees {
+    /// Returns the tree of a session's directory, where the directories in it are as they were when it was listed. Costs a look
+    /// at each of them.
+    pub(super) fn find(&self, dirs: &SessionDirs, look: &mut Look<'_>) -> Option<String> {
+        self.at(dirs.directory(), &dirs.hidden, look)
+    }
+
+    /// Lists the tree of a session's directory, and keeps it.
+    pub(super) fn list(&self, dirs: &SessionDirs, patterns: &CompiledPatterns) -> String {
+        let now_ns = i128::from(SystemClock::new().now().0) * 1_000_000;
+        let hidden = patterns.of(&dirs.hidden);
+        let tree = tree(dirs.directory(), hidden.as_deref());
+        self.keep(dirs.directory(), &dirs.hidden, &tree, now_ns);
+        tree.text
+    }
+
+    fn at(&self, top: &Path, hidden: &Arc<[String]>, look: &mut Look<'_>) -> Option<String> {
+        let kept = self.0.locked().get(&(top.to_owned(), Arc::clone(hidden))).cloned()?;
+        let mut is_same =
+            |(path, state): &(PathBuf, PathState)| look.state(path).is_ok_and(|it| it == *state);
+        kept.directories.iter().all(&mut is_same).then(|| kept.text.as_ref().to_owned())
+    }
+
+    /// Keeps a tree that was listed after `now_ns`. Not kept is one of which a directory had only just been changed: a further
+    /// change could bear the same time.
+    fn keep(&self, top: &Path, hidden: &Arc<[String]>, tree: &Tree, now_ns: i128) {
+        let (n, is_settled) =
+            (tree.directories.len(), |it: &(PathBuf, PathState)| it.1.is_settled(now_ns));
+        if n == 0 || MAX_DIRECTORIES < n || !tree.directories.iter().all(is_settled) {
+            return;
+        }
+        let kept = KeptTree {
+            directories: tree.directories.as_slice().into(),
+            text: tree.text.as_str().into(),
+        };
+        let mut trees = self.0.locked();
+        if MAX_TREES <= trees.len() {
+            trees.pop_first();
+        }
+        trees.insert((top.to_owned(), Arc::clone(hidden)), kept);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+    use crate::world::file_states::FileStates;
+
+    /// Long after all that a test does.
+    fn later() -> i128 {
+        i128::from(SystemClock::new().now().0 + 60_000) * 1_000_000
+    }
+
+    // REQ: CTX-3
+    #[test]
+    fn tree_is_kept_until_one_of_its_directories_changes() {
+        let place = tempfile::tempdir().unwrap();
+        let (top, inner) = (place.path().canonicalize().unwrap(), place.path().join("src"));
+        fs::create_dir_all(inner.join("deep")).unwrap();
+        let (trees, hidden) = (KeptTrees::default(), Arc::from([]));
+        let found = || trees.at(&top, &hidden, &mut FileStates::default().look());
+        let keep = |now_ns| trees.keep(&top, &hidden, &tree(&top, None), now_ns);
+        keep(later() - 60_000_000_000);
+        assert_eq!(found(), None, "it was only just changed");
+        keep(later());
+        assert_eq!(found().unwrap(), "src/\n  deep/");
+        fs::write(inner.join("deep/below"), "").unwrap();
+        assert!(found().is_some(), "nothing of that directory is shown");
+        fs::write(inner.join("a.rs"), "").unwrap();
+        assert_eq!(found(), None);
+        keep(later());
+        assert_eq!(found().unwrap(), "src/\n  a.rs\n  deep/");
+        let others: Arc<[String]> = Arc::from(["//x/**".to_owned()]);
+        assert_eq!(trees.at(&top, &others, &mut FileStates::default().look()), None);
+        fs::remove_dir_all(&inner).unwrap();
+        assert_eq!(found(), None);
+    }
+
+    #[test]
+    fn trees_that_are_kept_are_few_and_of_few_directories() {
+        let place = tempfile::tempdir().unwrap();
+        let (trees, hidden) = (KeptTrees::default(), Arc::from([]));
+        for n in 0..=MAX_TREES {
+            let top = place.path().join(n.to_string());
+            fs::create_dir(&top).unwrap();
+            trees.keep(&top, &hidden, &tree(&top, None), later());
+        }
+        assert_eq!(trees.0.locked().len(), MAX_TREES);
+        let wide = place.path().join("wide");
+        for n in 0..MAX_DIRECTORIES {
+            fs::create_dir_all(wide.join(n.to_string())).unwrap();
+        }
+        trees.keep(&wide, &hidden, &tree(&wide, None), later());
+        assert_eq!(trees.at(&wide, &hidden, &mut FileStates::default().look()), None);
+    }
+}
