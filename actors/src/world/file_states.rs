@@ -21,10 +21,14 @@ use std::{
 use ennead_runtime::step7_permission_gate::path_resolution::PathEntry;
 use ennead_tools::locked::Locked as _;
 
+#[cfg(target_os = "linux")]
+mod watches;
+#[cfg(not(target_os = "linux"))]
+#[path = "file_states/no_watches.rs"]
 mod watches;
 
 use super::real_paths::{entry_of, look_up};
-use watches::{Added, Changed, Watches};
+use watches::Watches;
 
 /// How long what was seen at a path is believed, at most, where no change is reported.
 const LONGEST_BELIEF: Duration = Duration::from_millis(200);
@@ -34,6 +38,9 @@ const FIRST_LOOKS: u32 = 32;
 
 /// Paths that are kept at most, and paths that are watched at most.
 const MAX_PATHS: usize = 4096;
+
+/// Reports that are taken in by one look, at most, some hundred nanoseconds each. More are as good as lost.
+pub(super) const MAX_REPORTS: usize = 512;
 
 /// How long what is kept stays when there is no room for more; then all of it makes room.
 const LONGEST_FULL: Duration = Duration::from_secs(10);
@@ -100,7 +107,7 @@ pub(super) struct FileStates(Mutex<Cache>);
 
 impl FileStates {
     /// Takes in what the kernel has reported; what is then asked of the look is as it is now. Costs one call of the system, and
-    /// at most [`watches::MAX_REPORTS`] reports. Others wait for the look to end.
+    /// at most [`MAX_REPORTS`] reports. Others wait for the look to end.
     pub(super) fn look(&self) -> Look<'_> {
         let (mut cache, now) = (self.0.locked(), Instant::now());
         cache.refresh(now);
@@ -148,6 +155,26 @@ impl Look<'_> {
     pub(super) fn exists(&mut self, path: &Path) -> bool {
         self.state(path).is_ok()
     }
+}
+
+/// What adding a path comes to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Added {
+    /// Something is there. Its changes are reported, and its end.
+    Watched,
+    /// Nothing is there. It is reported when something comes.
+    Missing,
+    /// Not all that changes there would be reported.
+    Unfit,
+}
+
+/// What has changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Changed<'a> {
+    /// The state of a directory.
+    Itself(&'a [u8]),
+    /// What is at a path, and perhaps at those below it.
+    WithAllBelow(&'a [u8]),
 }
 
 /// What was seen at a path.

@@ -131,7 +131,7 @@ fn more_reports_than_are_taken_in_end_the_watch_for_a_while() {
     let (_place, path) = real_place();
     let (states, file) = (watching(), path.join("file-7"));
     assert!(!states.look().exists(&file));
-    for n in 0..watches::MAX_REPORTS {
+    for n in 0..MAX_REPORTS {
         fs::write(path.join(format!("file-{n}")), "").unwrap();
     }
     assert!(states.look().exists(&file));

@@ -15,10 +15,7 @@ use rustix::{
     io::Errno,
 };
 
-use super::remove_with_all_below;
-
-/// Reports that are taken in by one look, at most, some hundred nanoseconds each. More are as good as lost.
-pub(super) const MAX_REPORTS: usize = 512;
+use super::{Added, Changed, MAX_REPORTS, remove_with_all_below};
 
 /// Bytes of reports that are read at once; one has at most 272.
 const BUFFER: usize = 4096;
@@ -36,26 +33,6 @@ const EVENTS: WatchFlags = WatchFlags::ATTRIB
 /// Numbers of Linux' `magic.h`, and of OpenZFS.
 const LOCAL: &[u32] =
     &[0xef53, 0x5846_5342, 0x9123_683e, 0xf2f5_2010, 0x2fc1_2fc1, 0x0102_1994, 0x794c_7630];
-
-/// What adding a path comes to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Added {
-    /// Something is there. Its changes are reported, and its end.
-    Watched,
-    /// Nothing is there. It is reported when something comes.
-    Missing,
-    /// Not all that changes there would be reported.
-    Unfit,
-}
-
-/// What has changed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Changed<'a> {
-    /// The state of a directory.
-    Itself(&'a [u8]),
-    /// What is at a path, and perhaps at those below it.
-    WithAllBelow(&'a [u8]),
-}
 
 /// The paths whose changes are reported.
 #[derive(Debug)]
