@@ -280,6 +280,8 @@ const LOCKS: &[(&str, &str)] = &[
     ),
     ("world/local_files/last_good.rs", "settings files that could be read"),
     ("world/compiled_patterns.rs", "patterns of paths that sessions of a place have"),
+    ("world/file_states.rs", "what was seen at paths, as long as no change is reported"),
+    ("world/kept_trees.rs", "the trees of working directories"),
     ("world/negative_dir_cache.rs", "directories that held nothing for a session"),
     ("serve/book.rs", "which sessions the server hosts; none of their turns looks at it"),
     ("serve/drain.rs", "whether the server is about to end"),

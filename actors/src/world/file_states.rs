@@ -1,34 +1,35 @@
 //! What is at the paths that every turn looks at, kept as long as the kernel reports no change.
 //!
-//! A turn looks at its settings files and instruction files (TRN-4): a dozen paths, each a call of the system, in which
-//! nothing has changed as a rule. Here the kernel tells what has: it queues a report of a change before the call that made
-//! it returns, so that a [`Look`], which takes in what is queued, answers as the calls would have, whoever made the change.
+//! A turn looks for settings files and instruction files (TRN-4) in a dozen places, each a call of the system, and in most is
+//! nothing, as before. Here the kernel tells what has changed: it queues a report of a name that appears in a directory before
+//! the call that made it returns, so that a [`FilesLook`], which takes in what is queued, answers as the calls would have, whoever
+//! made the change. A file system that is mounted somewhere is reported, too.
 //!
-//! Some changes are not reported: a file system that is mounted on a directory, a file that is written through a mapping in
-//! memory, a directory's time of modification that is set alone. What was seen is therefore believed for [`LONGEST_BELIEF`] and then looked at again. A path through a link, on a
-//! file system that other machines or processes may change, or that cannot be watched is looked at each time.
+//! Kept are directories, and that nothing is there. A file that is there is looked at each time: not all by which it changes is
+//! reported. So is what a link is on the way to, and what lies in a file system that others than this kernel change. What was
+//! kept is believed for [`LONGEST_BELIEF`] and then looked at again, since some changes are not reported even so: a
+//! directory's time of modification that is set alone, and what is done to a layer of an overlay and not through it.
 
 use std::{
-    collections::BTreeMap,
-    fs::{self, FileType, Metadata},
+    fs::{self, Metadata},
     io,
     os::unix::{ffi::OsStrExt, fs::MetadataExt},
     path::Path,
-    sync::{Mutex, MutexGuard},
+    sync::Mutex,
     time::{Duration, Instant},
 };
 
 use ennead_runtime::step7_permission_gate::path_resolution::PathEntry;
 use ennead_tools::locked::Locked as _;
 
+mod cache;
+#[cfg(not(target_os = "linux"))]
+mod no_watches;
 #[cfg(target_os = "linux")]
 mod watches;
-#[cfg(not(target_os = "linux"))]
-#[path = "file_states/no_watches.rs"]
-mod watches;
 
-use super::real_paths::{entry_of, look_up};
-use watches::Watches;
+use super::real_paths::look_up;
+use cache::{Cache, FoundPath, Report, Seen};
 
 /// How long what was seen at a path is believed, at most, where no change is reported.
 const LONGEST_BELIEF: Duration = Duration::from_millis(200);
@@ -36,13 +37,19 @@ const LONGEST_BELIEF: Duration = Duration::from_millis(200);
 /// Looks before the kernel is asked for reports: a user has 128 queues of reports, and who looks a few times needs none.
 const FIRST_LOOKS: u32 = 32;
 
-/// Paths that are kept at most, and paths that are watched at most.
+/// Reports that are taken in by one look, at most, about a microsecond each.
+const MAX_REPORTS: usize = 512;
+
+/// Paths that are kept at most, and directories that are watched at most.
 const MAX_PATHS: usize = 4096;
+const MAX_DIRECTORIES: usize = 1024;
 
-/// Reports that are taken in by one look, at most, some hundred nanoseconds each. More are as good as lost.
-pub(super) const MAX_REPORTS: usize = 512;
+/// How long each path is looked at each time after reports were lost, or a directory that is watched was moved, removed or had its
+/// permissions changed.
+const PAUSE: Duration = Duration::from_secs(1);
 
-/// How long what is kept stays when there is no room for more; then all of it makes room.
+/// How long what is kept stays when there is no room for more; then all of it makes room. So long, too, a path that is
+/// looked at each time goes on to be.
 const LONGEST_FULL: Duration = Duration::from_secs(10);
 
 /// A change may bear the same time as the one before it, when both fall into one tick of the file
@@ -54,7 +61,6 @@ const COARSE_TICK_NS: i128 = 2_000_000_000;
 /// What is at a path: what distinguishes one state of a file or directory from another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct PathState {
-    pub(super) kind: FileType,
     pub(super) device: u64,
     pub(super) inode: u64,
     pub(super) n_bytes: u64,
@@ -66,7 +72,6 @@ impl PathState {
     pub(super) fn of(found: &Metadata) -> Self {
         let ns = |seconds, rest| i128::from(seconds) * 1_000_000_000 + i128::from(rest);
         Self {
-            kind: found.file_type(),
             device: found.dev(),
             inode: found.ino(),
             n_bytes: found.size(),
@@ -101,162 +106,87 @@ fn version(path: &Path, found: io::Result<PathState>) -> Option<Version> {
     found.ok().map(|it| (it.mtime_ns, it.n_bytes, it.inode))
 }
 
-/// Keeps what is at paths. One for all sessions of a process.
+/// Keeps what is at paths. One for all sessions of an [`Ennead`](crate::Ennead).
 #[derive(Debug, Default)]
 pub(super) struct FileStates(Mutex<Cache>);
 
 impl FileStates {
-    /// Takes in what the kernel has reported; what is then asked of the look is as it is now. Costs one call of the system, and
-    /// at most [`MAX_REPORTS`] reports. Others wait for the look to end.
-    pub(super) fn look(&self) -> Look<'_> {
-        let (mut cache, now) = (self.0.locked(), Instant::now());
-        cache.refresh(now);
-        Look { cache, now }
+    /// Makes what watches from the first look on.
+    #[cfg(test)]
+    pub(super) fn watching() -> Self {
+        let states = Self::default();
+        states.0.locked().n_looks = FIRST_LOOKS;
+        states
+    }
+
+    /// Takes in what the kernel has reported; what is then asked of the look is as it is now. Costs one call of the system where
+    /// nothing is reported, and at most [`MAX_REPORTS`] reports.
+    pub(super) fn look(&self) -> FilesLook<'_> {
+        let now = Instant::now();
+        self.0.locked().refresh(now);
+        FilesLook { states: self, now }
     }
 }
 
-/// A look at paths, at one time.
-#[derive(Debug)]
-pub(super) struct Look<'a> {
-    cache: MutexGuard<'a, Cache>,
+/// A look at paths, at one time. Nothing waits for a call that it makes.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct FilesLook<'a> {
+    states: &'a FileStates,
     now: Instant,
 }
 
-impl Look<'_> {
+impl FilesLook<'_> {
     /// Returns what is at a path, through links, as `stat` does.
     ///
     /// # Errors
     ///
     /// As those of `stat`; where nothing is, of the kind `NotFound`.
-    pub(super) fn state(&mut self, path: &Path) -> io::Result<PathState> {
-        match self.cache.seen_at(path, self.now) {
-            Seen::State(state) => Ok(state),
+    pub(super) fn state(self, path: &Path) -> io::Result<PathState> {
+        match self.seen(path) {
+            Seen::Directory(state) => Ok(state),
             Seen::Nothing => Err(io::Error::from(io::ErrorKind::NotFound)),
-            Seen::Unfit => fs::metadata(path).map(|it| PathState::of(&it)),
+            Seen::EachTime => fs::metadata(path).map(|it| PathState::of(&it)),
+        }
+    }
+
+    /// Returns the state of a directory, where all that changes it is reported.
+    pub(super) fn reported(self, directory: &Path) -> Option<PathState> {
+        match self.seen(directory) {
+            Seen::Directory(state) => Some(state),
+            Seen::Nothing | Seen::EachTime => None,
         }
     }
 
     /// Returns what is at a path. A link at its end is not followed.
-    pub(super) fn entry(&mut self, path: &str) -> PathEntry {
-        match self.cache.seen_at(Path::new(path), self.now) {
-            Seen::State(state) => entry_of(state.kind),
+    pub(super) fn entry(self, path: &str) -> PathEntry {
+        match self.seen(Path::new(path)) {
+            Seen::Directory(_) => PathEntry::Directory,
             Seen::Nothing => PathEntry::Missing,
-            Seen::Unfit => look_up(path),
+            Seen::EachTime => look_up(path),
         }
     }
 
     /// Returns as [`version_at`] does.
-    pub(super) fn version(&mut self, path: &Path) -> Option<Version> {
-        let found = self.state(path);
-        version(path, found)
+    pub(super) fn version(self, path: &Path) -> Option<Version> {
+        version(path, self.state(path))
     }
 
     /// Returns whether anything is at a path. A link that leads nowhere counts as nothing.
-    pub(super) fn exists(&mut self, path: &Path) -> bool {
+    pub(super) fn exists(self, path: &Path) -> bool {
         self.state(path).is_ok()
     }
-}
 
-/// What adding a path comes to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Added {
-    /// Something is there. Its changes are reported, and its end.
-    Watched,
-    /// Nothing is there. It is reported when something comes.
-    Missing,
-    /// Not all that changes there would be reported.
-    Unfit,
-}
-
-/// What has changed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Changed<'a> {
-    /// The state of a directory.
-    Itself(&'a [u8]),
-    /// What is at a path, and perhaps at those below it.
-    WithAllBelow(&'a [u8]),
-}
-
-/// What was seen at a path.
-#[derive(Clone, Copy, Debug)]
-enum Seen {
-    State(PathState),
-    Nothing,
-    /// Changes there are not reported.
-    Unfit,
-}
-
-#[derive(Debug, Default)]
-struct Cache {
-    n_looks: u32,
-    watches: Option<Watches>,
-    /// When watching began, or could not.
-    begun: Option<Instant>,
-    seen: BTreeMap<Vec<u8>, (Instant, Seen)>,
-}
-
-impl Cache {
-    /// Forgets what the kernel has reported as changed.
-    fn refresh(&mut self, now: Instant) {
-        if self.n_looks < FIRST_LOOKS {
-            self.n_looks += 1;
-            return;
-        }
-        let has_begun_lately = self.begun.is_some_and(|it| now < it + LONGEST_FULL);
-        let has_room = self.watches.as_ref().is_some_and(|it| it.len() < MAX_PATHS);
-        if !has_begun_lately && !(has_room && self.seen.len() < MAX_PATHS) {
-            (self.watches, self.begun) = (Watches::start(), Some(now));
-            self.seen.clear();
-        }
-        let Self { watches: Some(watches), seen, .. } = self else { return };
-        let is_complete = watches.take_reports(|changed| match changed {
-            Changed::Itself(path) => drop(seen.remove(path)),
-            Changed::WithAllBelow(path) => drop(remove_with_all_below(seen, path)),
-        });
-        if !is_complete {
-            // What else has changed is not known. Where that much changes, it is not asked again at once.
-            (self.watches, self.begun) = (None, Some(now));
-            self.seen.clear();
-        }
-    }
-
-    /// Returns what is at a path, and keeps it where changes are reported.
-    fn seen_at(&mut self, path: &Path, now: Instant) -> Seen {
-        let Some(watches) = &mut self.watches else { return Seen::Unfit };
+    fn seen(self, path: &Path) -> Seen {
         let name = path.as_os_str().as_bytes();
-        if let Some((when, seen)) = self.seen.get(name)
-            && now < *when + LONGEST_BELIEF
-        {
-            return *seen;
-        }
-        // Watched first, so that what changes during the look is reported after it.
-        let seen = match watches.add(name, MAX_PATHS) {
-            Added::Watched => match fs::symlink_metadata(path) {
-                Ok(found) if !found.is_symlink() => Seen::State(PathState::of(&found)),
-                _ => Seen::Unfit,
-            },
-            Added::Missing => Seen::Nothing,
-            Added::Unfit => Seen::Unfit,
+        let order = match self.states.0.locked().find(name, self.now) {
+            FoundPath::Kept(seen) => return seen,
+            FoundPath::Unknown(order) => order,
         };
-        if self.seen.len() < MAX_PATHS {
-            self.seen.insert(name.to_owned(), (now, seen));
-        }
+        let found = order.carry_out(path);
+        let seen = found.seen;
+        self.states.0.locked().keep(&order, name, found, self.now);
         seen
     }
-}
-
-/// Removes what is kept for a path and for all paths below it.
-fn remove_with_all_below<T>(map: &mut BTreeMap<Vec<u8>, T>, path: &[u8]) -> Vec<T> {
-    let mut removed: Vec<T> = map.remove(path).into_iter().collect();
-    // Of the root it is the root.
-    let below = [path.strip_suffix(b"/").unwrap_or(path), b"/"].concat();
-    while let Some((key, _)) =
-        map.range(below.clone()..).next().filter(|it| it.0.starts_with(&below))
-    {
-        let key = key.clone();
-        removed.extend(map.remove(&key));
-    }
-    removed
 }
 
 #[cfg(test)]

@@ -1,7 +1,6 @@
 //! The trees of working directories, listed once for all sessions in them as long as they do not change.
 
 use std::{
-    collections::BTreeMap,
     path::{Path, PathBuf},
     sync::{Arc, Mutex},
 };
@@ -12,7 +11,7 @@ use ennead_tools::locked::Locked as _;
 use super::{
     clock::SystemClock,
     compiled_patterns::CompiledPatterns,
-    file_states::{Look, PathState},
+    file_states::{FilesLook, PathState},
     source_files::SessionDirs,
     tree::{Tree, tree},
 };
@@ -21,26 +20,32 @@ use super::{
 const MAX_TREES: usize = 64;
 
 /// Directories that a tree which is kept was read from, at most: a look at it looks at each.
-const MAX_DIRECTORIES: usize = 32;
-
-/// A working directory, and the patterns of what is hidden in it.
-type Key = (PathBuf, Arc<[String]>);
+const MAX_DIRECTORIES: usize = 8;
 
 #[derive(Clone, Debug)]
 struct KeptTree {
+    top: PathBuf,
+    /// Patterns of what is hidden in it.
+    hidden: Arc<[String]>,
     /// The directories that it was read from, each as it was before.
     directories: Arc<[(PathBuf, PathState)]>,
     text: Arc<str>,
 }
 
-/// The last trees of working directories.
+impl KeptTree {
+    fn is_of(&self, top: &Path, hidden: &[String]) -> bool {
+        self.top == top && *self.hidden == *hidden
+    }
+}
+
+/// The last trees of working directories, the oldest first.
 #[derive(Debug, Default)]
-pub(super) struct KeptTrees(Mutex<BTreeMap<Key, KeptTree>>);
+pub(super) struct KeptTrees(Mutex<Vec<KeptTree>>);
 
 impl KeptTrees {
     /// Returns the tree of a session's directory, where the directories in it are as they were when it was listed. Costs a look
-    /// at each of them.
-    pub(super) fn find(&self, dirs: &SessionDirs, look: &mut Look<'_>) -> Option<String> {
+    /// at each of them; where not all that changes them is reported, none is found.
+    pub(super) fn find(&self, dirs: &SessionDirs, look: FilesLook<'_>) -> Option<String> {
         self.at(dirs.directory(), &dirs.hidden, look)
     }
 
@@ -53,30 +58,28 @@ impl KeptTrees {
         tree.text
     }
 
-    fn at(&self, top: &Path, hidden: &Arc<[String]>, look: &mut Look<'_>) -> Option<String> {
-        let kept = self.0.locked().get(&(top.to_owned(), Arc::clone(hidden))).cloned()?;
-        let mut is_same =
-            |(path, state): &(PathBuf, PathState)| look.state(path).is_ok_and(|it| it == *state);
-        kept.directories.iter().all(&mut is_same).then(|| kept.text.as_ref().to_owned())
+    fn at(&self, top: &Path, hidden: &[String], look: FilesLook<'_>) -> Option<String> {
+        let kept = self.0.locked().iter().find(|it| it.is_of(top, hidden)).cloned()?;
+        let is_same = |it: &(PathBuf, PathState)| look.reported(&it.0) == Some(it.1);
+        kept.directories.iter().all(is_same).then(|| kept.text.as_ref().to_owned())
     }
 
     /// Keeps a tree that was listed after `now_ns`. Not kept is one of which a directory had only just been changed: a further
     /// change could bear the same time.
     fn keep(&self, top: &Path, hidden: &Arc<[String]>, tree: &Tree, now_ns: i128) {
-        let (n, is_settled) =
-            (tree.directories.len(), |it: &(PathBuf, PathState)| it.1.is_settled(now_ns));
-        if n == 0 || MAX_DIRECTORIES < n || !tree.directories.iter().all(is_settled) {
+        let is_settled = |it: &(PathBuf, PathState)| it.1.is_settled(now_ns);
+        let Some(directories) = tree.directories.as_deref() else { return };
+        if MAX_DIRECTORIES < directories.len() || !directories.iter().all(is_settled) {
             return;
         }
-        let kept = KeptTree {
-            directories: tree.directories.as_slice().into(),
-            text: tree.text.as_str().into(),
-        };
+        let (hidden, text) = (Arc::clone(hidden), tree.text.as_str().into());
+        let kept = KeptTree { top: top.to_owned(), hidden, directories: directories.into(), text };
         let mut trees = self.0.locked();
+        trees.retain(|it| !it.is_of(&kept.top, &kept.hidden));
         if MAX_TREES <= trees.len() {
-            trees.pop_first();
+            trees.remove(0);
         }
-        trees.insert((top.to_owned(), Arc::clone(hidden)), kept);
+        trees.push(kept);
     }
 }
 
@@ -99,7 +102,8 @@ mod tests {
         let (top, inner) = (place.path().canonicalize().unwrap(), place.path().join("src"));
         fs::create_dir_all(inner.join("deep")).unwrap();
         let (trees, hidden) = (KeptTrees::default(), Arc::from([]));
-        let found = || trees.at(&top, &hidden, &mut FileStates::default().look());
+        let states = FileStates::watching();
+        let found = || trees.at(&top, &hidden, states.look());
         let keep = |now_ns| trees.keep(&top, &hidden, &tree(&top, None), now_ns);
         keep(later() - 60_000_000_000);
         assert_eq!(found(), None, "it was only just changed");
@@ -112,7 +116,8 @@ mod tests {
         keep(later());
         assert_eq!(found().unwrap(), "src/\n  a.rs\n  deep/");
         let others: Arc<[String]> = Arc::from(["//x/**".to_owned()]);
-        assert_eq!(trees.at(&top, &others, &mut FileStates::default().look()), None);
+        assert_eq!(trees.at(&top, &others, states.look()), None);
+        assert_eq!(trees.at(&top, &hidden, FileStates::default().look()), None, "not reported");
         fs::remove_dir_all(&inner).unwrap();
         assert_eq!(found(), None);
     }
@@ -132,6 +137,6 @@ mod tests {
             fs::create_dir_all(wide.join(n.to_string())).unwrap();
         }
         trees.keep(&wide, &hidden, &tree(&wide, None), later());
-        assert_eq!(trees.at(&wide, &hidden, &mut FileStates::default().look()), None);
+        assert_eq!(trees.at(&wide, &hidden, FileStates::watching().look()), None);
     }
 }

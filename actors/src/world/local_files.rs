@@ -26,7 +26,7 @@ use last_good::LastGood;
 
 use super::{
     compiled_patterns::CompiledPatterns,
-    file_states::{FileStates, Look},
+    file_states::{FileStates, FilesLook},
     git,
     kept_trees::KeptTrees,
     source_files::{Fingerprint, Fingerprints, SessionDirs, SourceLookup, are_as},
@@ -49,7 +49,7 @@ impl SourceLookup for LocalFiles {
         dirs: &SessionDirs,
         known: Option<&Fingerprints>,
     ) -> BoxFuture<'static, io::Result<(SettingsRead, Fingerprints)>> {
-        let seen = settings_files(dirs, &mut self.states.look());
+        let seen = settings_files(dirs, self.states.look());
         if let Some(known) = known.filter(|it| are_as(&seen, it)) {
             let known = Arc::clone(known);
             return Box::pin(std::future::ready(Ok((SettingsRead::Unchanged, known))));
@@ -66,15 +66,14 @@ impl SourceLookup for LocalFiles {
     }
 
     fn entries(&self) -> Box<dyn FnMut(&str) -> PathEntry + '_> {
-        let mut look = self.states.look();
+        let look = self.states.look();
         Box::new(move |path| look.entry(path))
     }
 
     fn sources(&self, dirs: &SessionDirs) -> BoxFuture<'static, SourceTexts> {
-        let mut look = self.states.look();
-        let found = sources::found(dirs, &self.barren, &mut look);
-        let tree = self.trees.find(dirs, &mut look);
-        drop(look);
+        let look = self.states.look();
+        let found = sources::found(dirs, &self.barren, look);
+        let tree = self.trees.find(dirs, look);
         let known = tree.or_else(|| (!sources::has_entries(dirs)).then(String::new));
         if let Some(tree) = known.as_ref().filter(|_| !found.files && !found.may_be_repository) {
             let mut texts = sources::without_files(dirs, &found);
@@ -121,7 +120,7 @@ impl SourceLookup for LocalFiles {
 
     fn look(&self, dirs: &SessionDirs, order: &SourcesOrder) -> BoxFuture<'static, SourcesLook> {
         let name = name_of(dirs, order);
-        let mut look = self.states.look();
+        let look = self.states.look();
         if let Some((first, marks)) = order.marks.as_ref().and_then(|it| it.0.split_first())
             && first.0 == name
             && marks.iter().all(|(path, state)| look.version(Path::new(path)) == *state)
@@ -130,13 +129,12 @@ impl SourceLookup for LocalFiles {
         }
         if order.files.is_empty()
             && order.directories.is_empty()
-            && !sources::has_files(dirs, &self.barren, &mut look)
+            && !sources::has_files(dirs, &self.barren, look)
         {
             // Without marks the next look is made by the same short way.
             let found = SourcesLook::Found(Box::default(), SourceMarks(Arc::default()));
             return Box::pin(std::future::ready(found));
         }
-        drop(look);
         let order = order.clone();
         let (dirs, patterns) = (dirs.clone(), Arc::clone(&self.patterns));
         Box::pin(async move {
@@ -175,26 +173,26 @@ async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) 
 
 /// The settings files of these directories as they are now, strongest first, where their directories are
 /// there.
-fn settings_files(dirs: &SessionDirs, look: &mut Look<'_>) -> Vec<Fingerprint> {
+fn settings_files(dirs: &SessionDirs, look: FilesLook<'_>) -> Vec<Fingerprint> {
     let mut files = Vec::with_capacity(1);
-    let mut add = |scope, path: PathBuf, look: &mut Look<'_>| {
+    let mut add = |scope, path: PathBuf| {
         let state = look.version(&path);
         files.push(Fingerprint { scope, path, state, broken: None });
     };
     if let Some(managed) = dirs.managed.as_deref().filter(|it| look.exists(it)) {
-        add(Scope::Policy, sources::below(managed, "managed-settings.json"), look);
-        drop_ins(managed).into_iter().for_each(|it| add(Scope::Policy, it, look));
+        add(Scope::Policy, sources::below(managed, "managed-settings.json"));
+        drop_ins(managed).into_iter().for_each(|it| add(Scope::Policy, it));
     }
     let of_repository = [(Scope::Local, LOCAL), (Scope::Project, PROJECT)];
     if dirs.sources.reads_any_of_repository()
         && look.exists(&sources::below(&dirs.workspace, ".claude"))
     {
         for (scope, name) in of_repository.into_iter().filter(|it| dirs.sources.reads(it.0)) {
-            add(scope, dirs.workspace.join(name), look);
+            add(scope, dirs.workspace.join(name));
         }
     }
     if dirs.sources.user {
-        add(Scope::User, sources::below(&dirs.config, "settings.json"), look);
+        add(Scope::User, sources::below(&dirs.config, "settings.json"));
     }
     files
 }

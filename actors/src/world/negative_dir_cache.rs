@@ -12,7 +12,7 @@ use ennead_runtime::{ports::Clock, time::Timestamp};
 
 use super::{
     clock::SystemClock,
-    file_states::{Look, PathState},
+    file_states::{FilesLook, PathState},
 };
 use ennead_tools::locked::Locked as _;
 
@@ -34,7 +34,7 @@ impl NegativeDirCache {
 
     /// Returns whether the directory holds none of the names, whatever they would be of. A link to nowhere counts as
     /// held: what it leads to may come into being without a change of the directory. So does what cannot be looked at.
-    pub(super) fn holds_none(&self, directory: &Path, look: &mut Look<'_>) -> bool {
+    pub(super) fn holds_none(&self, directory: &Path, look: FilesLook<'_>) -> bool {
         // Before the look, so that what changes during it counts as just changed.
         let now = SystemClock::new().now();
         let seen = match look.state(directory) {
@@ -90,7 +90,7 @@ mod tests {
     }
 
     fn holds_none(without: &NegativeDirCache, path: &Path) -> bool {
-        without.holds_none(path, &mut FileStates::default().look())
+        without.holds_none(path, FileStates::default().look())
     }
 
     /// As if the directory had been as it is for a minute.

@@ -2,14 +2,9 @@
 //!
 //! The gate looks anew for each call; these are looked at once, when a session is
 //! opened. They have most of their parts in common, and each part costs one `lstat`, about a
-//! microsecond.
+//! microsecond, where the lookup does not know that it is as it was.
 
-use std::{
-    collections::BTreeMap,
-    fs::{self, FileType},
-    path::Path,
-    sync::Arc,
-};
+use std::{collections::BTreeMap, fs, path::Path, sync::Arc};
 
 use ennead_runtime::step7_permission_gate::{
     Listing, Look, PathKind,
@@ -74,11 +69,6 @@ pub fn look_up(path: &str) -> PathEntry {
         let target = fs::read_link(path).ok().and_then(|it| it.into_os_string().into_string().ok());
         return target.map_or(PathEntry::Special, PathEntry::Link);
     }
-    entry_of(kind)
-}
-
-/// Returns what something is that is no link.
-pub(super) fn entry_of(kind: FileType) -> PathEntry {
     if kind.is_dir() {
         PathEntry::Directory
     } else if kind.is_file() {

@@ -21,7 +21,7 @@ use ennead_tools::source_file::{OpenedFile, Root, open_chosen, read_chosen_text}
 
 use super::{
     compiled_patterns::CompiledPatterns,
-    file_states::{Look, version_at},
+    file_states::{FilesLook, version_at},
     negative_dir_cache::NegativeDirCache,
     rules,
     source_files::SessionDirs,
@@ -62,9 +62,9 @@ pub(super) struct FoundAtPlace {
 
 /// Looks at a place for the first time. Where no directory above holds anything, a repository is looked for only where one
 /// begins: file systems that do not change a directory's times are named in `negative_dir_cache`.
-pub(super) fn found(dirs: &SessionDirs, barren: &EmptyDirs, look: &mut Look<'_>) -> FoundAtPlace {
-    let mut is_barren = |it: &Path| barren.ancestors.holds_none(it, look);
-    if dirs.worktree.is_some() || !dirs.workspace.ancestors().all(&mut is_barren) {
+pub(super) fn found(dirs: &SessionDirs, barren: &EmptyDirs, look: FilesLook<'_>) -> FoundAtPlace {
+    let is_barren = |it: &Path| barren.ancestors.holds_none(it, look);
+    if dirs.worktree.is_some() || !dirs.workspace.ancestors().all(is_barren) {
         return FoundAtPlace { files: has_files(dirs, barren, look), may_be_repository: true };
     }
     let may_be_repository = look.exists(&below(&dirs.workspace, ".git"));
@@ -73,7 +73,7 @@ pub(super) fn found(dirs: &SessionDirs, barren: &EmptyDirs, look: &mut Look<'_>)
 
 /// Returns whether any file of a place may contribute. Costs one look for each candidate, and one for all candidates in a
 /// directory that is not there or is as it was when it held none; where there is none, nothing needs the blocking pool.
-pub(super) fn has_files(dirs: &SessionDirs, barren: &EmptyDirs, look: &mut Look<'_>) -> bool {
+pub(super) fn has_files(dirs: &SessionDirs, barren: &EmptyDirs, look: FilesLook<'_>) -> bool {
     let in_ancestors = dirs.workspace.ancestors().any(|it| {
         !barren.ancestors.holds_none(it, look)
             && (has_any(it, NAMES, look) || has_instructions(&it.join(DIRECTORY), barren, look))
@@ -82,13 +82,13 @@ pub(super) fn has_files(dirs: &SessionDirs, barren: &EmptyDirs, look: &mut Look<
 }
 
 /// The same for what lies not above the working directory.
-fn has_files_elsewhere(dirs: &SessionDirs, barren: &EmptyDirs, look: &mut Look<'_>) -> bool {
+fn has_files_elsewhere(dirs: &SessionDirs, barren: &EmptyDirs, look: FilesLook<'_>) -> bool {
     dirs.managed.as_deref().is_some_and(|it| has_instructions(it, barren, look))
         || has_instructions(&dirs.config, barren, look)
         || look.exists(&memory_file(dirs))
 }
 
-fn has_instructions(directory: &Path, barren: &EmptyDirs, look: &mut Look<'_>) -> bool {
+fn has_instructions(directory: &Path, barren: &EmptyDirs, look: FilesLook<'_>) -> bool {
     !barren.configuration.holds_none(directory, look) && has_any(directory, INSIDE, look)
 }
 
@@ -112,7 +112,7 @@ pub(super) fn below(directory: &Path, name: &str) -> PathBuf {
     path
 }
 
-fn has_any(directory: &Path, names: &[&str], look: &mut Look<'_>) -> bool {
+fn has_any(directory: &Path, names: &[&str], look: FilesLook<'_>) -> bool {
     let mut path = directory.to_owned();
     names.iter().any(|name| {
         path.push(name);

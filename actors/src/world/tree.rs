@@ -28,17 +28,20 @@ const CLOSED: &[&str] = &["node_modules", "target", "dist", "build", "__pycache_
 pub(super) struct Tree {
     /// An entry in each line.
     pub(super) text: String,
-    /// The directories that were listed, each with its state before.
-    pub(super) directories: Vec<(PathBuf, PathState)>,
+    /// The directories that were listed, each with its state before; `None` where one could not be listed whole.
+    pub(super) directories: Option<Vec<(PathBuf, PathState)>>,
 }
 
 /// Lists the entries of a directory and of those right below it, one a line; names that begin with a dot are left out,
 /// and so is what `hidden` covers. Links are not followed.
 pub(super) fn tree(top: &Path, hidden: Option<&PathPattern>) -> Tree {
-    let (mut lines, mut directories) = (Vec::new(), Vec::new());
+    let (mut lines, mut directories) = (Vec::new(), Some(Vec::new()));
     let mut listed = |directory: PathBuf, max: usize| {
         let found = listed(&directory, hidden, max);
-        directories.extend(found.state.map(|it| (directory, it)));
+        match (&mut directories, found.state) {
+            (Some(all), Some(state)) => all.push((directory, state)),
+            (all, _) => *all = None,
+        }
         (found.entries, found.n_more)
     };
     let (entries, n_more) = listed(top.to_owned(), MAX_LINES);
@@ -81,7 +84,7 @@ struct TreeEntries {
     entries: Vec<TreeEntry>,
     /// How many more there are among those that were looked at.
     n_more: usize,
-    /// The state of the directory before; `None` where it cannot be listed.
+    /// The state of the directory before; `None` where it could not be listed whole.
     state: Option<PathState>,
 }
 
@@ -89,18 +92,21 @@ struct TreeEntries {
 fn listed(directory: &Path, hidden: Option<&PathPattern>, max: usize) -> TreeEntries {
     let state = fs::metadata(directory).ok().map(|it| PathState::of(&it));
     let Ok(entries) = fs::read_dir(directory) else { return TreeEntries::default() };
-    let shown = entries.flatten().take(MAX_ENTRIES).filter_map(|it| {
+    let mut is_whole = true;
+    let shown = entries.take(MAX_ENTRIES).filter_map(|it| {
+        let read = it.and_then(|it| it.file_type().map(|kind| (it, kind.is_dir())));
+        is_whole &= read.is_ok();
+        let (it, is_directory) = read.ok()?;
         // A name that is not a text could not be used by the model.
         let name = it.file_name().into_string().ok()?;
         let is_hidden = hidden.is_some_and(|hidden| hidden.matches(&it.path().to_string_lossy()));
-        let is_directory = it.file_type().ok()?.is_dir();
         (!name.starts_with('.') && !is_hidden).then_some(TreeEntry { name, is_directory })
     });
     let mut shown: Vec<TreeEntry> = shown.collect();
     shown.sort_by(|left, right| left.name.cmp(&right.name));
     let n_more = shown.len().saturating_sub(max);
     shown.truncate(max);
-    TreeEntries { entries: shown, n_more, state }
+    TreeEntries { entries: shown, n_more, state: state.filter(|_| is_whole) }
 }
 
 fn line(indent: &str, name: &str, is_directory: bool) -> String {
@@ -138,6 +144,8 @@ mod tests {
         }
         let shown = tree(top.path(), None).text;
         assert!(shown.lines().count() <= MAX_LINES + 3, "{shown}");
-        assert_eq!(tree(&path("missing"), None).text, "");
+        assert!(tree(top.path(), None).directories.is_some());
+        let missing = tree(&path("missing"), None);
+        assert_eq!((&*missing.text, missing.directories), ("", None));
     }
 }

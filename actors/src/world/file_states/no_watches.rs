@@ -1,8 +1,8 @@
-//! Where the kernel reports no changes of paths, each is looked at each time.
+//! Where the kernel reports no changes of directories, each path is looked at each time.
 
-use std::convert::Infallible;
+use std::{convert::Infallible, io, path::Path};
 
-use super::{Added, Changed};
+use super::Report;
 
 /// Nothing is watched, so there is none.
 #[derive(Debug)]
@@ -13,15 +13,15 @@ impl Watches {
         None
     }
 
-    pub(super) fn len(&self) -> usize {
+    pub(super) fn add(&self, _path: &Path) -> io::Result<i32> {
         match self.0 {}
     }
 
-    pub(super) fn add(&mut self, _path: &[u8], _max: usize) -> Added {
+    pub(super) fn remove(&self, _number: i32) {
         match self.0 {}
     }
 
-    pub(super) fn take_reports(&mut self, _take: impl FnMut(Changed<'_>)) -> bool {
+    pub(super) fn take_reports(&self, _take: impl FnMut(Report<'_>)) -> bool {
         match self.0 {}
     }
 }

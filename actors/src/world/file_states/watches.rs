@@ -1,26 +1,28 @@
-//! What the kernel reports of paths: a queue of inotify.
+//! What the kernel reports of directories: a queue of inotify, and the table of mounts.
 
 use std::{
-    collections::BTreeMap,
-    ffi::OsStr,
+    fs::File,
     mem::{self, MaybeUninit},
-    os::{fd::OwnedFd, unix::ffi::OsStrExt},
+    os::fd::{AsFd as _, OwnedFd},
+    path::Path,
 };
 
 use rustix::{
+    event::{PollFd, PollFlags, Timespec, poll},
     fs::{
+        Mode, OFlags, fstatfs,
         inotify::{self, CreateFlags, ReadFlags, Reader, WatchFlags},
-        statfs,
+        ioctl_getflags, open,
     },
     io::Errno,
 };
 
-use super::{Added, Changed, MAX_REPORTS, remove_with_all_below};
+use super::{MAX_REPORTS, Report};
 
 /// Bytes of reports that are read at once; one has at most 272.
 const BUFFER: usize = 4096;
 
-/// All by which the state of a directory changes, and what it holds. Of a file `MODIFY` in addition.
+/// All by which the state of a directory changes, and what it holds. What a file in it holds is not reported.
 const EVENTS: WatchFlags = WatchFlags::ATTRIB
     .union(WatchFlags::CREATE)
     .union(WatchFlags::DELETE)
@@ -29,118 +31,81 @@ const EVENTS: WatchFlags = WatchFlags::ATTRIB
     .union(WatchFlags::MOVED_FROM)
     .union(WatchFlags::MOVED_TO);
 
-/// The file systems that change by this kernel alone, which reports all of it: ext, XFS, Btrfs, F2FS, ZFS, tmpfs, overlayfs.
-/// Numbers of Linux' `magic.h`, and of OpenZFS.
-const LOCAL: &[u32] =
-    &[0xef53, 0x5846_5342, 0x9123_683e, 0xf2f5_2010, 0x2fc1_2fc1, 0x0102_1994, 0x794c_7630];
+/// A directory, and no link to one.
+const DIRECTORY: WatchFlags = WatchFlags::DONT_FOLLOW.union(WatchFlags::ONLYDIR);
 
-/// The paths whose changes are reported.
+/// The file systems in which names come and go by this kernel alone: ext, XFS, Btrfs, F2FS, tmpfs, overlayfs. Numbers of
+/// Linux' `magic.h`.
+const LOCAL: &[u32] = &[0xef53, 0x5846_5342, 0x9123_683e, 0xf2f5_2010, 0x0102_1994, 0x794c_7630];
+
+/// Flag of a directory in which one name is another in other letters (`FS_CASEFOLD_FL` of Linux' `fs.h`).
+const CASEFOLD: u32 = 0x4000_0000;
+
+/// What reports the changes of directories.
 #[derive(Debug)]
 pub(super) struct Watches {
     /// `None` only while it is closed.
     queue: Option<OwnedFd>,
-    paths: BTreeMap<i32, Vec<u8>>,
-    /// By path; of what is no directory with `false`.
-    numbers: BTreeMap<Vec<u8>, (i32, bool)>,
+    mounts: File,
 }
 
 impl Watches {
-    /// Opens a queue; `None` where the kernel gives no more.
+    /// Begins without a directory; `None` where the kernel gives no more queues.
     pub(super) fn start() -> Option<Self> {
+        let mounts = File::open("/proc/self/mountinfo").ok()?;
         let queue = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK).ok()?;
-        Some(Self { queue: Some(queue), paths: BTreeMap::new(), numbers: BTreeMap::new() })
+        Some(Self { queue: Some(queue), mounts })
     }
 
-    /// Returns how many paths are watched.
-    pub(super) fn len(&self) -> usize {
-        self.numbers.len()
+    /// Watches a directory, and returns its number. A directory has the same one under all its names.
+    ///
+    /// # Errors
+    ///
+    /// `ENOENT` where nothing is. Others where it is no directory, or not all that changes in it would be reported.
+    pub(super) fn add(&self, path: &Path) -> Result<i32, Errno> {
+        let queue = self.queue.as_ref().ok_or(Errno::BADF)?;
+        let number = inotify::add_watch(queue, path, EVENTS | DIRECTORY)?;
+        if is_fit(path) == Ok(true) {
+            return Ok(number);
+        }
+        self.remove(number);
+        Err(Errno::NOTSUP)
     }
 
-    /// Watches a path, and each directory on the way to it, as long as there are not more than `max` in all. A path with a
-    /// link in it leads elsewhere than its names say, and is unfit.
-    pub(super) fn add(&mut self, path: &[u8], max: usize) -> Added {
-        if !is_plain(path) {
-            return Added::Unfit;
+    /// Ends a watch; without effect where its directory is gone.
+    pub(super) fn remove(&self, number: i32) {
+        if let Some(queue) = &self.queue {
+            let _is_gone = inotify::remove_watch(queue, number);
         }
-        let slashes = path.iter().enumerate().filter(|it| *it.1 == b'/').map(|it| it.0.max(1));
-        let ends = slashes.filter(|it| *it < path.len()).chain([path.len()]);
-        for end in ends {
-            let watched = match self.watch(&path[..end], WatchFlags::ONLYDIR, max) {
-                Err(Errno::NOTDIR) if end == path.len() => {
-                    self.watch(path, WatchFlags::MODIFY, max)
-                }
-                watched => watched,
-            };
-            match watched {
-                Ok(()) => {}
-                Err(Errno::NOENT) => return Added::Missing,
-                Err(_) => return Added::Unfit,
-            }
-        }
-        Added::Watched
     }
 
-    fn watch(&mut self, path: &[u8], flags: WatchFlags, max: usize) -> Result<(), Errno> {
-        let must_be_directory = flags.contains(WatchFlags::ONLYDIR);
-        match self.numbers.get(path) {
-            Some((_, false)) if must_be_directory => return Err(Errno::NOTDIR),
-            Some(_) => return Ok(()),
-            None => {}
+    /// Hands on what was reported. Returns whether that is all that there was: reports may be lost, and of what is mounted
+    /// over a directory there are none.
+    pub(super) fn take_reports(&self, mut take: impl FnMut(Report<'_>)) -> bool {
+        let Some(queue) = &self.queue else { return false };
+        let mut asked =
+            [PollFd::new(queue, PollFlags::IN), PollFd::new(&self.mounts, PollFlags::PRI)];
+        let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
+        if !matches!(poll(&mut asked, Some(&at_once)), Ok(_)) || !asked[1].revents().is_empty() {
+            return false;
         }
-        let queue = self.queue.as_ref().filter(|_| self.len() < max).ok_or(Errno::NOSPC)?;
-        let name = OsStr::from_bytes(path);
-        let number = inotify::add_watch(queue, name, EVENTS | WatchFlags::DONT_FOLLOW | flags)?;
-        if self.paths.contains_key(&number) {
-            // Of a file with two names, one is reported.
-            return Err(Errno::EXIST);
+        if asked[0].revents().is_empty() {
+            return true;
         }
-        let is_local = statfs(name)
-            .is_ok_and(|it| u32::try_from(it.f_type).is_ok_and(|it| LOCAL.contains(&it)));
-        if !is_local {
-            inotify::remove_watch(queue, number)?;
-            return Err(Errno::NOTSUP);
-        }
-        self.paths.insert(number, path.to_owned());
-        self.numbers.insert(path.to_owned(), (number, must_be_directory));
-        Ok(())
-    }
-
-    /// Takes in what was reported. Returns whether that is all that there was.
-    pub(super) fn take_reports(&mut self, mut take: impl FnMut(Changed<'_>)) -> bool {
-        let Some(queue) = self.queue.take() else { return false };
         let mut buffer = [MaybeUninit::uninit(); BUFFER];
-        let mut reader = Reader::new(&queue, &mut buffer);
-        let mut is_complete = false;
+        let mut reader = Reader::new(queue.as_fd(), &mut buffer);
         for _ in 0..MAX_REPORTS {
-            let event = match reader.next() {
-                Ok(event) => event,
-                Err(Errno::INTR) => continue,
-                Err(error) => {
-                    is_complete = error == Errno::AGAIN;
-                    break;
-                }
-            };
-            if event.events().contains(ReadFlags::QUEUE_OVERFLOW) {
-                break;
-            }
-            let Some(path) = self.paths.get(&event.wd()) else { continue };
-            let changed = match event.file_name() {
-                None => path.clone(),
-                Some(name) => {
-                    take(Changed::Itself(path));
-                    [path.strip_suffix(b"/").unwrap_or(path), b"/", name.to_bytes()].concat()
-                }
-            };
-            take(Changed::WithAllBelow(&changed));
-            // They may watch now what has another name.
-            for (number, _) in remove_with_all_below(&mut self.numbers, &changed) {
-                self.paths.remove(&number);
-                // It is gone already where what it watched is.
-                let _is_gone = inotify::remove_watch(&queue, number);
+            match reader.next() {
+                Ok(event) if event.events().contains(ReadFlags::QUEUE_OVERFLOW) => return false,
+                Ok(event) => take(Report {
+                    number: event.wd(),
+                    name: event.file_name().map(|it| it.to_bytes()),
+                }),
+                Err(Errno::INTR) => {}
+                Err(error) => return error == Errno::AGAIN,
             }
         }
-        self.queue = Some(queue);
-        is_complete
+        false
     }
 }
 
@@ -154,8 +119,13 @@ impl Drop for Watches {
     }
 }
 
-/// Whether each part of a path is a name.
-fn is_plain(path: &[u8]) -> bool {
-    let Some(names) = path.strip_prefix(b"/") else { return false };
-    names.is_empty() || names.split(|it| *it == b'/').all(|it| !matches!(it, b"" | b"." | b".."))
+/// Whether all that changes in a directory is reported, by the names that it is asked for by.
+fn is_fit(path: &Path) -> Result<bool, Errno> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let directory = open(path, flags, Mode::empty())?;
+    let kind = fstatfs(&directory)?.f_type;
+    let is_local = u32::try_from(kind).is_ok_and(|it| LOCAL.contains(&it));
+    // Some have no flags.
+    let is_folding = ioctl_getflags(&directory).is_ok_and(|it| it.bits() & CASEFOLD != 0);
+    Ok(is_local && !is_folding)
 }
