@@ -13,7 +13,7 @@ use super::{
     compiled_patterns::CompiledPatterns,
     file_states::{FilesLook, PathState},
     source_files::SessionDirs,
-    tree::{Tree, tree},
+    tree::{PlaceTree, tree},
 };
 
 /// Trees that are kept, of some kilobytes each.
@@ -66,7 +66,7 @@ impl KeptTrees {
 
     /// Keeps a tree that was listed after `now_ns`. Not kept is one of which a directory had only just been changed: a further
     /// change could bear the same time.
-    fn keep(&self, top: &Path, hidden: &Arc<[String]>, tree: &Tree, now_ns: i128) {
+    fn keep(&self, top: &Path, hidden: &Arc<[String]>, tree: &PlaceTree, now_ns: i128) {
         let is_settled = |it: &(PathBuf, PathState)| it.1.is_settled(now_ns);
         let Some(directories) = tree.directories.as_deref() else { return };
         if MAX_DIRECTORIES < directories.len() || !directories.iter().all(is_settled) {

@@ -25,7 +25,7 @@ const MAX_NAME: usize = 80;
 const CLOSED: &[&str] = &["node_modules", "target", "dist", "build", "__pycache__", "vendor"];
 
 /// A tree, and what it was read from.
-pub(super) struct Tree {
+pub(super) struct PlaceTree {
     /// An entry in each line.
     pub(super) text: String,
     /// The directories that were listed, each with its state before; `None` where one could not be listed whole.
@@ -34,7 +34,7 @@ pub(super) struct Tree {
 
 /// Lists the entries of a directory and of those right below it, one a line; names that begin with a dot are left out,
 /// and so is what `hidden` covers. Links are not followed.
-pub(super) fn tree(top: &Path, hidden: Option<&PathPattern>) -> Tree {
+pub(super) fn tree(top: &Path, hidden: Option<&PathPattern>) -> PlaceTree {
     let (mut lines, mut directories) = (Vec::new(), Some(Vec::new()));
     let mut listed = |directory: PathBuf, max: usize| {
         let found = listed(&directory, hidden, max);
@@ -69,7 +69,7 @@ pub(super) fn tree(top: &Path, hidden: Option<&PathPattern>) -> Tree {
     if 0 < n_more {
         lines.push(format!("… {n_more} more"));
     }
-    Tree { text: lines.join("\n"), directories }
+    PlaceTree { text: lines.join("\n"), directories }
 }
 
 struct TreeEntry {

@@ -6,7 +6,7 @@ use std::{
 };
 
 #[cfg(not(target_os = "linux"))]
-use super::no_watches::Watches;
+use super::no_watches::NoWatches as Watches;
 #[cfg(target_os = "linux")]
 use super::watches::Watches;
 use super::{

@@ -6,9 +6,9 @@ use super::Report;
 
 /// Nothing is watched, so there is none.
 #[derive(Debug)]
-pub(super) struct Watches(Infallible);
+pub(super) struct NoWatches(Infallible);
 
-impl Watches {
+impl NoWatches {
     pub(super) fn start() -> Option<Self> {
         None
     }
