@@ -16,10 +16,10 @@ use std::{
     os::unix::{ffi::OsStrExt, fs::MetadataExt},
     path::Path,
     sync::Mutex,
-    time::{Duration, Instant},
+    time::Duration,
 };
 
-use ennead_runtime::step7_permission_gate::path_resolution::PathEntry;
+use ennead_runtime::{ports::Clock as _, step7_permission_gate::path_resolution::PathEntry};
 use ennead_tools::locked::Locked as _;
 
 mod cache;
@@ -28,7 +28,7 @@ mod no_watches;
 #[cfg(target_os = "linux")]
 mod watches;
 
-use super::real_paths::look_up;
+use super::{clock::SystemClock, real_paths::look_up};
 use cache::{Cache, FoundPath, Report, Seen};
 
 /// How long what was seen at a path is believed, at most, where no change is reported.
@@ -108,22 +108,25 @@ fn version(path: &Path, found: io::Result<PathState>) -> Option<Version> {
 
 /// Keeps what is at paths. One for all sessions of an [`Ennead`](crate::Ennead).
 #[derive(Debug, Default)]
-pub(super) struct FileStates(Mutex<Cache>);
+pub(super) struct FileStates {
+    clock: SystemClock,
+    cache: Mutex<Cache>,
+}
 
 impl FileStates {
     /// Makes what watches from the first look on.
     #[cfg(test)]
     pub(super) fn watching() -> Self {
         let states = Self::default();
-        states.0.locked().n_looks = FIRST_LOOKS;
+        states.cache.locked().n_looks = FIRST_LOOKS;
         states
     }
 
     /// Takes in what the kernel has reported; what is then asked of the look is as it is now. Costs one call of the system where
     /// nothing is reported, and at most [`MAX_REPORTS`] reports.
     pub(super) fn look(&self) -> FilesLook<'_> {
-        let now = Instant::now();
-        self.0.locked().refresh(now);
+        let now = self.clock.elapsed();
+        self.cache.locked().refresh(now);
         FilesLook { states: self, now }
     }
 }
@@ -132,7 +135,7 @@ impl FileStates {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct FilesLook<'a> {
     states: &'a FileStates,
-    now: Instant,
+    now: Duration,
 }
 
 impl FilesLook<'_> {
@@ -178,13 +181,13 @@ impl FilesLook<'_> {
 
     fn seen(self, path: &Path) -> Seen {
         let name = path.as_os_str().as_bytes();
-        let order = match self.states.0.locked().find(name, self.now) {
+        let order = match self.states.cache.locked().find(name, self.now) {
             FoundPath::Kept(seen) => return seen,
             FoundPath::Unknown(order) => order,
         };
         let found = order.carry_out(path);
         let seen = found.seen;
-        self.states.0.locked().keep(&order, name, found, self.now);
+        self.states.cache.locked().keep(&order, name, found, self.now);
         seen
     }
 }

@@ -2,7 +2,7 @@
 
 use std::{
     collections::BTreeMap, ffi::OsStr, fs, io, os::unix::ffi::OsStrExt, path::Path, sync::Arc,
-    time::Instant,
+    time::Duration,
 };
 
 #[cfg(not(target_os = "linux"))]
@@ -25,7 +25,7 @@ pub(super) enum Seen {
 }
 
 impl Seen {
-    fn is_believed(self, since: Instant, now: Instant) -> bool {
+    fn is_believed(self, since: Duration, now: Duration) -> bool {
         let longest = match self {
             Self::Directory(_) | Self::Nothing => LONGEST_BELIEF,
             Self::EachTime => LONGEST_FULL,
@@ -98,11 +98,11 @@ pub(super) struct Cache {
     pub(super) n_looks: u32,
     pub(super) watches: Option<Arc<Watches>>,
     /// When watching begins anew, at the earliest.
-    next: Option<Instant>,
+    next: Option<Duration>,
     lacks_room: bool,
     /// Reports that were taken in. What was seen before one of them may not be so any more.
     n_reports: u64,
-    pub(super) seen: BTreeMap<Vec<u8>, (Instant, Seen)>,
+    pub(super) seen: BTreeMap<Vec<u8>, (Duration, Seen)>,
     /// The directories that are watched, by number and by path.
     paths: BTreeMap<i32, Vec<u8>>,
     numbers: BTreeMap<Vec<u8>, i32>,
@@ -110,7 +110,7 @@ pub(super) struct Cache {
 
 impl Cache {
     /// Forgets what the kernel has reported as changed.
-    pub(super) fn refresh(&mut self, now: Instant) {
+    pub(super) fn refresh(&mut self, now: Duration) {
         if self.n_looks < FIRST_LOOKS {
             self.n_looks += 1;
             return;
@@ -128,7 +128,7 @@ impl Cache {
     }
 
     /// Forgets everything, and watches nothing before that time.
-    fn end(&mut self, next: Instant) {
+    fn end(&mut self, next: Duration) {
         let (n_looks, n_reports) = (self.n_looks, self.n_reports + 1);
         *self = Self { n_looks, n_reports, next: Some(next), ..Self::default() };
     }
@@ -156,7 +156,7 @@ impl Cache {
     }
 
     /// Returns what is known of a path.
-    pub(super) fn find(&mut self, name: &[u8], now: Instant) -> FoundPath {
+    pub(super) fn find(&mut self, name: &[u8], now: Duration) -> FoundPath {
         if let Some((since, seen)) = self.seen.get(name)
             && seen.is_believed(*since, now)
         {
@@ -178,7 +178,7 @@ impl Cache {
     }
 
     /// Keeps what a look found, unless something was reported meanwhile.
-    pub(super) fn keep(&mut self, order: &LookOrder, name: &[u8], found: Finding, now: Instant) {
+    pub(super) fn keep(&mut self, order: &LookOrder, name: &[u8], found: Finding, now: Duration) {
         if order.n_reports != self.n_reports {
             return;
         }

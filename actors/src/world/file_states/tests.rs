@@ -13,7 +13,7 @@ use super::*;
 
 /// What is kept of a path: `None` for nothing at all.
 fn kept(states: &FileStates, path: &Path) -> Option<&'static str> {
-    let cache = states.0.locked();
+    let cache = states.cache.locked();
     cache.seen.get(path.as_os_str().as_bytes()).map(|it| match it.1 {
         Seen::Directory(_) => "a directory",
         Seen::Nothing => "nothing there",
@@ -117,7 +117,7 @@ fn mounts_in_a_namespace_of_its_own() {
     fs::write(&file, "{}").unwrap();
     assert!(is_seen());
     // Watched anew, and mounted over a directory that is watched.
-    states.0.locked().refresh(Instant::now() + PAUSE);
+    states.cache.locked().refresh(states.clock.elapsed() + PAUSE);
     assert!(is_seen());
     done("umount", &[]);
     assert!(!is_seen());
@@ -136,7 +136,7 @@ fn what_is_kept_is_looked_at_again_after_a_while() {
     let (_place, path) = real_place();
     let states = FileStates::watching();
     states.look().exists(&path);
-    let mut cache = states.0.locked();
+    let mut cache = states.cache.locked();
     let name = path.as_os_str().as_bytes();
     let (first, _) = cache.seen[name];
     for (after, is_kept) in [(LONGEST_BELIEF / 2, true), (LONGEST_BELIEF, false)] {
@@ -150,15 +150,15 @@ fn what_is_kept_is_looked_at_again_after_a_while() {
 fn what_was_seen_before_a_report_is_not_kept_after_it() {
     let (_place, path) = real_place();
     let (states, file) = (FileStates::watching(), path.join("file"));
-    let (name, now) = (file.as_os_str().as_bytes(), Instant::now());
+    let (name, now) = (file.as_os_str().as_bytes(), states.clock.elapsed());
     states.look().exists(&path);
-    let FoundPath::Unknown(order) = states.0.locked().find(name, now) else { panic!() };
+    let FoundPath::Unknown(order) = states.cache.locked().find(name, now) else { panic!() };
     let found = order.carry_out(&file);
     assert_eq!(found.seen, Seen::Nothing);
     // Others look meanwhile, and take in the report.
     fs::write(&file, "").unwrap();
     states.look();
-    states.0.locked().keep(&order, name, found, now);
+    states.cache.locked().keep(&order, name, found, now);
     assert!(states.look().exists(&file));
 }
 
@@ -168,17 +168,17 @@ fn few_looks_ask_for_no_reports() {
     for _ in 0..FIRST_LOOKS {
         assert!(states.look().exists(Path::new("/")));
     }
-    assert!(states.0.locked().watches.is_none());
+    assert!(states.cache.locked().watches.is_none());
     assert!(states.look().exists(Path::new("/")));
-    assert!(states.0.locked().watches.is_some());
+    assert!(states.cache.locked().watches.is_some());
 }
 
 /// Whether watching ends for [`PAUSE`] with the next look.
 fn pauses(states: &FileStates) -> bool {
     states.look();
-    let mut cache = states.0.locked();
+    let mut cache = states.cache.locked();
     let ends = cache.watches.is_none() && cache.seen.is_empty();
-    cache.refresh(Instant::now() + PAUSE);
+    cache.refresh(states.clock.elapsed() + PAUSE);
     assert!(cache.watches.is_some());
     ends
 }
@@ -220,9 +220,9 @@ fn no_more_paths_are_kept_than_there_is_room_for() {
     let last = path.join((MAX_PATHS + 9).to_string());
     fs::write(&last, "").unwrap();
     assert!(states.look().exists(&last));
-    let mut cache = states.0.locked();
+    let mut cache = states.cache.locked();
     assert_eq!(cache.seen.len(), MAX_PATHS);
-    cache.refresh(Instant::now() + LONGEST_FULL);
+    cache.refresh(states.clock.elapsed() + LONGEST_FULL);
     assert!(cache.seen.is_empty() && cache.watches.is_some(), "all of it made room");
 }
 
@@ -297,7 +297,7 @@ fn carry_out(act: Act, root: &Path, name: &str, states: &FileStates) -> io::Resu
             File::open(&path)?.set_times(times)
         }
         Act::Wait => {
-            states.0.locked().refresh(Instant::now() + PAUSE);
+            states.cache.locked().refresh(states.clock.elapsed() + PAUSE);
             Ok(())
         }
     }

@@ -86,7 +86,7 @@ impl Watches {
         let mut asked =
             [PollFd::new(queue, PollFlags::IN), PollFd::new(&self.mounts, PollFlags::PRI)];
         let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
-        if !matches!(poll(&mut asked, Some(&at_once)), Ok(_)) || !asked[1].revents().is_empty() {
+        if poll(&mut asked, Some(&at_once)).is_err() || !asked[1].revents().is_empty() {
             return false;
         }
         if asked[0].revents().is_empty() {
