@@ -302,3 +302,17 @@ async def test_hook_hears_of_all_calls_of_an_answer_at_once(place, blocks):
     result = of_kind(messages, "ResultMessage")[0]
     assert (result.terminal_reason == "hook_stopped") == blocks
     assert len(texts(messages)) == (0 if blocks else 1)
+
+
+# REQ: SUR-3, HKS-1
+@pytest.mark.parametrize(("env", "starts"), [({}, True), ({"ENNEAD_UNTRUSTED": "1"}, False)])
+async def test_program_that_names_no_source_of_settings_means_all_of_them(place, env, starts):
+    handler = {"type": "command", "command": "touch hooked"}
+    settings = {"hooks": {"UserPromptSubmit": [{"hooks": [handler]}]}}
+    place.write(".claude/settings.json", json.dumps(settings))
+    place.write(".claude/commands/loud.md", "say it")
+    messages = await converse(place, "/loud", env=env)
+    assert (place.work / "hooked").exists() == starts
+    init = next(it for it in of_kind(messages, "SystemMessage") if it.subtype == "init")
+    assert ("loud" in init.data["slash_commands"]) == starts
+    assert (texts(messages) == ["it"]) == starts

@@ -303,6 +303,7 @@ fn simulated_answers_are_marked_and_what_waits_for_trust_is_listed() {
     place.file(".mcp.json", &json!({"mcpServers": {"own": {"command": "true"}}}).to_string());
     let mut command = place.command(&[&DRIVEN[..], &["--debug-to-stderr"]].concat());
     command.env("CLAUDE_CONFIG_DIR", place.work().join("../config"));
+    command.env("ENNEAD_UNTRUSTED", "1");
     let ended = with_input(command, prompt("hello").as_bytes());
     assert_eq!(ended.code, Some(0), "{ended:?}");
     let lines = lines(&ended);

@@ -40,7 +40,7 @@ const INHERITED: [&str; 6] = ["Umask", "Gid", "Groups", "NoNewPrivs", "Seccomp",
 const NAMESPACES: [&str; 6] = ["mnt", "pid", "net", "user", "ipc", "uts"];
 
 /// Variables by which a program chooses how it is served: each client has its own.
-pub(crate) const OF_PROGRAM: [&str; 8] = [
+pub(crate) const OF_PROGRAM: [&str; 10] = [
     "ANTHROPIC_MODEL",
     "CLAUDE_AGENT_SDK_CLIENT_APP",
     "CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS",
@@ -49,6 +49,8 @@ pub(crate) const OF_PROGRAM: [&str; 8] = [
     "CLAUDE_CODE_MAX_RETRIES",
     "CLAUDE_CODE_PRINT_BG_WAIT_CEILING_MS",
     "CLAUDE_CODE_SDK_READS_SESSION_STATE",
+    "ENNEAD_UNTRUSTED",
+    "MAX_THINKING_TOKENS",
 ];
 
 /// Names that are shown of those that differ.

@@ -95,11 +95,12 @@ pub(crate) struct Print {
     #[arg(long)]
     pub(crate) trust: bool,
     /// Settings and instruction files that are read: user, project, local; all by default.
-    /// Hooks of a source that is named here start, but can only deny, ask and add context.
+    /// Hooks of a source that is named here start, but can only deny, ask and add context; where prompts come as
+    /// stream-json, those of all sources do by default, unless ENNEAD_UNTRUSTED=1.
     #[arg(long, value_name = "LIST")]
     pub(crate) setting_sources: Option<String>,
     /// MCP servers whose tools the session has: files or JSON, `{"mcpServers": {…}}`. Those of
-    /// `.mcp.json` are used, too, where the directory is trusted or `project` is a named source.
+    /// `.mcp.json` are used, too, where the directory is trusted or hooks of `project` start.
     #[arg(long, value_name = "FILE|JSON", num_args = 1..)]
     pub(crate) mcp_config: Vec<String>,
     /// Use the MCP servers of --mcp-config only.

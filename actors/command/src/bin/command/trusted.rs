@@ -9,7 +9,13 @@ use ennead::{
 };
 use ennead_command::exit::{Exit, Failure};
 
-use crate::{args::Print, show};
+use crate::{
+    args::{InputFormat, Print},
+    program, show,
+};
+
+/// Has a program name the sources of settings whose hooks and servers start.
+const UNTRUSTED: &str = "ENNEAD_UNTRUSTED";
 
 /// Sets in the options what is read and how far it is trusted.
 ///
@@ -24,6 +30,8 @@ pub(crate) fn apply(options: &mut SessionOptions, args: &Print) -> Result<(), Fa
     options.trust = match named {
         _ if args.trust || is_recorded(&options.workspace) => Trust::Trusted,
         Some(sources) if sources.reads_any_of_repository() => Trust::Headless,
+        // Programs leave the sources out where they mean all of them.
+        None if is_driven(args) && !is_set(UNTRUSTED) => Trust::Headless,
         _ => Trust::Untrusted,
     };
     // Printed once, with all else that is not started.
@@ -52,6 +60,15 @@ pub(crate) fn waiting(options: &SessionOptions) -> Vec<String> {
         lines.push(advice.into());
     }
     lines
+}
+
+/// Whether a program writes the prompts.
+fn is_driven(args: &Print) -> bool {
+    args.protocol.input_format == InputFormat::StreamJson
+}
+
+fn is_set(name: &str) -> bool {
+    program::variable(name).is_some_and(|it| !matches!(it.trim(), "" | "0" | "false"))
 }
 
 fn is_recorded(workspace: &Path) -> bool {
