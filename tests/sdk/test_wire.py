@@ -284,3 +284,15 @@ async def test_tools_of_a_server_that_is_switched_off_leave_the_next_request(dri
     [transcript] = (place.config / "projects").glob("*/*.jsonl")
     checked = subprocess.run([os.environ["ENNEAD"], "verify", str(transcript)], capture_output=True, text=True, timeout=60)
     assert checked.returncode == 0, checked.stdout + checked.stderr
+
+
+# REQ: MDL-13
+@pytest.mark.parametrize(
+    ("model", "given", "answered"),
+    [("claude-opus-4-20250514", 15, 75), ("claude-opus-4-1", 15, 75), ("claude-sonnet-4-20250514", 3, 15)],
+)
+async def test_models_of_the_fourth_generation_have_prices(driven, model, given, answered):
+    ended = result(await ask(driven([text("a")]), model=model))
+    cost = 11 * given + 7 * answered + 3 * 1.25 * given + 5 * 0.1 * given
+    assert ended.total_cost_usd == pytest.approx(cost / 1e6)
+    assert ended.model_usage[model]["contextWindow"] == 200_000
