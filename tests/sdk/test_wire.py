@@ -296,3 +296,18 @@ async def test_models_of_the_fourth_generation_have_prices(driven, model, given,
     cost = 11 * given + 7 * answered + 3 * 1.25 * given + 5 * 0.1 * given
     assert ended.total_cost_usd == pytest.approx(cost / 1e6)
     assert ended.model_usage[model]["contextWindow"] == 200_000
+
+
+# REQ: MDL-13, SUR-3
+async def test_answers_count_for_the_model_that_gave_them(driven):
+    place = driven([use("Bash", {"command": "while [ ! -e go ]; do sleep 0.05; done"})], [text("b")])
+    async with ClaudeSDKClient(place.options(allowed_tools=["Bash"], model="claude-sonnet-4-5")) as client:
+        await client.query("hi")
+        messages = aiter(client.receive_response())
+        while type(await anext(messages)).__name__ != "AssistantMessage":
+            pass
+        await client.set_model("claude-opus-4-5")
+        place.write("go", "")
+        ended = result(await collect(messages))
+    used = {model: it["inputTokens"] for model, it in ended.model_usage.items()}
+    assert used == {"claude-sonnet-4-5": 11, "claude-opus-4-5": 11}

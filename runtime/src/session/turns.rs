@@ -173,6 +173,16 @@ impl Machine {
         }
     }
 
+    /// Names the model that the turn asked first, since the next turn may ask another.
+    fn name_model_of_turn(&mut self) {
+        let Some(resolved) = &self.conversation.memory.resolved else { return };
+        let Some(active) = &mut self.active else { return };
+        let of_turn = active.turn_costs.values_mut().next_back();
+        for ledger in of_turn.into_iter().chain([&mut active.cost]) {
+            *ledger = std::mem::take(ledger).named(&resolved.settings.model);
+        }
+    }
+
     /// Ends a turn that has reached its end.
     pub(super) fn turn_done(&mut self, now: Now, key: TurnKey, mut report: TurnReport) {
         if let Some(mut append) = report.append.take()
@@ -185,6 +195,7 @@ impl Machine {
             return;
         }
         self.conversation.hand_on(report.memory);
+        self.name_model_of_turn();
         self.mode_is_due(now);
         let limits = self.limits_used(now);
         let Some(active) = &mut self.active else { return };
