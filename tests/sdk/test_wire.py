@@ -311,3 +311,18 @@ async def test_answers_count_for_the_model_that_gave_them(driven):
         ended = result(await collect(messages))
     used = {model: it["inputTokens"] for model, it in ended.model_usage.items()}
     assert used == {"claude-sonnet-4-5": 11, "claude-opus-4-5": 11}
+
+
+# REQ: MDL-13, SUR-3
+async def test_model_without_known_limits_and_one_that_was_interrupted_have_all_fields(driven):
+    place = driven([text("a")], [use("Bash", {"command": "sleep 600"})])
+    unknown = result(await ask(place, model="my-own-model")).model_usage["my-own-model"]
+    assert (unknown["contextWindow"], unknown["maxOutputTokens"]) == (200_000, 64_000)
+    async with ClaudeSDKClient(place.options(allowed_tools=["Bash"], model="claude-opus-4-5")) as client:
+        await client.query("hi")
+        messages = aiter(client.receive_response())
+        while type(await anext(messages)).__name__ != "AssistantMessage":
+            pass
+        await client.interrupt()
+        used = result(await collect(messages)).model_usage["claude-opus-4-5"]
+    assert used["canonicalModel"] == "claude-opus-4-5" and used["contextWindow"] == 200_000

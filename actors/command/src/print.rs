@@ -11,7 +11,7 @@ use std::sync::Arc;
 use ennead::RunOutcome;
 use ennead_runtime::run::outcome::Denial;
 use ennead_runtime::{
-    catalogue::Money,
+    catalogue::{ModelFacts, Money},
     cost::{Account, Accounts},
     ids::SessionId,
     output::{OutputSettings, answer_in},
@@ -173,12 +173,22 @@ fn usd(account: &Account) -> Option<f64> {
     account.known_cost().map(Money::usd)
 }
 
+/// Adds the limits of a model to what was used of it. One that is not known has the limits that it is asked within.
+pub(crate) fn describe_model(used: &mut Value, facts: Option<&Arc<ModelFacts>>) {
+    if let Some(facts) = facts {
+        used["canonicalModel"] = facts.id.as_ref().into();
+    }
+    let unknown = ModelFacts::default();
+    let facts = facts.map_or(&unknown, |it| it);
+    used["contextWindow"] = facts.window.into();
+    used["maxOutputTokens"] = facts.max_output.into();
+}
+
 /// What the session used so far in this process, by model.
 fn model_usage(outcome: &RunOutcome) -> Value {
     let of_model = |(model, accounts): (Arc<str>, Accounts)| {
         let total = accounts.total();
         let Usage { input_tokens, output_tokens, .. } = total.usage;
-        let facts = outcome.models.find(&model);
         let mut used = json!({
             "inputTokens": input_tokens,
             "outputTokens": output_tokens,
@@ -187,11 +197,7 @@ fn model_usage(outcome: &RunOutcome) -> Value {
             "webSearchRequests": total.usage.web_search_requests,
             "costUSD": usd(&total),
         });
-        if let Some(facts) = facts {
-            used["contextWindow"] = facts.window.into();
-            used["maxOutputTokens"] = facts.max_output.into();
-            used["canonicalModel"] = facts.id.as_ref().into();
-        }
+        describe_model(&mut used, outcome.models.find(&model));
         // Of a run that ended before its settings were read.
         let model = if model.is_empty() { UNKNOWN_MODEL } else { &*model };
         (model.to_string(), used)

@@ -6,13 +6,14 @@ use ennead::{
     Event, RunEnd, RunOutcome, SessionHandle, permission::PermissionMode, tool::AgentType,
 };
 use ennead_runtime::{
+    catalogue::Catalogue,
     ids::{AgentId, ToolUseId},
     mcp::names::prefix,
 };
 use serde_json::{Value, json};
 
 use super::{frames::Frame, skills::Skills, structured::Structured};
-use crate::print::{ModelRecord, UNKNOWN_MODEL, result_object, why};
+use crate::print::{ModelRecord, UNKNOWN_MODEL, describe_model, result_object, why};
 
 /// What the result of a run is made of, in addition to its outcome.
 #[derive(Clone, Debug, Default)]
@@ -88,8 +89,10 @@ pub(crate) fn of_outcome(
         denials.extend(notes.denied_below.iter().cloned());
     }
     if let Some(models) = result["modelUsage"].as_object_mut()
-        && let Some(used) = models.remove(UNKNOWN_MODEL)
+        && let Some(mut used) = models.remove(UNKNOWN_MODEL)
     {
+        // Its settings were not read, and the model is the one that was chosen.
+        describe_model(&mut used, Catalogue::built_in().find(model));
         models.insert(model.to_owned(), used);
     }
     let mut lines = Vec::new();
