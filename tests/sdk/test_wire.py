@@ -326,3 +326,13 @@ async def test_model_without_known_limits_and_one_that_was_interrupted_have_all_
         await client.interrupt()
         used = result(await collect(messages)).model_usage["claude-opus-4-5"]
     assert used["canonicalModel"] == "claude-opus-4-5" and used["contextWindow"] == 200_000
+
+
+# REQ: MDL-4
+async def test_variable_says_how_much_the_model_may_think(driven):
+    place = driven([text("a")], [text("b")])
+    env = {"MAX_THINKING_TOKENS": "2048"}
+    await ask(place, model="claude-sonnet-4-5", env=env)
+    await ask(place, model="claude-sonnet-4-5", env=env, max_thinking_tokens=3000)
+    asked = [it["thinking"]["budget_tokens"] for it in place.endpoint.requests]
+    assert asked == [2048, 3000]

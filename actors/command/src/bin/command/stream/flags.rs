@@ -95,7 +95,7 @@ pub(super) fn with_protocol(
     if let Some(effort) = &protocol.effort {
         settings["effortLevel"] = effort.as_str().into();
     }
-    let thinking = match (protocol.thinking.as_deref(), protocol.max_thinking_tokens) {
+    let thinking = match (protocol.thinking.as_deref(), thinking_budget(&options, protocol)?) {
         (Some("disabled"), _) | (_, Some(0)) => Some(json!({"type": "disabled"})),
         (Some("adaptive"), _) => Some(json!({"type": "adaptive"})),
         (Some(other), _) => {
@@ -111,4 +111,20 @@ pub(super) fn with_protocol(
         settings["ennead"]["thinking"] = thinking;
     }
     options.settings_json(settings).map_err(|error| bad(error.to_string()))
+}
+
+/// Tokens that the model may think for in each answer. `MAX_THINKING_TOKENS` counts where no flag says otherwise.
+fn thinking_budget(options: &SessionOptions, protocol: &Protocol) -> Result<Option<u32>, Failure> {
+    const NAME: &str = "MAX_THINKING_TOKENS";
+    let is_said = options.settings.get("ennead").is_some_and(|own| own.get("thinking").is_some());
+    match program::variable(NAME) {
+        Some(text) if protocol.max_thinking_tokens.is_none() && !is_said => {
+            let budget = text.trim().parse().map_err(|_| {
+                let what = format!("{NAME} is `{text}`; set it to a number of tokens, 0 for none");
+                Failure::new(Exit::BadInput, what)
+            })?;
+            Ok(Some(budget))
+        }
+        _ => Ok(protocol.max_thinking_tokens),
+    }
 }
