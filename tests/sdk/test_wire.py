@@ -336,3 +336,13 @@ async def test_variable_says_how_much_the_model_may_think(driven):
     await ask(place, model="claude-sonnet-4-5", env=env, max_thinking_tokens=3000)
     asked = [it["thinking"]["budget_tokens"] for it in place.endpoint.requests]
     assert asked == [2048, 3000]
+
+
+# REQ: SUR-3
+async def test_first_line_names_model_mode_and_betas_as_settings_say(driven):
+    place = driven([text("a")])
+    settings = {"model": "claude-haiku-4-5", "permissions": {"defaultMode": "acceptEdits"}}
+    (place.config / "settings.json").write_text(json.dumps(settings))
+    init = of_kind(await ask(place, betas=["a-2025", "b-2025"]), "SystemMessage")[0].data
+    assert place.endpoint.requests[0]["model"] == init["model"] == "claude-haiku-4-5"
+    assert init["permissionMode"] == "acceptEdits" and init["betas"] == ["a-2025", "b-2025"]

@@ -204,6 +204,8 @@ pub struct SessionFacts {
     pub disabled_servers: BTreeSet<String>,
     /// The MCP servers that run in the program, and their states.
     pub servers: Vec<Value>,
+    /// Names of beta features that requests carry.
+    pub betas: Vec<String>,
     /// Names and descriptions of the agent types.
     pub agents: Vec<(String, String)>,
     /// Plug-ins, with where they lie.
@@ -252,6 +254,9 @@ impl SessionFacts {
             "skills": skills.names(),
             "plugins": self.plugins,
         });
+        if !self.betas.is_empty() {
+            fields["betas"] = self.betas.as_slice().into();
+        }
         if !self.plugin_errors.is_empty() {
             fields["plugin_errors"] = self.plugin_errors.as_slice().into();
         }

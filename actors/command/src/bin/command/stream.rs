@@ -133,7 +133,7 @@ pub(crate) async fn serve(mut args: Print, link: ProgramLink) -> Result<Exit, Fa
     let mut facts = facts_of(&options, &args.disallowed_tools);
     (facts.plugins, facts.plugin_errors) = (plugins.described(), plugins.errors());
     facts.denied.extend(permission_tool.clone());
-    facts.denied.extend(denied_by_files(&ennead, &options).await);
+    learn_of_files(&mut facts, &ennead, &options).await;
     let setup = Setup {
         pid,
         ennead,
@@ -266,11 +266,26 @@ pub(crate) fn configuration() -> PathBuf {
     set.unwrap_or_else(|| std::env::home_dir().unwrap_or_default().join(".claude"))
 }
 
-/// What rules of settings files deny. Files that cannot be read are reported when the session is opened.
-async fn denied_by_files(ennead: &Ennead, options: &SessionOptions) -> Vec<String> {
-    let explained = ennead.explain(options).await.unwrap_or_default();
-    let denied = explained.iter().filter(|it| it.key == "permissions.deny");
-    denied.filter_map(|it| serde_json::from_str(&it.value).ok()).collect()
+/// Adds what settings files say: the model, the mode, and what rules deny. Files that cannot be read are reported when
+/// the session is opened.
+async fn learn_of_files(facts: &mut SessionFacts, ennead: &Ennead, options: &SessionOptions) {
+    for said in ennead.explain(options).await.unwrap_or_default() {
+        let value: Value = serde_json::from_str(&said.value).unwrap_or_default();
+        match (&*said.key, value) {
+            ("model", Value::String(model)) => facts.model = model,
+            ("permissions.defaultMode", mode) => {
+                facts.mode = serde_json::from_value(mode).unwrap_or(facts.mode);
+            }
+            ("permissions.deny", Value::String(rule)) => facts.denied.push(rule),
+            _ => {}
+        }
+    }
+}
+
+/// Names of beta features that requests carry.
+fn betas_of(options: &SessionOptions) -> Vec<String> {
+    let betas = options.settings.get("ennead").and_then(|it| it.get("betas")).cloned();
+    betas.and_then(|it| serde_json::from_value(it).ok()).unwrap_or_default()
 }
 
 fn facts_of(options: &SessionOptions, denied: &[String]) -> SessionFacts {
@@ -288,6 +303,7 @@ fn facts_of(options: &SessionOptions, denied: &[String]) -> SessionFacts {
         tools: Vec::new(),
         disabled_servers: Default::default(),
         servers: Vec::new(),
+        betas: betas_of(options),
         agents: Vec::new(),
         plugins: Vec::new(),
         plugin_errors: Vec::new(),
