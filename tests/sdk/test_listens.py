@@ -359,3 +359,15 @@ async def test_interrupt_says_what_waits_and_takes_it_back_where_it_is_asked_to(
     waits = [] if cancels else ["0b8f3a52-77aa-4c57-8c0e-5d2d8f1f6a92"]
     assert answer["still_queued"] == waits
     assert any("second" in it for it in said) != cancels
+
+
+# REQ: SUR-3
+async def test_interrupt_right_after_a_prompt_ends_it(place):
+    async with ClaudeSDKClient(place.options()) as client:
+        for _ in range(4):
+            await client.query("silence")
+            await client.interrupt()
+            [ended] = of_kind(await collect(client.receive_response()), "ResultMessage")
+            assert ended.subtype == "error_during_execution", ended
+        await client.query("say still there")
+        assert "still there" in texts(await collect(client.receive_response()))[0]

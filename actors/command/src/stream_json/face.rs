@@ -118,6 +118,8 @@ struct Face {
     session: Option<SessionHandle>,
     events: Option<Events>,
     queue: VecDeque<Prompt>,
+    /// The first prompt of the queue is to be interrupted as soon as its run begins.
+    interrupts_next: bool,
     running: Option<Running>,
     background: Background,
     /// The model of the command line.
@@ -243,6 +245,7 @@ impl Face {
             session: None,
             events: None,
             queue: VecDeque::new(),
+            interrupts_next: false,
             running: None,
             background: Background::new(options.wait_ceiling),
             context: ContextSize::default(),
@@ -271,8 +274,12 @@ impl Face {
     }
 
     fn interrupt(&mut self) {
-        if let (Some(session), true) = (&self.session, self.running.is_some()) {
+        if let (Some(session), Some(running)) = (&self.session, &mut self.running) {
+            running.is_interrupted = true;
             session.interrupt();
+        } else {
+            // A prompt that waits for the session to be opened is the one that is meant.
+            self.interrupts_next = !self.queue.is_empty();
         }
     }
 

@@ -38,6 +38,8 @@ pub(super) struct Running {
     pub(super) ended: Option<Result<EndedRun, RunError>>,
     /// Lines were written for all events of the run.
     pub(super) has_shown_all: bool,
+    /// The program wants it ended; the session may not have begun it yet.
+    pub(super) is_interrupted: bool,
     pub(super) notes: RunNotes,
 }
 

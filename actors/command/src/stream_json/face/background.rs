@@ -120,6 +120,7 @@ impl Face {
             run: Box::pin(pending()),
             ended: None,
             has_shown_all: false,
+            is_interrupted: false,
             notes: RunNotes::woken(),
         });
         self.watch_background();

@@ -70,11 +70,12 @@ impl Face {
                 Err(why) => Err(why),
             },
             "interrupt" => {
-                if fields.get("cancel_queued") == Some(&true.into()) {
-                    self.queue.clear();
-                }
                 self.interrupt();
-                let queued = self.queue.iter().filter_map(|it| it.uuid.as_deref());
+                let n_meant = usize::from(self.interrupts_next);
+                if fields.get("cancel_queued") == Some(&true.into()) {
+                    self.queue.truncate(n_meant);
+                }
+                let queued = self.queue.iter().skip(n_meant).filter_map(|it| it.uuid.as_deref());
                 Ok(json!({"still_queued": queued.collect::<Vec<_>>()}))
             }
             "set_permission_mode" => {

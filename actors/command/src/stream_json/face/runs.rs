@@ -53,7 +53,9 @@ impl Face {
         let mut request = RunRequest::of(prompt.content).origin("sdk");
         (request.message, request.compacts) = (name.map(Into::into), compacts);
         let run = Box::pin(run(session, request, self.mirror.clone()));
-        self.running = Some(Running { run, ended: None, has_shown_all: false, notes });
+        let is_interrupted = std::mem::take(&mut self.interrupts_next);
+        self.running =
+            Some(Running { run, ended: None, has_shown_all: false, is_interrupted, notes });
         None
     }
 
@@ -98,6 +100,12 @@ impl Face {
             Event::MessageCompleted { usage, .. } => self.context.answered(usage.total()),
             Event::ModeChanged { mode } => self.facts.mode = *mode,
             Event::RunStarted { woken: true, .. } => self.woken(),
+            // It was to be ended before the session had begun it.
+            Event::RunStarted { .. }
+                if self.running.as_ref().is_some_and(|it| it.is_interrupted) =>
+            {
+                self.interrupt();
+            }
             Event::AgentStarted { in_background: true, .. } => self.watch_background(),
             _ => {}
         }
