@@ -48,6 +48,10 @@ async def test_agent_outlives_its_prompt_and_a_run_of_the_session_takes_its_answ
     [told] = of_kind(messages, "TaskNotificationMessage")
     [started] = of_kind(messages, "TaskStartedMessage")
     assert told.task_id == started.task_id and told.tool_use_id == started.tool_use_id
+    own = [it for it in of_kind(messages, "UserMessage") if it.parent_tool_use_id is None]
+    [injected] = [it for it in own if "found" in str(it.content)]
+    assert injected.uuid
+    assert messages.index(told) < messages.index(injected) < messages.index(second)
 
 
 # REQ: AGT-5, AGT-6

@@ -50,6 +50,8 @@ pub(crate) struct Translator {
     seen: BTreeSet<EntryId>,
     /// What the program calls the prompt of the run.
     prompt: Option<String>,
+    /// Whether the session began the run by itself.
+    is_woken: bool,
     /// Names of hooks under way, by agent, firing and place.
     hooks: BTreeMap<(Option<AgentId>, u32, u32), String>,
 }
@@ -58,7 +60,7 @@ impl Translator {
     /// Makes a translator that has shown nothing yet.
     pub(crate) fn new(frame: Frame, shown: EventFilter) -> Self {
         let (tasks, seen, hooks) = (Tasks::default(), BTreeSet::new(), BTreeMap::new());
-        Self { frame, shown, tasks, seen, prompt: None, hooks }
+        Self { frame, shown, tasks, seen, prompt: None, is_woken: false, hooks }
     }
 
     /// Returns the frame, for lines that no event causes.
@@ -95,6 +97,7 @@ impl Translator {
     /// Begins a run, for a prompt of this name in the program.
     pub(crate) fn begin_run(&mut self, prompt: Option<String>) {
         self.prompt = prompt;
+        self.is_woken = false;
     }
 
     /// Shows other things from now on.
@@ -107,6 +110,17 @@ impl Translator {
         self.tasks.forget_ended();
         self.seen.clear();
         self.hooks.clear();
+    }
+
+    /// Begins a run that the session began by itself.
+    pub(crate) fn begin_woken_run(&mut self) {
+        self.prompt = None;
+        self.is_woken = true;
+    }
+
+    /// Whether the prompt of the run is shown to the program that wrote it.
+    fn is_shown_again(&self) -> bool {
+        self.shown.prompts && !self.is_woken
     }
 
     /// Returns the lines that an event causes.
@@ -193,12 +207,19 @@ impl Translator {
                     |block: &Block| self.frame.user(message, json!([content(block)]), parent);
                 message.message.blocks.iter().map(of_block).collect()
             }
-            (Role::User, MessageKind::Prompt) if parent.is_none() && self.shown.prompts => {
+            (Role::User, MessageKind::Prompt) if parent.is_none() && self.is_shown_again() => {
                 let mut line = self.frame.user(message, contents(message), None);
                 line["isReplay"] = true.into();
                 if let Some(prompt) = &self.prompt {
                     line["uuid"] = prompt.as_str().into();
                 }
+                vec![line]
+            }
+            // No program has written it.
+            (Role::User, MessageKind::Prompt) if parent.is_none() && self.is_woken => {
+                let mut line = self.frame.user(message, contents(message), None);
+                line["origin"] = json!({"kind": "task-notification"});
+                line["isSynthetic"] = true.into();
                 vec![line]
             }
             (Role::User, MessageKind::Meta) if parent.is_none() && is_interruption(message) => {

@@ -115,7 +115,7 @@ impl Face {
         let init = self.facts.init(self.translator.frame(), &servers, &self.skills);
         self.output.write(init);
         self.structured.iter().for_each(|it| it.begin());
-        self.translator.begin_run(None);
+        self.translator.begin_woken_run();
         self.running = Some(Running {
             run: Box::pin(pending()),
             ended: None,
