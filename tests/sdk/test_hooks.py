@@ -109,6 +109,15 @@ async def test_hook_answers_a_question_in_place_of_the_program(place, behavior):
 
 
 # REQ: PRM-5
+async def test_hook_answers_a_question_where_nobody_else_can(place):
+    for event, ran in (("PermissionRequest", True), ("PostToolUse", False)):
+        output = specific(event, decision={"behavior": "allow"})
+        hooks = {event: answering([], hookSpecificOutput=output)}
+        await converse(place, call("Bash", command=f"touch {event}"), hooks=hooks)
+        assert (place.work / event).exists() == ran
+
+
+# REQ: PRM-5
 async def test_question_that_no_hook_answers_goes_to_the_program(place):
     seen = []
 

@@ -7,10 +7,11 @@ use std::sync::Arc;
 use crate::{
     approval::PermissionOverrides,
     digest::Digest,
+    hook::HookEvent,
     ids::ToolName,
     mcp::names::is_of_server,
     recovery::chain::{ChainModel, chain},
-    run::facts::{CONFIRMS_CHANGES, SessionFacts},
+    run::facts::{ASKS_HOOKS_ALONE, CONFIRMS_CHANGES, SessionFacts},
     sandbox::{Sandbox, SandboxPlaces},
     step1_settings_resolution::{MergeOrder, Merged, Resolved, Settings},
     step7_permission_gate::{GateSetup, Places, rule::Rule},
@@ -152,6 +153,11 @@ impl DerivedSettings {
     }
 }
 
+/// Whether hooks may answer what no rule decides.
+fn asks_hooks(settings: &Settings, facts: &SessionFacts) -> bool {
+    ASKS_HOOKS_ALONE <= facts.revision && settings.hooks.contains_key(&HookEvent::PermissionRequest)
+}
+
 /// The rules where a session works, and in all workspaces around that.
 fn gate(settings: &Arc<Settings>, facts: &SessionFacts) -> GateSetup {
     let of = |workspace: &Arc<str>| {
@@ -172,6 +178,7 @@ fn gate(settings: &Arc<Settings>, facts: &SessionFacts) -> GateSetup {
             .planning_in(facts.plan_files(settings.permissions.plans_directory.as_deref()))
             .recorded_in(facts.transcripts())
             .with_policy(facts.has_policy)
+            .asking_hooks(asks_hooks(settings, facts))
             .confirming_changes(CONFIRMS_CHANGES <= facts.revision)
     };
     let around = |around, workspace| Some(Arc::new(of(workspace).with_parent(around)));

@@ -20,7 +20,7 @@ use crate::{
 };
 
 /// The revision of the rules by which turns decide; see [`SessionFacts::revision`].
-pub const REVISION: u32 = 26;
+pub const REVISION: u32 = 27;
 
 /// The first revision in which what becomes due in a session is appended to the conversation.
 pub(crate) const APPENDS: u32 = 5;
@@ -121,6 +121,9 @@ pub(crate) const QUOTES_SYNTHESES: u32 = 24;
 /// The first revision in which no fast model is asked by a name that its cloud does not have.
 pub(crate) const NAMES_FAST_MODEL: u32 = 22;
 
+/// The first revision in which hooks are asked about a call where nobody else can be.
+pub(crate) const ASKS_HOOKS_ALONE: u32 = 27;
+
 /// The first revision in which hooks have an agent verify.
 pub(crate) const HOOKS_START_AGENTS: u32 = 22;
 
@@ -162,7 +165,8 @@ pub struct SessionFacts {
     /// last summary did not help. From 23 on, a summary that did not help keeps later runs from another one,
     /// what is known of models stands in its record where the layers leave room, and changes of files are confirmed
     /// where settings want it. From 24 on, a run that is to end has no findings of sub-agents put together, and what
-    /// puts them together is quoted. From 25 on, hooks say what a session is known by.
+    /// puts them together is quoted. From 25 on, hooks say what a session is known by. From 27 on, hooks answer
+    /// questions also where nobody else can.
     #[serde(default, skip_serializing_if = "is_first")]
     pub revision: u32,
     /// The session; in a sub-agent the top session of its tree.

@@ -63,6 +63,7 @@ pub struct GateSetup {
     places: Arc<Places>,
     handler: Handler,
     has_policy: bool,
+    asks_hooks: bool,
     book: Arc<RuleBook>,
     directories: Arc<[String]>,
     kept: Arc<[String]>,
@@ -115,6 +116,7 @@ impl GateSetup {
             places: Arc::new(places),
             handler,
             has_policy: false,
+            asks_hooks: false,
             book,
             directories,
             kept: Arc::default(),
@@ -169,6 +171,12 @@ impl GateSetup {
     #[must_use]
     pub(crate) fn with_policy(self, has_policy: bool) -> Self {
         Self { has_policy, ..self }
+    }
+
+    /// Sets whether there are hooks that may answer a question.
+    #[must_use]
+    pub(crate) fn asking_hooks(self, asks_hooks: bool) -> Self {
+        Self { asks_hooks, ..self }
     }
 
     /// Adds the setup of a parent agent: what that one does not allow is not allowed here.
@@ -279,7 +287,7 @@ impl GateSetup {
     /// Returns whether anybody or anything answers what no rule decides.
     pub(crate) fn may_ask(&self) -> bool {
         let has_classifier = self.mode == PermissionMode::Auto;
-        self.handler == Handler::Approver || self.has_policy || has_classifier
+        self.handler == Handler::Approver || self.has_policy || self.asks_hooks || has_classifier
     }
 
     /// Returns the digest of what decides here: rules, mode and directories, those of the gates around this one

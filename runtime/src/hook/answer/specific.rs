@@ -10,7 +10,7 @@ use crate::hook::{
 };
 
 /// The first revision of the rules in which a hook at the start of a session adds words of the user's.
-const HOOKS_ADD_MESSAGES: u32 = 26;
+pub(super) const HOOKS_ADD_MESSAGES: u32 = 26;
 
 /// Applies `hookSpecificOutput`, or says which field does not fit.
 pub(super) fn apply(

@@ -279,7 +279,8 @@ fn first_words_of_the_user_count_at_the_beginning_alone_and_are_bounded() {
     assert_eq!(answer(start, "[]", REVISION).effect(), "error");
     let long = format!(r#""{}""#, "x".repeat(MAX_SHOWN_CHARS + 1));
     assert_eq!(answer(start, &long, REVISION).verdict.overlong.len(), 1);
-    for (event, revision) in [(start, REVISION - 1), (HookEvent::UserPromptSubmit, REVISION)] {
+    let earlier = specific::HOOKS_ADD_MESSAGES - 1;
+    for (event, revision) in [(start, earlier), (HookEvent::UserPromptSubmit, REVISION)] {
         assert_eq!(answer(event, r#""a""#, revision).verdict, HookVerdict::default());
     }
 }

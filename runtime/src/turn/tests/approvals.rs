@@ -13,6 +13,7 @@ use crate::{
     approval::{AnsweredBy, PermissionAnswer, PolicyVerdict, RuleUpdate},
     entropy::EntropyStream,
     permission::{PermissionMode, Scope},
+    run::facts::{ASKS_HOOKS_ALONE, REVISION},
     step7_permission_gate::Handler,
     transcript::entry::RecordKind,
 };
@@ -173,6 +174,23 @@ fn changed_during(handler: AnsweredBy, mode: PermissionMode) -> World {
     world.facts = facts.into();
     world.mode_during = Some((handler, mode));
     world
+}
+
+// REQ: PRM-5
+#[test]
+fn hook_answers_where_nobody_else_can_and_in_earlier_sessions_it_is_not_asked() {
+    for (revision, expected) in
+        [(REVISION, vec![(true, AnsweredBy::Hook)]), (ASKS_HOOKS_ALONE - 1, vec![])]
+    {
+        let mut world = changed_during(AnsweredBy::Hook, PermissionMode::Plan);
+        world.mode_during = None;
+        let mut facts = facts(Handler::None);
+        facts.revision = revision;
+        world.facts = facts.into();
+        let play = play(world);
+        assert_eq!(answered(&play), expected, "{revision}: {}", play.log());
+        play.check_replay();
+    }
 }
 
 // REQ: PRM-4, PRM-9
