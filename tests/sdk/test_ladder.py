@@ -3,6 +3,7 @@
 import json
 import os
 import subprocess
+import uuid
 
 import anyio
 import pytest
@@ -192,9 +193,15 @@ async def test_hook_has_what_every_event_has(place):
         return {}
 
     hooks = {it: [HookMatcher(hooks=[note])] for it in ("UserPromptSubmit", "PreToolUse", "Stop")}
-    messages = await converse(place, call("Bash", command="pwd"), hooks=hooks)
+    name, content = str(uuid.uuid4()), call("Bash", command="pwd")
+
+    async def prompts():
+        yield {"type": "user", "message": {"role": "user", "content": content}, "uuid": name}
+
+    messages = await collect(query(prompt=prompts(), options=place.options(hooks=hooks)))
     assert [it["hook_event_name"] for it in seen] == ["UserPromptSubmit", "PreToolUse", "Stop"]
     for given in seen:
+        assert given["prompt_id"] == name
         assert given["session_id"] == of_kind(messages, "ResultMessage")[0].session_id
         assert given["cwd"] == str(place.work) and os.path.exists(given["transcript_path"])
         assert given["permission_mode"] == "default"

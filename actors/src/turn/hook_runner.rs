@@ -352,6 +352,7 @@ mod tests {
                 transcript_path: "/t.jsonl".into(),
                 cwd: "/w".into(),
                 mode: PermissionMode::Default,
+                prompt: None,
                 agent: None,
             },
             firing: Firing::UserPromptSubmit { prompt: prompt.into() },

@@ -10,7 +10,7 @@ use serde_json::{
 
 use super::{AnsweredCall, Firing};
 use crate::{
-    ids::{AgentId, SessionId},
+    ids::{AgentId, EntryId, SessionId},
     permission::PermissionMode,
 };
 
@@ -25,6 +25,8 @@ pub struct HookContext {
     pub cwd: Arc<str>,
     /// The mode in force.
     pub mode: PermissionMode,
+    /// The line of the prompt that is worked on, where the program or a person wrote one.
+    pub prompt: Option<EntryId>,
     /// The sub-agent and its type, inside one.
     pub agent: Option<(AgentId, Arc<str>)>,
 }
@@ -84,6 +86,7 @@ fn input_json(context: &HookContext, firing: &Firing<'_>) -> String {
         cwd: &context.cwd,
         hook_event_name: firing.event().name(),
         permission_mode: context.mode,
+        prompt_id: context.prompt.as_ref().map(|it| it.as_str()),
         agent_id: context.agent.as_ref().map(|it| it.0.as_str()),
         agent_type: context.agent.as_ref().map(|it| &*it.1),
         ..HookLine::default()
@@ -210,6 +213,8 @@ struct HookLine<'a> {
     cwd: &'a str,
     hook_event_name: &'static str,
     permission_mode: PermissionMode,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    prompt_id: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     agent_id: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]

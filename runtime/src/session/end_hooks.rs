@@ -47,6 +47,7 @@ impl Machine {
             transcript_path: Arc::clone(&facts.transcript),
             cwd: Arc::clone(&cwd),
             mode: derived.gate_with(&memory.overrides, facts).mode(),
+            prompt: None,
             agent: None,
         };
         let input = HookInput { context, firing };

@@ -276,11 +276,14 @@ impl Turn {
     /// What all hook inputs hold.
     fn hook_context(&self) -> hook::HookContext {
         let agent = self.facts.agent.clone();
+        // The prompt of a sub-agent is none of the program's.
+        let prompt = self.prompt.clone().filter(|_| agent.is_none());
         hook::HookContext {
             session: self.facts.session.clone(),
             transcript_path: Arc::clone(&self.facts.transcript),
             cwd: self.cwd().into(),
             mode: self.mode(),
+            prompt,
             agent: agent.map(|it| (it, Arc::clone(&self.facts.agent_type))),
         }
     }

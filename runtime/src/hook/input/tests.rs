@@ -15,6 +15,7 @@ fn check(firing: Firing<'_>, expected: &str) {
         transcript_path: "/t.jsonl".into(),
         cwd: "/w".into(),
         mode: PermissionMode::AcceptEdits,
+        prompt: None,
         agent: None,
     };
     let common = r#"{"session_id":"s","transcript_path":"/t.jsonl","cwd":"/w","#;
