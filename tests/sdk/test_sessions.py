@@ -118,6 +118,16 @@ async def test_continue_where_nothing_was_said_begins_a_session(place):
     assert texts(messages) == ["one"]
 
 
+# REQ: SES-1
+async def test_continue_leaves_transcripts_of_sub_agents_alone(place):
+    session = of_kind(await ask(place, "say one"), "ResultMessage")[0].session_id
+    [file] = place.config.glob(f"projects/*/{session}.jsonl")
+    entry = {"isSidechain": True, "type": "user", "uuid": "a", "message": {"role": "user", "content": "of an agent"}}
+    file.with_name("0e000000-0000-4000-8000-00000000000a.jsonl").write_text(json.dumps(entry) + "\n")
+    [ended] = of_kind(await ask(place, "say two", continue_conversation=True), "ResultMessage")
+    assert ended.session_id == session
+
+
 def answers_of(place, session):
     found = get_session_messages(session, directory=str(place.work))
     return [it.uuid for it in found if it.type == "assistant"]

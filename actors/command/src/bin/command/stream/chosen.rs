@@ -1,6 +1,8 @@
 //! Which session it is: a new one, an earlier one, a part of it, or a copy of it.
 
 use std::{
+    fs::File,
+    io::Read as _,
     path::{Path, PathBuf},
     time::SystemTime,
 };
@@ -85,6 +87,18 @@ fn projects(workspace: &Path) -> PathBuf {
     Layout::sdk(&configuration(), &real.to_string_lossy()).root().to_owned()
 }
 
+/// Bytes of the first line of a transcript that are looked at.
+const HEAD: u64 = 64 * 1024;
+
+/// Whether a transcript is that of a sub-agent, by its first line.
+fn is_sidechain(transcript: &Path) -> bool {
+    let mut head = Vec::new();
+    let read = File::open(transcript).and_then(|it| it.take(HEAD).read_to_end(&mut head));
+    let first = String::from_utf8_lossy(head.split(|it| *it == b'\n').next().unwrap_or_default());
+    let marks = [r#""isSidechain":true"#, r#""isSidechain": true"#];
+    read.is_ok() && marks.iter().any(|it| first.contains(it))
+}
+
 /// The session of a directory of transcripts that was written to last.
 fn newest(root: &Path) -> Option<String> {
     let entries = std::fs::read_dir(root).ok()?.flatten();
@@ -93,7 +107,9 @@ fn newest(root: &Path) -> Option<String> {
         let is_transcript = path.extension().is_some_and(|it| it == "jsonl");
         let id = path.file_stem()?.to_str()?.to_owned();
         let changed = entry.metadata().ok()?.modified().unwrap_or(SystemTime::UNIX_EPOCH);
-        (is_transcript && id.len() == 36).then_some((changed, id))
+        (is_transcript && id.len() == 36).then_some((changed, id, path))
     });
-    transcripts.max().map(|(_, id)| id)
+    let mut transcripts: Vec<_> = transcripts.collect();
+    transcripts.sort_unstable();
+    transcripts.into_iter().rev().find(|it| !is_sidechain(&it.2)).map(|it| it.1)
 }
