@@ -194,3 +194,10 @@ async def test_picture_that_the_provider_refuses_is_left_out_and_the_session_goe
     assert not result.is_error and "left out: the provider refused it" in texts(messages)[0]
     later = await collect(query(prompt="say more", options=place.options(resume=result.session_id)))
     assert texts(later) == ["more"]
+
+
+# REQ: PRM-3
+@pytest.mark.parametrize("rule", ["Bash", "Bash()", "Bash(*)"])
+async def test_whole_tool_may_be_allowed_in_each_form(place, rule):
+    messages = await ask(place, call("Bash", command="touch x"), allowed_tools=[rule])
+    assert not results(messages)[0][1] and (place.work / "x").exists()

@@ -70,7 +70,11 @@ pub(crate) fn options_in(
     {
         for text in rules::split(lists) {
             let ruled = match kind {
-                RuleKind::Allow => with_named(options, &text).allow(&text),
+                RuleKind::Allow => {
+                    // Programs also write a whole tool so.
+                    let text = text.strip_suffix("()").unwrap_or(&text);
+                    with_named(options, text).allow(text)
+                }
                 _ => options.deny(&text),
             };
             options = ruled.map_err(|error| Failure::of(Exit::BadInput, &error))?;
