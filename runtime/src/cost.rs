@@ -58,7 +58,7 @@ pub struct Accounts {
     /// Calls that decided about calls, and those for hooks: [`CallKind::Classification`].
     #[serde(default)]
     pub classifications: Account,
-    /// Calls that put findings of sub-agents together: [`CallKind::Synthesis`].
+    /// Calls that make results of tool calls: [`CallKind::Synthesis`].
     #[serde(default)]
     pub syntheses: Account,
 }

@@ -101,7 +101,7 @@ pub enum Event {
         /// Tokens of the call, as the provider reported them.
         usage: Usage,
     },
-    /// Calls for no answer have used tokens: to decide about a call, to judge for a hook, to put findings together.
+    /// Calls for no answer have used tokens: to decide about a call, to judge for a hook, to put findings together, to read a page.
     TokensUsed {
         /// Tokens of the calls, as the provider reported them.
         usage: Usage,

@@ -6,6 +6,7 @@ pub mod messages;
 pub mod shells;
 #[doc(hidden)]
 pub mod verified;
+pub mod web;
 mod work;
 
 use std::{fmt, future::Future, pin::Pin, sync::Arc, time::Duration};
@@ -19,6 +20,7 @@ use self::{
     agents::KeepAgents,
     messages::{AgentMessage, Delivered, Undelivered},
     shells::{Detached, KeepShells},
+    web::FetchPages,
 };
 use crate::{
     digest::Digest,
@@ -105,6 +107,8 @@ pub struct ToolContext {
     pub agents: Option<Arc<dyn SpawnAgent>>,
     /// Runs child processes outside the call. `None`: the call runs them itself.
     pub processes: Option<Arc<dyn HostProcess>>,
+    /// Fetches pages from the web. `None`: nothing does.
+    pub pages: Option<Arc<dyn FetchPages>>,
     /// What holds for commands that go on in the background.
     pub shell: ShellSettings,
     /// What confines its commands. `None`: nothing does.

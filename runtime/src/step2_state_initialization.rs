@@ -183,7 +183,7 @@ pub(crate) struct ModelState {
     pub classifying: Option<Classifying>,
     /// The handler of a hook for which a model is asked.
     pub for_hook: Option<SideQuestion>,
-    /// Step 8: the call for whose findings a model is asked.
+    /// Step 8: the call for whose findings or page a model is asked.
     pub synthesizing: Option<SideQuestion>,
     /// What a wait under way is for.
     pub waiting: Option<Purpose>,

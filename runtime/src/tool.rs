@@ -2,12 +2,13 @@
 
 pub mod findings;
 mod made;
+pub mod web_page;
 
 use std::{borrow::Cow, collections::BTreeMap, sync::Arc};
 
 use serde::{Deserialize, Serialize};
 
-use self::findings::Findings;
+use self::{findings::Findings, web_page::WebPage};
 use crate::{
     block::Block,
     digest::Digest,
@@ -283,6 +284,12 @@ pub enum ToolNote {
         #[doc(hidden)]
         findings: Findings,
     },
+    /// A page was fetched. Where it has a text, a model answers what is asked about it.
+    PageFetched {
+        /// The page, with the question.
+        #[doc(hidden)]
+        page: WebPage,
+    },
     /// The result shows how a sub-agent in the background ended, so that it is not reported again.
     BackgroundAgentEnded {
         /// Id of the sub-agent.
@@ -363,6 +370,7 @@ impl ToolMemory {
             ToolNote::Todos(todos) => self.todos.clone_from(todos),
             ToolNote::AgentEnded { .. }
             | ToolNote::AgentsEnded { .. }
+            | ToolNote::PageFetched { .. }
             | ToolNote::BackgroundAgentEnded { .. } => {}
         }
     }

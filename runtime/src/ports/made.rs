@@ -89,6 +89,7 @@ impl ToolContext {
             committed: CommittedOutcome::default(),
             agents: None,
             processes: None,
+            pages: None,
             shell: ShellSettings::default(),
             sandbox: None,
             exports: Arc::default(),

@@ -101,6 +101,11 @@ impl Redactor {
                         self.in_place(&mut it.text);
                     }
                 }
+                ToolNote::PageFetched { page } => {
+                    for text in [&mut page.url, &mut page.prompt, &mut page.text] {
+                        self.in_place(text);
+                    }
+                }
                 _ => {}
             }
         }

@@ -11,7 +11,7 @@ pub enum Purpose {
     Classification,
     /// The call asks whether an event is right, for a hook.
     Hook,
-    /// The call puts together what several sub-agents found.
+    /// The call makes the result of a tool call: it puts together what several sub-agents found, or answers about a page.
     Synthesis,
 }
 

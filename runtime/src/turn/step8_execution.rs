@@ -149,7 +149,7 @@ impl Turn {
         self.answer_ended();
     }
 
-    /// Has what sub-agents found put together, where that is to be done, before hooks see the result.
+    /// Has a model make the result of what sub-agents found or of a page, where that is to be done, before hooks see it.
     fn call_ended(&mut self, index: usize, outcome: Box<ToolOutcome>) {
         if self.synthesize(index, &outcome) {
             self.state.calls[index].stage = CallStage::Ended(outcome);

@@ -1,7 +1,8 @@
-//! Step 8 of a turn: a fast model puts together what the sub-agents of one call found.
+//! Step 8 of a turn: a fast model makes the result of a call: it puts together what sub-agents found, or answers what
+//! is asked about a page.
 //!
 //! The call of the model is an attempt like any other: it is recorded and counted. It is not repeated, and without a
-//! whole answer the findings stay as they are.
+//! whole answer the findings or the page are the result.
 
 use super::{Turn, verdict_calls::VerdictCall};
 use crate::{
@@ -12,6 +13,7 @@ use crate::{
     tool::{
         ToolNote, ToolOutcome,
         findings::{Findings, MAX_SYNTHESIS_TOKENS, SYNTHESIS_INSTRUCTIONS, SYNTHESIS_TIMEOUT_MS},
+        web_page::{PAGE_INSTRUCTIONS, WebPage},
     },
     transcript::entry::UnconfirmedUsage,
     turn::{effect::Purpose, input::Answered},
@@ -23,20 +25,22 @@ impl Turn {
         self.state.firing.is_some() || self.state.model.synthesizing.is_some()
     }
 
-    /// Asks the model about what the sub-agents of a call found; false when there is nothing to be put together.
+    /// Asks the model about what a call brought; false when there is nothing to ask.
     pub(super) fn synthesize(&mut self, index: usize, outcome: &ToolOutcome) -> bool {
         let is_new = QUOTES_SYNTHESES <= self.facts.revision;
         // Nobody would read it: the run ends with this turn.
         if is_new && self.end.is_some() {
             return false;
         }
-        let question = findings_of(outcome).and_then(|it| it.question(is_new));
-        let Some(data) = question else { return false };
+        let Some((instructions, data)) = Brought::by(outcome).and_then(|it| it.question(is_new))
+        else {
+            return false;
+        };
         let link = self.judge(None);
         let estimate = self.ask_for_verdict(VerdictCall {
             purpose: Purpose::Synthesis,
             link: link.clone(),
-            system: SYNTHESIS_INSTRUCTIONS.to_owned(),
+            system: instructions.to_owned(),
             data,
             max_tokens: MAX_SYNTHESIS_TOKENS,
             limit_ms: SYNTHESIS_TIMEOUT_MS,
@@ -45,7 +49,7 @@ impl Turn {
         true
     }
 
-    /// Handles the model's answer about findings, or that none came in time.
+    /// Handles the model's answer, or that none came in time.
     pub(super) fn synthesized(&mut self, mut answered: Answered) {
         let in_doubt: Option<UnconfirmedUsage> =
             answered.is_in_doubt.then(|| self.worst_case().into());
@@ -65,21 +69,43 @@ impl Turn {
         let whole = answered.result.ok().filter(|it| it.stop_reason == StopReason::EndTurn);
         let text: String =
             whole.iter().flat_map(|it| &it.blocks).filter_map(Block::as_text).collect();
-        if !text.trim().is_empty()
-            && let Some(findings) = findings_of(&outcome).cloned()
-        {
+        if !text.trim().is_empty() {
             let quotes = QUOTES_SYNTHESES <= self.facts.revision;
-            findings.synthesized(&mut outcome, &text, quotes);
+            match Brought::by(&outcome) {
+                Some(Brought::Findings(findings)) => {
+                    findings.clone().synthesized(&mut outcome, &text, quotes);
+                }
+                Some(Brought::Page(page)) => {
+                    page.clone().answered(&mut outcome, &text, answered.duration_ms);
+                }
+                None => {}
+            }
         }
         self.after_call(index, outcome);
         self.answer_ended();
     }
 }
 
-/// What sub-agents found, if the outcome is of a call of several.
-fn findings_of(outcome: &ToolOutcome) -> Option<&Findings> {
-    outcome.notes.iter().find_map(|it| match it {
-        ToolNote::AgentsEnded { findings } => Some(findings),
-        _ => None,
-    })
+/// What a call brought that a model makes its result of.
+enum Brought<'a> {
+    Findings(&'a Findings),
+    Page(&'a WebPage),
+}
+
+impl<'a> Brought<'a> {
+    fn by(outcome: &'a ToolOutcome) -> Option<Self> {
+        outcome.notes.iter().find_map(|it| match it {
+            ToolNote::AgentsEnded { findings } => Some(Self::Findings(findings)),
+            ToolNote::PageFetched { page } => Some(Self::Page(page)),
+            _ => None,
+        })
+    }
+
+    /// Returns the instructions for the model, and what it is asked.
+    fn question(&self, names_cuts: bool) -> Option<(&'static str, String)> {
+        match self {
+            Self::Findings(it) => Some((SYNTHESIS_INSTRUCTIONS, it.question(names_cuts)?)),
+            Self::Page(it) => Some((PAGE_INSTRUCTIONS, it.question()?)),
+        }
+    }
 }
