@@ -27,6 +27,7 @@ pub mod rule;
 mod rule_book;
 pub mod shell;
 pub mod transcripts;
+mod web_hosts;
 
 use std::fmt;
 
@@ -42,6 +43,8 @@ pub use permit::{Permit, PermitError};
 pub use setup::{GateSetup, Handler, Places};
 pub use stage1_prefilter::offered;
 pub(crate) use stage4_permission_handler::no_handler_reason;
+#[doc(hidden)]
+pub use web_hosts::host_of_rules;
 
 /// What was decided about one call, and why.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -20,6 +20,7 @@ use super::{
     protected::is_protected,
     rule_book::Subject,
     stage2_pre_tool_use_hooks::Remembered,
+    web_hosts::{WEB_FETCH, is_documentation},
 };
 use crate::{
     permission::{PermissionMode, RuleKind},
@@ -207,12 +208,22 @@ fn evaluate_leave(facts: &CallFacts<'_>, subject: &Subject<'_>, setup: &GateSetu
     if matches!(facts.hooks, Remembered::Allow { .. }) {
         return plain(RuleVerdict::Allow, "a PreToolUse hook allowed it");
     }
+    if reads_documentation(facts) {
+        return plain(RuleVerdict::Allow, "it reads a host of documentation");
+    }
     match (otherwise, facts.path) {
         (true, Some(_)) => plain(RuleVerdict::Allow, "it reads inside the workspace"),
         (true, None) => plain(RuleVerdict::Allow, "the tool needs no permission"),
         (false, Some(_)) if !in_workspace => unruled("the path is outside the workspace"),
         (false, _) => unruled("no rule allows it"),
     }
+}
+
+/// Whether it fetches a page from a host that needs no rule.
+fn reads_documentation(facts: &CallFacts<'_>) -> bool {
+    facts.tool == WEB_FETCH
+        && facts.effect == ToolEffect::ReadOnly
+        && facts.input.get("url").and_then(Value::as_str).is_some_and(is_documentation)
 }
 
 /// Whether a hook gave what a person would: answers to the questions of the model, or a plan that is approved.

@@ -1,6 +1,15 @@
 //! Stage 4: what no rule decided is asked, or denied where there is no handler to ask.
 
-use super::{Decision, GateStage, ResolvedPath, RuleRef, path_rule::escape};
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::{
+    Decision, GateStage, ResolvedPath, RuleRef,
+    call_input::CallInput,
+    path_rule::escape,
+    web_hosts::{WEB_FETCH, suggested},
+};
 use crate::{
     approval::PermissionAnswer,
     tool::{Access, ToolCall},
@@ -45,6 +54,10 @@ pub(super) fn suggestions(
         (Access::ReadPath { .. }, Some(path)) => path_rules("Read", path),
         (Access::WritePath { .. }, Some(path)) => path_rules("Edit", path),
         (Access::Person, _) => Vec::new(),
+        _ if tool == WEB_FETCH => {
+            let input = CallInput::new(Arc::clone(&call.input));
+            input.get("url").and_then(Value::as_str).and_then(suggested).into_iter().collect()
+        }
         _ => vec![tool.to_owned()],
     }
 }

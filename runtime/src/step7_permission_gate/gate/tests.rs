@@ -251,6 +251,36 @@ fn specifier_that_is_not_understood_never_allows() {
     check(Mode::Default, &["allow user WebFetch(domain:*.example.com)"], &fetch, url, "allow");
 }
 
+// REQ: TOL-6, PRM-8
+#[test]
+fn pages_are_asked_about_by_host_and_documentation_is_not() {
+    use Mode::*;
+    let fetch = spec("WebFetch", Access::Ask, ToolEffect::ReadOnly);
+    let known = r#"{"url":"https://docs.python.org/3/","prompt":"x"}"#;
+    let other = r#"{"url":"https://example.com/","prompt":"x"}"#;
+    for mode in [Default, Plan, DontAsk, AcceptEdits, BypassPermissions] {
+        check(mode, &[], &fetch, known, "allow");
+        check(mode, &["deny user WebFetch(domain:docs.python.org)"], &fetch, known, "deny");
+        let asked = if mode == DontAsk { "deny" } else { "ask" };
+        check(mode, &["ask user WebFetch(domain:*.python.org)"], &fetch, known, asked);
+    }
+    for (mode, expected) in
+        [(Default, "ask"), (Plan, "ask"), (DontAsk, "deny"), (BypassPermissions, "allow")]
+    {
+        check(mode, &[], &fetch, other, expected);
+        check(mode, &["allow user WebFetch(domain:example.com)"], &fetch, other, "allow");
+        check(mode, &["deny user WebFetch(domain:example.com)"], &fetch, other, "deny");
+    }
+    // Where the host is not certain, a rule that may be about it has it asked.
+    let unsure = r#"{"url":"https://a@example.com/","prompt":"x"}"#;
+    check(BypassPermissions, &["deny user WebFetch(domain:example.com)"], &fetch, unsure, "ask");
+    let tool = Arc::new(fetch);
+    let setup = setup(Default, Handler::Approver, &[]);
+    let (_, step) = Gate::open(call(&tool, other), &tool, &setup);
+    let GateStep::Ask { suggestions, .. } = step else { panic!("{step:?}") };
+    assert_eq!(suggestions, ["WebFetch(domain:example.com)"]);
+}
+
 // REQ: PRM-1
 #[test]
 fn tools_denied_as_a_whole_are_not_offered_and_not_run() {

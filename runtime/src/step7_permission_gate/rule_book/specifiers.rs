@@ -33,9 +33,12 @@ pub(in super::super) fn specifier(text: &str, kind: RuleKind, call: &CallFields<
             yes(field("subagent_type").unwrap_or("general-purpose") == text.trim())
         }
         "WebFetch" => match text.trim().strip_prefix("domain:") {
-            Some(domain) => {
-                yes(field("url").and_then(host).is_some_and(|it| in_domain(domain, &it)))
-            }
+            Some(domain) => match field("url").map(host) {
+                Some(Some(host)) => yes(in_domain(domain, &host)),
+                None => Match::No,
+                // Nobody knows whether the rule is about it.
+                Some(None) => Match::Unknown,
+            },
             None => Match::Unknown,
         },
         "Skill" => {
@@ -76,7 +79,13 @@ pub(in super::super) fn host(url: &str) -> Option<String> {
     if authority.contains('@') {
         return None;
     }
-    let host = authority.split_once(':').map_or(authority, |(host, _)| host).to_ascii_lowercase();
+    // Of an address in brackets the colons belong to it.
+    let end = authority.starts_with('[').then(|| authority.find(']')).flatten();
+    let host = match end {
+        Some(end) => authority.get(..=end)?,
+        None => authority.split_once(':').map_or(authority, |(host, _)| host),
+    };
+    let host = host.to_ascii_lowercase();
     let host = host.strip_suffix('.').unwrap_or(&host).to_owned();
     (!host.is_empty()).then_some(host)
 }
@@ -110,6 +119,8 @@ mod tests {
             ("example.com", "https://example.com@evil.com/", false),
             ("example.com", "https://example.com:8443/a", true),
             ("*", "ftp://example.com", false),
+            ("[::1]", "http://[::1]:80/", true),
+            ("[::1]", "http://[::2]/", false),
         ] {
             let found = host(url).is_some_and(|it| in_domain(pattern, &it));
             assert_eq!(found, expected, "{pattern} on {url}");
