@@ -10,6 +10,8 @@ use ennead_runtime::ports::Clock;
 use ractor::{Actor, ActorId, ActorProcessingErr, ActorRef, ActorStatus, SupervisionEvent};
 use tokio::sync::{Semaphore, oneshot};
 
+#[cfg(feature = "web")]
+use crate::world::web_pages::PageClients;
 use crate::{
     groundwork::{
         directory::{ActorKind, Directory, Registration},
@@ -276,6 +278,8 @@ impl ShardHandle {
             timer: Arc::clone(&options.timer),
             transport,
             hook_servers: HookServers::new(own, &options.environment),
+            #[cfg(feature = "web")]
+            page_clients: PageClients::new(&options.environment),
             http: options.http,
             files: Arc::clone(&options.lookup),
             transcripts: Arc::clone(&options.transcript_store),

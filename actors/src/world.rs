@@ -29,6 +29,8 @@ pub(crate) mod sources;
 mod tree;
 pub(crate) mod verifiers;
 pub(crate) mod watched_files;
+#[cfg(feature = "web")]
+pub(crate) mod web_pages;
 
 use std::sync::Arc;
 
@@ -85,6 +87,9 @@ pub(crate) struct World {
     pub transport: Arc<dyn Transport>,
     /// Reaches the servers of hooks.
     pub hook_servers: HookServers,
+    /// Makes the clients that fetch pages.
+    #[cfg(feature = "web")]
+    pub page_clients: web_pages::PageClients,
     /// How long model servers are waited for, unless settings say otherwise.
     pub http: HttpLimits,
     /// Reads settings and instruction files.

@@ -9,6 +9,8 @@ pub mod custom;
 pub mod locked;
 pub mod mcp;
 pub mod own_file;
+#[cfg(feature = "web")]
+pub mod page_text;
 pub mod process_tree;
 pub mod registry;
 pub mod rule_file;
@@ -33,6 +35,8 @@ mod read;
 mod send_message;
 mod tasks;
 mod todo;
+#[cfg(feature = "web")]
+mod web_fetch;
 mod write;
 
 // What they share.

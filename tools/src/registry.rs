@@ -7,6 +7,8 @@ use std::sync::{Arc, LazyLock};
 
 use ennead_runtime::ports::Tool;
 
+#[cfg(feature = "web")]
+use crate::web_fetch::WebFetch;
 use crate::{
     agent::Agent,
     bash::{Bash, BashOutput, KillShell},
@@ -26,7 +28,8 @@ use crate::{
 use crate::{glob::Glob, grep::Grep};
 
 /// Returns the tools that a session has: Read, Write, Edit, NotebookEdit, Glob, Grep, Bash, BashOutput, KillShell, TaskOutput,
-/// TaskStop, TodoWrite, Agent, SendMessage, EnterPlanMode, ExitPlanMode, AskUserQuestion, in this order. Glob and Grep need the feature `search`.
+/// TaskStop, WebFetch, TodoWrite, Agent, SendMessage, EnterPlanMode, ExitPlanMode, AskUserQuestion, in this order. Glob and Grep need
+/// the feature `search`, and WebFetch the feature `web`.
 ///
 /// Tools hold no state, so all sessions of a process share them: their schemas are compiled once.
 pub fn builtin_tools() -> Vec<Arc<dyn Tool>> {
@@ -57,6 +60,8 @@ fn compiled() -> Vec<Arc<dyn Tool>> {
         Arc::new(Declared::<KillShell>::new()),
         Arc::new(Declared::<TaskOutput>::new()),
         Arc::new(Declared::<TaskStop>::new()),
+        #[cfg(feature = "web")]
+        Arc::new(Declared::<WebFetch>::new()),
         Arc::new(Declared::<TodoWrite>::new()),
         Arc::new(Declared::<Agent>::new()),
         Arc::new(Declared::<SendMessage>::new()),
@@ -91,6 +96,7 @@ mod tests {
             "KillShell",
             "TaskOutput",
             "TaskStop",
+            "WebFetch",
             "TodoWrite",
             "Agent",
             "SendMessage",
@@ -150,6 +156,8 @@ mod tests {
             ("TaskStop", r#"{"task_id":"a"}"#, ""),
             ("TaskStop", r#"{"shell_id":"bash_1"}"#, ""),
             ("TaskStop", r#"{"task":"a"}"#, "'task'"),
+            ("WebFetch", r#"{"url":"https://example.com","prompt":"p"}"#, ""),
+            ("WebFetch", r#"{"url":"https://example.com"}"#, "prompt"),
             ("TodoWrite", r#"{"todos":[{"content":"a","status":"pending","activeForm":"b"}]}"#, ""),
             ("TodoWrite", r#"{"todos":[{"content":"a","status":"pending"}]}"#, "activeForm"),
             ("Agent", r#"{"description":"d","prompt":"p"}"#, ""),

@@ -8,6 +8,8 @@ use ennead_runtime::{
     run::facts::SessionFacts,
 };
 
+#[cfg(feature = "web")]
+use crate::world::web_pages::PageCache;
 use crate::{
     groundwork::{
         directory::{ActorKind, Directory},
@@ -77,6 +79,9 @@ pub(crate) struct SessionContext {
     pub(crate) hook_chain: Arc<[String]>,
     /// What hooks have commands begin with; shared with its sub-agents.
     pub(crate) exports: SessionExports,
+    /// Pages that were fetched lately; shared with its sub-agents.
+    #[cfg(feature = "web")]
+    pub(crate) pages: PageCache,
     /// Variables that hold credentials of the model servers, without a value.
     pub(crate) secret_variables: Arc<[(String, String)]>,
     /// Takes secrets out of what it receives, writes and publishes; shared with its sub-agents.

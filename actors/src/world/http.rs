@@ -19,6 +19,8 @@ use std::{
 
 use bytes::Bytes;
 use ennead_runtime::ports::{BoxFuture, Transport, TransportError, WireRequest, WireResponse};
+#[cfg(feature = "web")]
+use ennead_runtime::step1_settings_resolution::Certificates;
 use futures::Stream;
 use http::{HeaderMap, HeaderName, HeaderValue};
 
@@ -111,6 +113,19 @@ impl Transport for Http {
             Ok(WireResponse::new(status, headers, body))
         })
     }
+}
+
+/// Returns what secures connections to servers that a model names. Reads files of certificates.
+///
+/// # Errors
+///
+/// [`HttpSetupError`] when the trusted certificates cannot be found out.
+#[cfg(feature = "web")]
+pub(crate) fn page_tls(
+    environment: &Environment,
+    certificates: &Certificates,
+) -> Result<rustls::ClientConfig, HttpSetupError> {
+    pools::secured(&trust::resolved(certificates, &trust::named(environment)))
 }
 
 fn headers(list: &[(String, String)]) -> Result<HeaderMap, TransportError> {

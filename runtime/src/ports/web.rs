@@ -85,7 +85,9 @@ pub enum FetchError {
         address: IpAddr,
     },
     /// The address is in a range of which nothing is ever fetched.
-    #[error("nothing is fetched from {address}: metadata of clouds are in its range, or no server is")]
+    #[error(
+        "nothing is fetched from {address}: metadata of clouds are in its range, or no server is"
+    )]
     Forbidden {
         /// Where the host is.
         address: IpAddr,

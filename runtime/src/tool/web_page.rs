@@ -68,7 +68,8 @@ impl WebPage {
         if self.text.trim().is_empty() {
             return None;
         }
-        let is_cut = if self.is_cut { "\n[The page is longer: this is its beginning.]" } else { "" };
+        let is_cut =
+            if self.is_cut { "\n[The page is longer: this is its beginning.]" } else { "" };
         let page = envelope(&format!("WebFetch {}", self.url), &self.text);
         Some(format!("{page}{is_cut}\n\nThe question of the agent:\n{}", self.prompt))
     }

@@ -174,6 +174,8 @@ impl Ennead {
                 None => self.options.environment.hook_chain().into(),
             },
             exports: SessionExports::default(),
+            #[cfg(feature = "web")]
+            pages: Default::default(),
             secret_variables: secret_variables(&endpoints),
             redaction,
             notes: None,

@@ -16,6 +16,8 @@ use crate::{
     session::{agents::AgentPort, processes::ProcessPort},
     world::{hook_process::HandlerContext, verifiers::Verifiers},
 };
+#[cfg(feature = "web")]
+use {crate::world::web_pages::PagePort, ennead_runtime::ports::web::FetchPages};
 
 impl ActiveTurn {
     /// Returns what a call may use of its session.
@@ -42,6 +44,10 @@ impl ActiveTurn {
             session: self.session.clone(),
             key: self.key,
         }));
+        #[cfg(feature = "web")]
+        {
+            context.pages = Some(self.page_port());
+        }
         context.shell = self.turn.shell_settings();
         context.sandbox = self.sandbox();
         let exports = self.session_context.exports.for_shell();
@@ -54,6 +60,15 @@ impl ActiveTurn {
             tool: call.name.clone(),
         }));
         context
+    }
+
+    /// Returns what fetches pages for the session.
+    #[cfg(feature = "web")]
+    fn page_port(&self) -> Arc<dyn FetchPages> {
+        let context = &self.session_context;
+        let (clients, clock) = (&context.world.page_clients, &context.world.clock);
+        let certificates = self.turn.certificates();
+        Arc::new(PagePort::new(clients, &context.pages, certificates, clock, &self.turn.env()))
     }
 
     /// Returns the way to the session, which starts sub-agents.

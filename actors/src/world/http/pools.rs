@@ -233,6 +233,13 @@ fn tls(kind: &Kind) -> Result<rustls::ClientConfig, HttpSetupError> {
     Ok(tls)
 }
 
+/// Returns what secures a connection to a server that these authorities vouch for.
+#[cfg(feature = "web")]
+pub(super) fn secured(trust: &Certificates) -> Result<rustls::ClientConfig, HttpSetupError> {
+    let (is_near, connect) = (false, Duration::ZERO);
+    tls(&Kind { is_near, is_secure: true, connect, trust: Some(trust.clone()) })
+}
+
 fn is_loopback(url: &reqwest::Url) -> bool {
     match url.host_str() {
         Some("localhost") => true,

@@ -1,0 +1,235 @@
+//! Which addresses a page may be fetched from, and the resolver that gives the client no others.
+//!
+//! The client connects to what the resolver returns and asks nobody else, so a name that changes its address between the
+//! check and the connection gains nothing.
+
+use std::{
+    error::Error,
+    fmt,
+    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
+};
+
+use ennead_runtime::ports::web::FetchError;
+use reqwest::dns::{Addrs, Name, Resolve, Resolving};
+
+/// What an address is part of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Reach {
+    /// The public internet.
+    Public,
+    /// A network of somebody.
+    Private,
+    /// This machine.
+    Loopback,
+    /// Link-local, where clouds have metadata with credentials, or no single host.
+    Forbidden,
+}
+
+/// Returns what an address is part of; one that holds an address of IPv4 is part of what that is part of.
+pub(super) fn reach(address: IpAddr) -> Reach {
+    match address {
+        IpAddr::V4(it) => reach_v4(it),
+        IpAddr::V6(it) => reach_v6(it),
+    }
+}
+
+fn reach_v4(address: Ipv4Addr) -> Reach {
+    match address.octets() {
+        [127, ..] => Reach::Loopback,
+        // The unspecified network, link-local, metadata of two clouds, multicast, and what is reserved.
+        [0, ..] | [169, 254, ..] | [192, 0, 0, 192] | [100, 100, 100, 200] | [224..=255, ..] => {
+            Reach::Forbidden
+        }
+        // Private (RFC 1918), shared by providers (RFC 6598), for protocols, for tests, for documentation.
+        [10, ..]
+        | [100, 64..=127, ..]
+        | [172, 16..=31, ..]
+        | [192, 168, ..]
+        | [192, 0, 0 | 2, _]
+        | [192, 88, 99, _]
+        | [198, 18 | 19, ..]
+        | [198, 51, 100, _]
+        | [203, 0, 113, _] => Reach::Private,
+        _ => Reach::Public,
+    }
+}
+
+fn reach_v6(address: Ipv6Addr) -> Reach {
+    let v4 = |high: u16, low: u16| {
+        let ([a, b], [c, d]) = (high.to_be_bytes(), low.to_be_bytes());
+        reach_v4(Ipv4Addr::new(a, b, c, d))
+    };
+    match address.segments() {
+        [0, 0, 0, 0, 0, 0, 0, 1] => Reach::Loopback,
+        // Mapped, and translated by a network that has IPv6 alone (RFC 6052).
+        [0, 0, 0, 0, 0, 0xffff, high, low] | [0x64, 0xff9b, 0, 0, 0, 0, high, low] => v4(high, low),
+        // 6to4.
+        [0x2002, high, low, ..] => v4(high, low).max_refusal(),
+        // For documentation, and for protocols: Teredo is among them, which holds addresses of IPv4.
+        [0x2001, 0xdb8, ..] | [0x2001, 0..=0x1ff, ..] | [0x3fff, 0..=0xfff, ..] => Reach::Private,
+        [0x2000..=0x3fff, ..] => Reach::Public,
+        // Metadata of a cloud.
+        [0xfd00, 0xec2, ..] => Reach::Forbidden,
+        [0xfc00..=0xfdff, ..] => Reach::Private,
+        _ => Reach::Forbidden,
+    }
+}
+
+impl Reach {
+    /// Returns what an address is that leads here by way of a relay: never this machine.
+    fn max_refusal(self) -> Self {
+        if self == Self::Public { self } else { Self::Forbidden }
+    }
+}
+
+/// Finds the addresses of one host, and refuses those that it may not have.
+#[derive(Clone, Debug)]
+pub(super) struct CheckedResolver {
+    host: String,
+    is_near: bool,
+}
+
+impl CheckedResolver {
+    /// Makes the resolver of a host. One that `is_near` is at addresses of this machine, any other at public ones.
+    pub(super) fn new(host: &str, is_near: bool) -> Self {
+        Self { host: host.to_owned(), is_near }
+    }
+
+    /// Returns the addresses of a name, if each is one that it may have.
+    fn checked(&self, name: &str, found: Vec<SocketAddr>) -> Result<Addrs, RefusedAddress> {
+        // The client asks for the name of a proxy, too, which the environment has chosen.
+        let is_page = name.strip_suffix('.').unwrap_or(name).eq_ignore_ascii_case(&self.host);
+        let wanted = if self.is_near { Reach::Loopback } else { Reach::Public };
+        let refused = found.iter().map(|it| it.ip()).find(|it| is_page && reach(*it) != wanted);
+        match refused {
+            Some(address) => Err(RefusedAddress { host: self.host.clone(), address }),
+            None => Ok(Box::new(found.into_iter())),
+        }
+    }
+}
+
+impl Resolve for CheckedResolver {
+    fn resolve(&self, name: Name) -> Resolving {
+        let resolver = self.clone();
+        Box::pin(async move {
+            let name = name.as_str();
+            let found: Vec<SocketAddr> = tokio::net::lookup_host((name, 0)).await?.collect();
+            Ok(resolver.checked(name, found)?)
+        })
+    }
+}
+
+/// A host is where no page is fetched from.
+#[derive(Debug)]
+struct RefusedAddress {
+    host: String,
+    address: IpAddr,
+}
+
+impl fmt::Display for RefusedAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} is at {}", self.host, self.address)
+    }
+}
+
+impl Error for RefusedAddress {}
+
+/// Returns the refusal that had a request fail, if one did.
+pub(super) fn refusal(error: &(dyn Error + 'static)) -> Option<FetchError> {
+    let mut cause = Some(error);
+    while let Some(error) = cause {
+        if let Some(RefusedAddress { host, address }) = error.downcast_ref() {
+            let (host, address) = (host.clone(), *address);
+            return Some(match reach(address) {
+                Reach::Forbidden => FetchError::Forbidden { address },
+                _ => FetchError::NotPublic { host, address },
+            });
+        }
+        cause = error.source();
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // REQ: TOL-6
+    #[test]
+    fn each_address_is_part_of_what_it_is_part_of_however_it_is_written() {
+        use Reach::*;
+        for (text, expected) in [
+            ("1.1.1.1", Public),
+            ("93.184.216.34", Public),
+            ("172.15.0.1", Public),
+            ("172.32.0.1", Public),
+            ("100.63.255.255", Public),
+            ("100.128.0.0", Public),
+            ("127.0.0.1", Loopback),
+            ("127.255.255.254", Loopback),
+            ("10.1.2.3", Private),
+            ("172.16.0.1", Private),
+            ("172.31.255.255", Private),
+            ("192.168.1.1", Private),
+            ("100.64.0.1", Private),
+            ("198.18.0.1", Private),
+            ("192.0.2.1", Private),
+            ("169.254.169.254", Forbidden),
+            ("169.254.0.1", Forbidden),
+            ("100.100.100.200", Forbidden),
+            ("192.0.0.192", Forbidden),
+            ("0.0.0.0", Forbidden),
+            ("0.1.2.3", Forbidden),
+            ("224.0.0.1", Forbidden),
+            ("255.255.255.255", Forbidden),
+            ("2606:4700::1111", Public),
+            ("::1", Loopback),
+            ("::", Forbidden),
+            ("::ffff:127.0.0.1", Loopback),
+            ("::ffff:10.0.0.1", Private),
+            ("::ffff:169.254.169.254", Forbidden),
+            ("::ffff:1.1.1.1", Public),
+            ("::127.0.0.1", Forbidden),
+            ("64:ff9b::10.0.0.1", Private),
+            ("64:ff9b::169.254.169.254", Forbidden),
+            ("64:ff9b::1.1.1.1", Public),
+            ("2002:7f00:1::", Forbidden),
+            ("2002:a00:1::", Forbidden),
+            ("2001:db8::1", Private),
+            ("2001::1", Private),
+            ("fc00::1", Private),
+            ("fd12:3456::1", Private),
+            ("fd00:ec2::254", Forbidden),
+            ("fe80::1", Forbidden),
+            ("fec0::1", Forbidden),
+            ("ff02::1", Forbidden),
+            ("4000::1", Forbidden),
+        ] {
+            assert_eq!(reach(text.parse().unwrap()), expected, "{text}");
+        }
+    }
+
+    fn found(host: &str, is_near: bool, name: &str, addresses: &[&str]) -> Option<FetchError> {
+        let at = addresses.iter().map(|it| SocketAddr::new(it.parse().unwrap(), 0)).collect();
+        let error = CheckedResolver::new(host, is_near).checked(name, at).err()?;
+        refusal(&error)
+    }
+
+    // REQ: TOL-6
+    #[test]
+    fn name_is_refused_with_any_address_that_is_not_public_and_a_loopback_name_with_any_other() {
+        let code = |it: Option<FetchError>| it.map(|it| it.code());
+        assert_eq!(code(found("a.com", false, "a.com", &["1.1.1.1", "2606:4700::1"])), None);
+        for address in ["10.0.0.1", "127.0.0.1", "::1", "fd00::1", "::ffff:192.168.0.1"] {
+            let refused = found("a.com", false, "A.com.", &["1.1.1.1", address]);
+            assert_eq!(code(refused), Some("not_public"), "{address}");
+        }
+        let metadata = found("a.com", false, "a.com", &["169.254.169.254"]);
+        assert_eq!(code(metadata), Some("forbidden"));
+        assert_eq!(code(found("localhost", true, "localhost", &["127.0.0.1", "::1"])), None);
+        let led_away = found("localhost", true, "localhost", &["1.1.1.1"]);
+        assert_eq!(code(led_away), Some("not_public"));
+        // A proxy is where the environment says.
+        assert_eq!(code(found("a.com", false, "proxy", &["10.0.0.1"])), None);
+    }
+}
