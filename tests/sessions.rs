@@ -40,3 +40,4 @@ mod spans;
 pub(crate) mod sub_agents;
 mod tls;
 mod vault;
+mod web;

@@ -359,6 +359,7 @@ impl<'a> Markdown<'a> {
     }
 
     fn cell(&mut self) -> Role {
+        self.has_space = true;
         // The row is on the stack, if the page has one; every cell of it but the first comes after a line.
         if self.stack.last().is_some_and(|it| it.role == Role::Row && it.has_begun) {
             self.breaks = 0;
