@@ -72,6 +72,7 @@
 //! | `search` | the tools Glob and Grep | yes |
 //! | `simulated` | the simulated model ([`Ennead::simulated`]) | yes |
 //! | `vault` | the vault of redaction (docs/redaction.md): what the model is shown of secrets is kept sealed; without it nothing is kept | yes |
+//! | `web` | the tool WebFetch; brings `http` | yes |
 //! | `serve` | the server | no |
 //!
 //! The rules (nine steps, permissions, recovery, transcripts) are pure functions in the package

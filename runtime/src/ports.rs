@@ -108,6 +108,7 @@ pub struct ToolContext {
     /// Runs child processes outside the call. `None`: the call runs them itself.
     pub processes: Option<Arc<dyn HostProcess>>,
     /// Fetches pages from the web. `None`: nothing does.
+    #[doc(hidden)]
     pub pages: Option<Arc<dyn FetchPages>>,
     /// What holds for commands that go on in the background.
     pub shell: ShellSettings,

@@ -97,8 +97,8 @@ fn covers(pattern: &str, host: &Host) -> bool {
     }
 }
 
-/// Whether an address is one of the internet. Source: the registries of special addresses of IANA (RFC 6890).
-fn is_public(address: IpAddr) -> bool {
+/// Returns whether an address is one of the internet. Source: the registries of special addresses of IANA (RFC 6890).
+pub fn is_public(address: IpAddr) -> bool {
     match address.to_canonical() {
         IpAddr::V4(it) => {
             let [a, b, c, _] = it.octets();

@@ -6,10 +6,10 @@
 use std::{
     error::Error,
     fmt,
-    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
+    net::{IpAddr, SocketAddr},
 };
 
-use ennead_runtime::ports::web::FetchError;
+use ennead_runtime::{ports::web::FetchError, sandbox::hosts::is_public};
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 
 /// What an address is part of.
@@ -25,60 +25,43 @@ pub(super) enum Reach {
     Forbidden,
 }
 
-/// Returns what an address is part of; one that holds an address of IPv4 is part of what that is part of.
+/// Returns what an address is part of.
 pub(super) fn reach(address: IpAddr) -> Reach {
-    match address {
-        IpAddr::V4(it) => reach_v4(it),
-        IpAddr::V6(it) => reach_v6(it),
+    let address = address.to_canonical();
+    if address.is_loopback() {
+        Reach::Loopback
+    } else if is_public(address) {
+        Reach::Public
+    } else if is_forbidden(address) {
+        Reach::Forbidden
+    } else {
+        Reach::Private
     }
 }
 
-fn reach_v4(address: Ipv4Addr) -> Reach {
-    match address.octets() {
-        [127, ..] => Reach::Loopback,
-        // The unspecified network, link-local, metadata of two clouds, multicast, and what is reserved.
-        [0, ..] | [169, 254, ..] | [192, 0, 0, 192] | [100, 100, 100, 200] | [224..=255, ..] => {
-            Reach::Forbidden
-        }
-        // Private (RFC 1918), shared by providers (RFC 6598), for protocols, for tests, for documentation.
-        [10, ..]
-        | [100, 64..=127, ..]
-        | [172, 16..=31, ..]
-        | [192, 168, ..]
-        | [192, 0, 0 | 2, _]
-        | [192, 88, 99, _]
-        | [198, 18 | 19, ..]
-        | [198, 51, 100, _]
-        | [203, 0, 113, _] => Reach::Private,
-        _ => Reach::Public,
-    }
-}
-
-fn reach_v6(address: Ipv6Addr) -> Reach {
-    let v4 = |high: u16, low: u16| {
-        let ([a, b], [c, d]) = (high.to_be_bytes(), low.to_be_bytes());
-        reach_v4(Ipv4Addr::new(a, b, c, d))
+/// Whether nothing is fetched from an address that is not public, whoever wants it.
+fn is_forbidden(address: IpAddr) -> bool {
+    let address = match address {
+        IpAddr::V4(it) => it.octets(),
+        IpAddr::V6(it) => match it.segments() {
+            // Translated by a network that has IPv6 alone (RFC 6052).
+            [0x64, 0xff9b, 0, 0, 0, 0, high, low] => {
+                let ([a, b], [c, d]) = (high.to_be_bytes(), low.to_be_bytes());
+                [a, b, c, d]
+            }
+            // 6to4, and metadata of a cloud.
+            [0x2002, ..] | [0xfd00, 0xec2, ..] => return true,
+            [0x2000..=0x3fff | 0xfc00..=0xfdff, ..] => return false,
+            // Link-local, multicast, the unspecified address, and what is not given out.
+            _ => return true,
+        },
     };
-    match address.segments() {
-        [0, 0, 0, 0, 0, 0, 0, 1] => Reach::Loopback,
-        // Mapped, and translated by a network that has IPv6 alone (RFC 6052).
-        [0, 0, 0, 0, 0, 0xffff, high, low] | [0x64, 0xff9b, 0, 0, 0, 0, high, low] => v4(high, low),
-        // 6to4.
-        [0x2002, high, low, ..] => v4(high, low).max_refusal(),
-        // For documentation, and for protocols: Teredo is among them, which holds addresses of IPv4.
-        [0x2001, 0xdb8, ..] | [0x2001, 0..=0x1ff, ..] | [0x3fff, 0..=0xfff, ..] => Reach::Private,
-        [0x2000..=0x3fff, ..] => Reach::Public,
-        // Metadata of a cloud.
-        [0xfd00, 0xec2, ..] => Reach::Forbidden,
-        [0xfc00..=0xfdff, ..] => Reach::Private,
-        _ => Reach::Forbidden,
-    }
-}
-
-impl Reach {
-    /// Returns what an address is that leads here by way of a relay: never this machine.
-    fn max_refusal(self) -> Self {
-        if self == Self::Public { self } else { Self::Forbidden }
+    match address {
+        // The unspecified network, this machine by way of a translator, link-local, multicast, and what is reserved.
+        [0 | 127 | 224..=255, ..] | [169, 254, ..] => true,
+        // Metadata of two clouds.
+        [192, 0, 0, 192] | [100, 100, 100, 200] => true,
+        _ => false,
     }
 }
 
@@ -193,6 +176,7 @@ mod tests {
             ("64:ff9b::10.0.0.1", Private),
             ("64:ff9b::169.254.169.254", Forbidden),
             ("64:ff9b::1.1.1.1", Public),
+            ("64:ff9b::127.0.0.1", Forbidden),
             ("2002:7f00:1::", Forbidden),
             ("2002:a00:1::", Forbidden),
             ("2001:db8::1", Private),
