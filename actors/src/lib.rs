@@ -135,7 +135,11 @@ pub mod tool {
         run::agent_types::AgentType,
         tool::{Access, Concurrency, ToolEffect, ToolOutcome, ToolSpec},
     };
-    pub use ennead_tools::{custom::CustomTool, registry::builtin_tools};
+    pub use ennead_tools::{
+        custom::CustomTool,
+        registry::builtin_tools,
+        web_search::{SearchHit, SearchQuery, SearchWeb},
+    };
 
     pub use crate::options::McpLimits;
 }

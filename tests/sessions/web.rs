@@ -1,6 +1,7 @@
 //! Pages from the web through whole sessions, from real servers on this machine.
 
 mod hostile;
+mod search;
 mod site;
 
 use std::{

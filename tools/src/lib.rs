@@ -19,6 +19,7 @@ pub mod schema;
 pub mod shells;
 pub mod skill;
 pub mod source_file;
+pub mod web_search;
 pub mod withdrawn_keys;
 
 // The tools, in the order in which the model is offered them.

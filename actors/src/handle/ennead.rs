@@ -28,6 +28,8 @@ use ennead_runtime::{
 use tokio::sync::oneshot;
 
 use self::{check::LookResult, option_values::layers};
+use ennead_tools::web_search::WebSearch;
+
 use crate::{
     groundwork::{directory::Directory, mailbox::Mailbox},
     handle::SessionHandle,
@@ -140,6 +142,10 @@ impl Ennead {
     ///
     /// [`OpenError`]; a transcript that another process holds names the holder.
     pub async fn open(&self, mut options: SessionOptions) -> Result<SessionHandle, OpenError> {
+        // One for each session, since it counts.
+        if let Some(search) = options.web_search.take() {
+            options = options.tool(Arc::new(WebSearch::new(search)));
+        }
         // Before servers are started for what cannot be opened.
         let mut looked = self.looked_at(&options).await?;
         let number = self.n_opened.fetch_add(1, Ordering::Relaxed);

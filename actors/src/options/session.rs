@@ -19,6 +19,8 @@ use ennead_runtime::{
     },
 };
 
+use ennead_tools::web_search::SearchWeb;
+
 use super::{Endpoint, OptionError, Settings};
 use crate::ports::{approver::Approver, in_process_hook::Hook, policy::PermissionPolicy};
 
@@ -58,6 +60,8 @@ pub struct SessionOptions {
     pub transcripts: Option<PathBuf>,
     /// The tools, in the order they are offered.
     pub tools: Vec<Arc<dyn Tool>>,
+    /// Finds pages on the web for the tool WebSearch.
+    pub(crate) web_search: Option<Arc<dyn SearchWeb>>,
     /// MCP servers whose tools the session has. Sessions in one directory with the same
     /// configuration share a server.
     pub mcp_servers: Vec<ServerConfig>,
@@ -124,6 +128,7 @@ impl SessionOptions {
             goes_on_from: None,
             transcripts: None,
             tools: ennead_tools::registry::builtin_tools(),
+            web_search: None,
             mcp_servers: Vec::new(),
             plugin_servers: Vec::new(),
             reads_mcp_json: false,
@@ -287,6 +292,13 @@ impl SessionOptions {
     #[must_use]
     pub fn multi_edit(self) -> Self {
         ennead_tools::registry::optional_tools().into_iter().fold(self, Self::tool)
+    }
+
+    /// Adds the tool WebSearch, which finds pages by this: a type that implements [`SearchWeb`], or a closure. The
+    /// session and its sub-agents make 200 searches at most.
+    #[must_use]
+    pub fn web_search(self, search: Arc<dyn SearchWeb>) -> Self {
+        Self { web_search: Some(search), ..self }
     }
 
     /// Adds an MCP server, or replaces the one of the same name.

@@ -9,7 +9,7 @@ use std::{
     net::{IpAddr, SocketAddr},
 };
 
-use ennead_runtime::{ports::web::FetchError, sandbox::hosts::is_public};
+use ennead_runtime::{ports::web::FetchError, sandbox::is_public};
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 
 /// What an address is part of.
