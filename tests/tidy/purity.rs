@@ -282,6 +282,11 @@ const LOCKS: &[(&str, &str)] = &[
     ("world/compiled_patterns.rs", "patterns of paths that sessions of a place have"),
     ("world/file_states.rs", "what was seen at paths, as long as no change is reported"),
     ("world/kept_trees.rs", "the trees of working directories"),
+    ("world/web_pages.rs", "what secures connections to pages, made of files"),
+    (
+        "world/web_pages/cache.rs",
+        "pages that a session has fetched; a turn sees what its calls bring of them",
+    ),
     ("world/negative_dir_cache.rs", "directories that held nothing for a session"),
     ("serve/book.rs", "which sessions the server hosts; none of their turns looks at it"),
     ("serve/drain.rs", "whether the server is about to end"),

@@ -28,11 +28,8 @@ use crate::{
     schema::Schema,
 };
 
-/// Searches of a session and its sub-agents, where no variable says otherwise.
+/// Searches of a session and its sub-agents, where `CLAUDE_CODE_MAX_WEB_SEARCHES_PER_SESSION` does not say otherwise.
 const MAX_SEARCHES: u64 = 200;
-
-/// Says how many searches a session may make.
-const MAX_VARIABLE: &str = "CLAUDE_CODE_MAX_WEB_SEARCHES_PER_SESSION";
 
 /// Characters of a query at least.
 const MIN_QUERY: usize = 2;
@@ -234,7 +231,7 @@ async fn found(
     id: &ToolUseId,
     context: &ToolContext,
 ) -> ToolOutcome {
-    let max = number(context, MAX_VARIABLE).unwrap_or(MAX_SEARCHES);
+    let max = number(context, "CLAUDE_CODE_MAX_WEB_SEARCHES_PER_SESSION").unwrap_or(MAX_SEARCHES);
     let start = context.clock.elapsed();
     let result = |text: String, content: serde_json::Value, n: u32| {
         let seconds = context.clock.elapsed().saturating_sub(start).as_secs_f64();

@@ -26,7 +26,7 @@ use reqwest::{Response, Url, header};
 
 pub(crate) use self::cache::PageCache;
 use self::{
-    address::{Next, PageAddress},
+    address::{PageAddress, Redirection},
     reach::{CheckedResolver, refusal},
 };
 use super::{
@@ -44,11 +44,8 @@ const MAX_REDIRECTS: usize = 10;
 /// Bytes of all headers of an answer over HTTP/2.
 const MAX_HEADERS: u32 = 64 * 1024;
 
-/// How long a page is kept where no variable says otherwise.
+/// How long a page is kept where `CLAUDE_CODE_WEBFETCH_CACHE_TTL_MS` does not say otherwise.
 const TTL: Duration = Duration::from_secs(900);
-
-/// Says how many milliseconds a page is kept; 0: not at all.
-const TTL_VARIABLE: &str = "CLAUDE_CODE_WEBFETCH_CACHE_TTL_MS";
 
 /// Sites know programs that fetch for a person by the first word.
 const USER_AGENT: &str = concat!("Claude-User (ennead/", env!("CARGO_PKG_VERSION"), ")");
@@ -124,9 +121,11 @@ impl PagePort {
         clock: &Arc<dyn Clock>,
         env: &[(String, String)],
     ) -> Self {
-        let own = env.iter().rev().find(|it| it.0 == TTL_VARIABLE).map(|it| it.1.clone());
-        let named = own.or_else(|| clients.environment.variable(TTL_VARIABLE));
-        let ttl = named.and_then(|it| it.trim().parse().ok()).map_or(TTL, Duration::from_millis);
+        let variable = |name: &str| {
+            let own = env.iter().rev().find(|it| it.0 == name).map(|it| it.1.clone());
+            own.or_else(|| clients.environment.variable(name))?.trim().parse().ok()
+        };
+        let ttl = variable("CLAUDE_CODE_WEBFETCH_CACHE_TTL_MS").map_or(TTL, Duration::from_millis);
         let (clients, cache) = (clients.clone(), cache.clone());
         Self { clients, cache, certificates, clock: Arc::clone(clock), ttl }
     }
@@ -145,13 +144,13 @@ impl PagePort {
         for _ in 0..=MAX_REDIRECTS {
             let response = send(&client, address.url().clone()).await?;
             match address.next(&response)? {
-                Next::Here => {
+                Redirection::Here => {
                     let page = read(address.url().clone(), response).await?;
                     self.cache.put(key, page.clone(), self.clock.elapsed(), self.ttl);
                     return Ok(Fetched::Page(page));
                 }
-                Next::SameHost(next) => address = next,
-                Next::Elsewhere(to) => {
+                Redirection::SameHost(next) => address = next,
+                Redirection::Elsewhere(to) => {
                     let (code, code_text) = status(&response);
                     let from = address.url().to_string();
                     return Ok(Fetched::Elsewhere { from, to, code, code_text });

@@ -19,6 +19,7 @@ use crate::support::{
     host::{interrupted, prompt, results},
     record,
     scripted::{Asked, TestDirs, calls, finish, model, text},
+    until::within,
 };
 
 // REQ: TOL-6
@@ -130,10 +131,10 @@ async fn interrupt_leaves_a_server_that_is_silent() {
     let ennead = place.start(&model).await;
     let session = ennead.open(allowed(&place)).await.unwrap();
     let run = prompt(&session, "go");
-    site.is_stuck.notified().await;
+    within("a request", site.is_stuck.notified()).await;
     session.interrupt();
     interrupted(run).await;
-    tokio::time::timeout(Duration::from_secs(60), site.is_left.notified()).await.unwrap();
+    within("an end of the exchange", site.is_left.notified()).await;
     finish(ennead, session).await;
     drop(record::verified(&transcript(&place)));
 }

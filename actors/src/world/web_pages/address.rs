@@ -14,7 +14,7 @@ use super::reach::{Reach, reach};
 const MAX_BYTES: usize = 4000;
 
 /// Where an answer leads.
-pub(super) enum Next {
+pub(super) enum Redirection {
     /// It is the page, or an error.
     Here,
     /// To another page of the host.
@@ -93,18 +93,18 @@ impl PageAddress {
     }
 
     /// Returns where an answer of this address leads.
-    pub(super) fn next(&self, response: &Response) -> Result<Next, FetchError> {
+    pub(super) fn next(&self, response: &Response) -> Result<Redirection, FetchError> {
         if !matches!(response.status().as_u16(), 301 | 302 | 303 | 307 | 308) {
-            return Ok(Next::Here);
+            return Ok(Redirection::Here);
         }
         let location = response.headers().get(header::LOCATION);
         let Some(location) = location.and_then(|it| it.to_str().ok()) else {
-            return Ok(Next::Here);
+            return Ok(Redirection::Here);
         };
         self.towards(location)
     }
 
-    fn towards(&self, location: &str) -> Result<Next, FetchError> {
+    fn towards(&self, location: &str) -> Result<Redirection, FetchError> {
         let unusable = |why: String| FetchError::Address {
             why: format!("the server redirects to one that cannot be used: {why}"),
         };
@@ -119,8 +119,8 @@ impl PageAddress {
         let port = |it: &Url| it.port_or_known_default();
         let is_same = next.host == self.host && port(&next.url) == port(&self.url);
         Ok(match is_same {
-            true => Next::SameHost(next),
-            false => Next::Elsewhere(next.url.to_string()),
+            true => Redirection::SameHost(next),
+            false => Redirection::Elsewhere(next.url.to_string()),
         })
     }
 }
@@ -206,9 +206,9 @@ mod tests {
     fn redirects_stay_on_their_host_and_nothing_else_is_followed() {
         let from = |text| PageAddress::read(text).unwrap();
         let towards = |from: &PageAddress, to: &str| match from.towards(to) {
-            Ok(Next::SameHost(it)) => format!("same {}", it.url),
-            Ok(Next::Elsewhere(it)) => format!("elsewhere {it}"),
-            Ok(Next::Here) => "here".into(),
+            Ok(Redirection::SameHost(it)) => format!("same {}", it.url),
+            Ok(Redirection::Elsewhere(it)) => format!("elsewhere {it}"),
+            Ok(Redirection::Here) => "here".into(),
             Err(error) => error.code().to_owned(),
         };
         let far = from("https://example.com/a/b");
