@@ -135,11 +135,7 @@ pub mod tool {
         run::agent_types::AgentType,
         tool::{Access, Concurrency, ToolEffect, ToolOutcome, ToolSpec},
     };
-    pub use ennead_tools::{
-        custom::CustomTool,
-        registry::builtin_tools,
-        web_search::{SearchHit, SearchQuery, SearchWeb},
-    };
+    pub use ennead_tools::{custom::CustomTool, registry::builtin_tools};
 
     pub use crate::options::McpLimits;
 }
@@ -279,6 +275,7 @@ pub mod data {
         custom::{CustomToolBuilder, CustomToolError},
         schema::SchemaError,
         source_file::ReadError,
+        web_search::{SearchHit, SearchQuery},
     };
 
     #[cfg(feature = "serve")]

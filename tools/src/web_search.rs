@@ -58,25 +58,7 @@ const TIMEOUT_MS: u64 = 60_000;
 /// Searches that run side by side.
 const MAX_TOGETHER: u32 = 3;
 
-/// Finds pages on the web.
-///
-/// A panic ends the call with an error. Dropping the future cancels it: when the turn is interrupted, and after 60 s. It must
-/// not block its thread.
-///
-/// A function from [`SearchQuery`] to a future of its hits, or of why there are none, is a search:
-///
-/// ```
-/// use ennead_tools::web_search::{SearchHit, SearchQuery};
-///
-/// let search = |query: SearchQuery| async move {
-///     match query.text.as_str() {
-///         "rust" => Ok(vec![SearchHit::new("Rust", "https://www.rust-lang.org/")]),
-///         _ => Err("the index is not there yet".to_owned()),
-///     }
-/// };
-/// # fn is_search(_: impl ennead_tools::web_search::SearchWeb) {}
-/// # is_search(search);
-/// ```
+/// Finds pages on the web. A function from [`SearchQuery`] to a future of its hits, or of why there are none, is a search.
 pub trait SearchWeb: Send + Sync {
     /// Returns what a query finds, the best first, or why nothing was searched, in words for the model.
     fn search(&self, query: SearchQuery) -> BoxFuture<'static, Result<Vec<SearchHit>, String>>;

@@ -19,7 +19,7 @@ use ennead_runtime::{
     },
 };
 
-use ennead_tools::web_search::SearchWeb;
+use ennead_tools::web_search::{SearchHit, SearchQuery, SearchWeb};
 
 use super::{Endpoint, OptionError, Settings};
 use crate::ports::{approver::Approver, in_process_hook::Hook, policy::PermissionPolicy};
@@ -294,11 +294,32 @@ impl SessionOptions {
         ennead_tools::registry::optional_tools().into_iter().fold(self, Self::tool)
     }
 
-    /// Adds the tool WebSearch, which finds pages by this: a type that implements [`SearchWeb`], or a closure. The
-    /// session and its sub-agents make 200 searches at most.
+    /// Adds the tool WebSearch, which finds pages by this closure: it gets what is searched for, and returns what was found, the
+    /// best first, or why nothing was searched, in words for the model. A search that takes 60 s is dropped, and a panic is an error of
+    /// the call; it must not block its thread. A session and its sub-agents make 200 searches at most.
+    ///
+    /// ```
+    /// use ennead::{
+    ///     Endpoint, SessionOptions,
+    ///     data::{SearchHit, SearchQuery},
+    /// };
+    ///
+    /// let options = SessionOptions::new(".", Endpoint::simulated()).web_search(
+    ///     |query: SearchQuery| async move {
+    ///         match query.text.as_str() {
+    ///             "rust" => Ok(vec![SearchHit::new("Rust", "https://www.rust-lang.org/")]),
+    ///             _ => Err("the index is not there yet".to_owned()),
+    ///         }
+    ///     },
+    /// );
+    /// ```
     #[must_use]
-    pub fn web_search(self, search: Arc<dyn SearchWeb>) -> Self {
-        Self { web_search: Some(search), ..self }
+    pub fn web_search<F, R>(self, search: F) -> Self
+    where
+        F: Fn(SearchQuery) -> R + Send + Sync + 'static,
+        R: Future<Output = Result<Vec<SearchHit>, String>> + Send + 'static,
+    {
+        Self { web_search: Some(Arc::new(search)), ..self }
     }
 
     /// Adds an MCP server, or replaces the one of the same name.

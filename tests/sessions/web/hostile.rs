@@ -1,13 +1,11 @@
 //! Servers and addresses that are made to do harm.
 
-use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
-    },
-    time::Duration,
+use std::sync::{
+    Arc,
+    atomic::{AtomicU64, Ordering},
 };
 
+use serde_json::json;
 use tokio::{io::AsyncWriteExt as _, net::TcpListener};
 
 use super::{
@@ -19,6 +17,8 @@ use crate::support::{
     host::{interrupted, prompt, results},
     record,
     scripted::{Asked, TestDirs, calls, finish, model, text},
+    settings::SettingsJson as _,
+    tls_server::TlsServer,
     until::within,
 };
 
@@ -198,4 +198,24 @@ async fn addresses_that_are_not_of_the_web_are_refused_before_anything_is_sent()
     assert!(found.iter().all(|it| it.0), "{found:?}");
     assert!(site.paths().is_empty());
     assert!(!model.asked().iter().any(is_about_page));
+}
+
+// REQ: TOL-6, MDL-1
+#[tokio::test]
+async fn server_of_pages_is_believed_as_one_of_models_is() {
+    for protocols in [&["h2", "http/1.1"][..], &["http/1.1"]] {
+        let server = TlsServer::start(protocols, &["127.0.0.1"]).await;
+        let url = format!("{}/page", server.base());
+        for (extra, words) in
+            [(json!(""), "certificate"), (json!(server.authority()), "answered 404")]
+        {
+            let place = TestDirs::new();
+            let model = fetches(vec![url.clone()], || text("never"));
+            let env = json!({"NODE_EXTRA_CA_CERTS": extra, "SSL_CERT_FILE": ""});
+            let outcome = place.run(&model, allowed(&place).setting("env", env)).await;
+            let (is_error, result) = results(&outcome).remove(0);
+            assert!(is_error && result.contains(words), "{protocols:?}: {result}");
+        }
+        assert!(0 < server.traffic().refused);
+    }
 }

@@ -6,8 +6,8 @@ use std::sync::{
 };
 
 use ennead::{
+    data::{SearchHit, SearchQuery},
     permission::PermissionMode,
-    tool::{SearchHit, SearchQuery},
 };
 use serde_json::{Value, json};
 
@@ -38,7 +38,7 @@ async fn search_of_an_embedder_answers_and_its_hits_are_looked_through() {
     let place = TestDirs::new();
     let input = json!({"query": "rust actors", "allowed_domains": ["a.com"]});
     let model = says(vec![search("t", input), text("done")]);
-    let outcome = place.run(&model, allowed(&place).web_search(Arc::new(find))).await;
+    let outcome = place.run(&model, allowed(&place).web_search(find)).await;
     let [(is_error, result)] = &results(&outcome)[..] else { panic!() };
     assert!(!is_error && result.starts_with("1. Actors in Rust\n   https://a.com/1\n"), "{result}");
     assert!(!result.contains("evil") && !result.contains("</system-reminder>"), "{result}");
@@ -58,7 +58,7 @@ async fn tool_is_offered_only_where_there_is_a_search_and_it_is_asked_about() {
     assert!(!model.asked()[0].tools().contains(&"WebSearch".to_owned()));
     let place = TestDirs::new();
     let find = |_: SearchQuery| async { Err("never".to_owned()) };
-    let options = place.session().mode(PermissionMode::Default).web_search(Arc::new(find));
+    let options = place.session().mode(PermissionMode::Default).web_search(find);
     let model = says(vec![search("t", json!({"query": "ab"})), text("done")]);
     let outcome = place.run(&model, options).await;
     assert!(model.asked()[0].tools().contains(&"WebSearch".to_owned()));
@@ -84,7 +84,7 @@ async fn session_and_its_agents_share_what_may_be_searched_and_then_read_a_notic
     });
     let place = TestDirs::new();
     let env = json!({"CLAUDE_CODE_MAX_WEB_SEARCHES_PER_SESSION": "2"});
-    let options = allowed(&place).setting("env", env).web_search(Arc::new(find));
+    let options = allowed(&place).setting("env", env).web_search(find);
     let outcome = place.run(&model, options).await;
     let found = results(&outcome);
     assert_eq!(n_asked.load(Ordering::SeqCst), 2);
