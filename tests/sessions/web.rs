@@ -64,7 +64,7 @@ fn transcript(place: &TestDirs) -> PathBuf {
 
 fn by_haiku(outcome: &RunOutcome) -> (u64, u64) {
     let used = outcome.cost.by_model()["claude-haiku-4-5"].syntheses;
-    (u64::from(used.calls), used.usage.output_tokens)
+    (used.calls, used.usage.output_tokens)
 }
 
 // REQ: TOL-6, CTX-6, SES-9

@@ -159,7 +159,7 @@ impl Tool for WebSearch {
             let (id, query) = (permit.call().id.clone(), parsed(&permit.call().input));
             let (search, n) = (Arc::clone(&self.search), Arc::clone(&self.n_searches));
             async move {
-                let outcome = match query.and_then(|it| read(it).map_err(Box::new)) {
+                let outcome = match query.and_then(|it| read(it).map_err(refused)) {
                     Ok(query) => found(query, &*search, &n, &id, &context).await,
                     Err(refused) => *refused,
                 };
@@ -175,23 +175,22 @@ impl fmt::Debug for WebSearch {
     }
 }
 
-/// Reads what a call asks for; else the outcome says what is wrong with it.
-fn read(input: SearchInput) -> Result<SearchQuery, ToolOutcome> {
-    let refused = |why: String| Err(ToolOutcome::failed(ToolErrorKind::InvalidInput, why));
+/// Reads what a call asks for, or returns what is wrong with it, in words for the model.
+fn read(input: SearchInput) -> Result<SearchQuery, String> {
     let text = input.query.trim().to_owned();
     let n_chars = text.chars().count();
     if !(MIN_QUERY..=MAX_QUERY).contains(&n_chars) {
-        return refused(format!(
+        return Err(format!(
             "The query has {n_chars} characters: {MIN_QUERY} to {MAX_QUERY} are taken."
         ));
     }
     let allowed_domains = input.allowed_domains.unwrap_or_default();
     let blocked_domains = input.blocked_domains.unwrap_or_default();
     if !allowed_domains.is_empty() && !blocked_domains.is_empty() {
-        return refused("Give `allowed_domains` or `blocked_domains`, not both.".into());
+        return Err("Give `allowed_domains` or `blocked_domains`, not both.".into());
     }
     if MAX_DOMAINS < allowed_domains.len() + blocked_domains.len() {
-        return refused(format!("There are too many domains: {MAX_DOMAINS} are the most."));
+        return Err(format!("There are too many domains: {MAX_DOMAINS} are the most."));
     }
     let is_domain = |it: &String| {
         let is_of_name = |c: u8| c.is_ascii_alphanumeric() || matches!(c, b'-' | b'.' | b'_');
@@ -199,11 +198,15 @@ fn read(input: SearchInput) -> Result<SearchQuery, ToolOutcome> {
     };
     if let Some(odd) = allowed_domains.iter().chain(&blocked_domains).find(|it| !is_domain(it)) {
         let odd: String = odd.chars().take(80).collect();
-        return refused(format!("`{odd}` is not a domain such as example.com."));
+        return Err(format!("`{odd}` is not a domain such as example.com."));
     }
     let lower = |all: Vec<String>| all.iter().map(|it| it.to_ascii_lowercase()).collect();
     let (allowed_domains, blocked_domains) = (lower(allowed_domains), lower(blocked_domains));
     Ok(SearchQuery { text, allowed_domains, blocked_domains })
+}
+
+fn refused(why: String) -> Box<ToolOutcome> {
+    Box::new(ToolOutcome::failed(ToolErrorKind::InvalidInput, why))
 }
 
 async fn found(
@@ -287,7 +290,7 @@ mod tests {
     use super::*;
 
     fn input(value: serde_json::Value) -> Result<SearchQuery, String> {
-        read(serde_json::from_value(value).unwrap()).map_err(|it| it.text)
+        read(serde_json::from_value(value).unwrap())
     }
 
     // REQ: TOL-6

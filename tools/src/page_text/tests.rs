@@ -78,6 +78,7 @@ fn tags_that_do_not_fit_lose_no_text() {
 }
 
 /// How long it takes to read pages of this many bytes.
+#[expect(clippy::disallowed_methods, reason = "what is tested is the time that it takes")]
 fn took(page: impl Fn(usize) -> String, n: usize) -> Duration {
     let page = page(n);
     let start = Instant::now();

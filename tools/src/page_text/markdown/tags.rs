@@ -246,11 +246,9 @@ impl Markdown<'_> {
             "table" | "tr" | "td" | "th" | "thead" | "tbody" | "tfoot" | "body" | "html"
         );
         let is_wall = |it: &Element| matches!(it.role, Role::Table | Role::Cell) && !is_of_table;
-        let mut n = 0;
-        for element in self.stack.iter().rev() {
-            n += 1;
+        for (n, element) in self.stack.iter().rev().enumerate() {
             if element.name == name {
-                (0..n).for_each(|_| self.pop());
+                (0..=n).for_each(|_| self.pop());
                 return;
             }
             if is_wall(element) {
