@@ -8,12 +8,15 @@ mod markdown;
 mod tokens;
 
 use encoding_rs::Encoding;
-use ennead_runtime::tool::web_page::MAX_PAGE_CHARS;
+use ennead_runtime::tool::web_page::{MAX_PAGE_CHARS, beginning};
 
 use self::markdown::Markdown;
 
 /// Bytes in which a server may say how it writes characters, and that show whether a body is a text.
 const HEAD: usize = 2048;
+
+/// Bytes of a body that are made text of. It takes some ten times the memory while it is.
+const MAX_READ: usize = 4 * 1024 * 1024;
 
 /// Characters of the name of a content type in an error.
 const MAX_KIND: usize = 80;
@@ -59,7 +62,7 @@ pub fn page_text(
     let is_html = match kind.as_str() {
         "text/html" | "application/xhtml+xml" => true,
         // What nobody named is looked at.
-        "" | "application/octet-stream" | "text/plain" if looks_like_html(head, &kind) => true,
+        "" | "application/octet-stream" if looks_like_html(head) => true,
         "" | "application/octet-stream" if is_utf8(body) => false,
         "" => return Err("data without a name for its kind".into()),
         it if is_text(it) => false,
@@ -72,11 +75,13 @@ pub fn page_text(
     let named = charset.or_else(|| is_html.then(|| named_in(head)).flatten());
     let encoding = named.as_deref().and_then(|it| Encoding::for_label(it.as_bytes()));
     // A mark at the beginning is stronger than the name; what cannot be read becomes a sign for that.
-    let (text, _, _) = encoding.unwrap_or(encoding_rs::UTF_8).decode(body);
-    Ok(match is_html {
+    let read = &body[..body.len().min(MAX_READ)];
+    let (text, _, _) = encoding.unwrap_or(encoding_rs::UTF_8).decode(read);
+    let found = match is_html {
         true => Markdown::new(resolve).of(&text),
         false => plain(&text),
-    })
+    };
+    Ok(PageText { is_cut: found.is_cut || read.len() < body.len(), ..found })
 }
 
 /// Returns the kind in lower case, and the name of its characters.
@@ -95,11 +100,11 @@ fn is_text(kind: &str) -> bool {
         || TEXTS.contains(&kind)
 }
 
-fn looks_like_html(head: &[u8], kind: &str) -> bool {
+fn looks_like_html(head: &[u8]) -> bool {
     let start = head.trim_ascii_start();
     let begins =
         |it: &[u8]| start.get(..it.len()).is_some_and(|start| start.eq_ignore_ascii_case(it));
-    kind != "text/plain" && (begins(b"<!doctype html") || begins(b"<html"))
+    begins(b"<!doctype html") || begins(b"<html")
 }
 
 /// Whether a body is UTF-8, but for a character that is cut off at the end.
@@ -123,9 +128,9 @@ fn named_in(head: &[u8]) -> Option<String> {
 
 /// Returns the beginning of a text, without what moves the cursor of a terminal.
 fn plain(text: &str) -> PageText {
-    let mut chars = text.chars().filter(|it| is_shown(*it));
-    let text: String = chars.by_ref().take(MAX_PAGE_CHARS).collect();
-    PageText { text, is_cut: chars.next().is_some() }
+    let text: String = text.chars().filter(|it| is_shown(*it)).take(MAX_PAGE_CHARS + 1).collect();
+    let shown = beginning(&text, MAX_PAGE_CHARS);
+    PageText { is_cut: shown.len() < text.len(), text: shown.to_owned() }
 }
 
 /// Whether a character of a page is kept.

@@ -83,7 +83,7 @@ impl BuiltIn for WebFetch {
                 });
                 ToolOutcome::ok(text).with_structured(&structured)
             }
-            Ok(other) => unreadable(&format!("{other:?}")),
+            Ok(_) => unreadable("The server answered what this version cannot read."),
             Err(error) => failed(&url, &error),
         }
     }

@@ -194,13 +194,18 @@ fn read(input: SearchInput) -> Result<SearchQuery, String> {
     }
     let is_domain = |it: &String| {
         let is_of_name = |c: u8| c.is_ascii_alphanumeric() || matches!(c, b'-' | b'.' | b'_');
-        (1..=MAX_DOMAIN).contains(&it.len()) && it.bytes().all(is_of_name)
+        (1..=MAX_DOMAIN).contains(&it.len())
+            && it.bytes().all(is_of_name)
+            && it.strip_suffix('.').unwrap_or(it).split('.').all(|label| !label.is_empty())
     };
     if let Some(odd) = allowed_domains.iter().chain(&blocked_domains).find(|it| !is_domain(it)) {
         let odd: String = odd.chars().take(80).collect();
         return Err(format!("`{odd}` is not a domain such as example.com."));
     }
-    let lower = |all: Vec<String>| all.iter().map(|it| it.to_ascii_lowercase()).collect();
+    let lower = |all: Vec<String>| {
+        let name = |it: &String| it.strip_suffix('.').unwrap_or(it).to_ascii_lowercase();
+        all.iter().map(name).collect()
+    };
     let (allowed_domains, blocked_domains) = (lower(allowed_domains), lower(blocked_domains));
     Ok(SearchQuery { text, allowed_domains, blocked_domains })
 }

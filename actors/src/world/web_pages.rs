@@ -23,6 +23,7 @@ use ennead_runtime::{
 };
 use ennead_tools::{locked::Locked as _, page_text::page_text};
 use reqwest::{Response, Url, header};
+use tokio::sync::Semaphore;
 
 pub(crate) use self::cache::PageCache;
 use self::{
@@ -37,6 +38,9 @@ use super::{
 
 /// Bytes of a body that are read.
 const MAX_BODY: usize = 10 * 1024 * 1024;
+
+/// Bodies of which a text is made at once, in all sessions: one takes up to 40 MiB while it is.
+const MAX_CONVERSIONS: usize = 4;
 
 /// Redirects to the same host that are followed.
 const MAX_REDIRECTS: usize = 10;
@@ -58,12 +62,15 @@ pub(crate) struct PageClients {
     environment: Arc<Environment>,
     /// With the files that it was made of.
     tls: Arc<Mutex<Option<(Certificates, rustls::ClientConfig)>>>,
+    /// Places for bodies of which a text is made.
+    conversions: Arc<Semaphore>,
 }
 
 impl PageClients {
     /// Makes clients for this environment: its proxy, and the certificates that it names.
     pub(crate) fn new(environment: &Environment) -> Self {
-        Self { environment: Arc::new(environment.clone()), tls: Arc::default() }
+        let conversions = Arc::new(Semaphore::new(MAX_CONVERSIONS));
+        Self { environment: Arc::new(environment.clone()), tls: Arc::default(), conversions }
     }
 
     /// Returns a client that connects to no other host than that of this address. Reads files.
@@ -76,8 +83,10 @@ impl PageClients {
         let tls = match made {
             Some((_, tls)) => tls,
             None => {
-                let tls = page_tls(&self.environment, certificates)
+                let mut tls = page_tls(&self.environment, certificates)
                     .map_err(|it| FetchError::Failed { why: in_words(&it) })?;
+                // A server would know by its ticket that two sessions are on one machine.
+                tls.resumption = rustls::client::Resumption::disabled();
                 *self.tls.locked() = Some((certificates.clone(), tls.clone()));
                 tls
             }
@@ -145,7 +154,8 @@ impl PagePort {
             let response = send(&client, address.url().clone()).await?;
             match address.next(&response)? {
                 Redirection::Here => {
-                    let page = read(address.url().clone(), response).await?;
+                    let place = &self.clients.conversions;
+                    let page = read(address.url().clone(), response, place).await?;
                     self.cache.put(key, page.clone(), self.clock.elapsed(), self.ttl);
                     return Ok(Fetched::Page(page));
                 }
@@ -183,7 +193,11 @@ fn in_fetch_words(error: reqwest::Error) -> FetchError {
 }
 
 /// Reads a page, off the threads that serve other sessions.
-async fn read(url: Url, mut response: Response) -> Result<FetchedPage, FetchError> {
+async fn read(
+    url: Url,
+    mut response: Response,
+    conversions: &Arc<Semaphore>,
+) -> Result<FetchedPage, FetchError> {
     let (code, code_text) = status(&response);
     if !response.status().is_success() {
         return Err(FetchError::Status { code, code_text });
@@ -205,7 +219,10 @@ async fn read(url: Url, mut response: Response) -> Result<FetchedPage, FetchErro
     }
     // A server that goes on sending is not waited for.
     drop(response);
+    // The place is free again when the work has ended, also where nobody waits for it any more.
+    let place = Arc::clone(conversions).acquire_owned().await;
     on_blocking(move || {
+        let _place = place;
         let base = url.clone();
         let resolve = move |link: &str| address::of_link(&base, link);
         let found = page_text(&body, content_type.as_deref(), &resolve)

@@ -77,17 +77,15 @@ pub enum FetchError {
         plain: String,
     },
     /// The host is at an address that is not one of the public internet.
-    #[error("{host} is at {address}, which is not an address of the public internet")]
+    #[error("{host} is not at an address of the public internet")]
     NotPublic {
         /// The host, as it was asked for.
         host: String,
-        /// Where it is.
+        /// Where it is. The words for the model leave it out: names of a network are not looked up for a page.
         address: IpAddr,
     },
     /// The address is in a range of which nothing is ever fetched.
-    #[error(
-        "nothing is fetched from {address}: metadata of clouds are in its range, or no server is"
-    )]
+    #[error("nothing is fetched from there: metadata of clouds are in that range, or no server is")]
     Forbidden {
         /// Where the host is.
         address: IpAddr,

@@ -8,7 +8,7 @@ mod specifiers;
 use std::sync::Arc;
 
 pub(super) use self::specifiers::{CallFields, Match, host, specifier};
-use self::specifiers::{parameter, yes};
+use self::specifiers::{is_of_a_network, parameter, yes};
 use super::{
     ResolvedPath, RuleRef,
     call_input::CallInput,
@@ -275,6 +275,9 @@ impl Compiled {
         let named = self.rule.names(subject.tool);
         let field = |name: &str| subject.input.get(name);
         let call = CallFields { tool: subject.tool, field: &field };
+        if kind == RuleKind::Allow && self.is_too_wide(subject) {
+            return Match::No;
+        }
         match &self.spec {
             // What allows a command is found part by part.
             Spec::Whole if named => yes(subject.command.is_none() || kind != RuleKind::Allow),
@@ -312,6 +315,16 @@ impl Compiled {
                 None => specifier(text, kind, &call),
             },
         }
+    }
+
+    /// Whether it allows pages of all hosts or of several, and the page is not on the web but in a network of somebody.
+    fn is_too_wide(&self, subject: &Subject<'_>) -> bool {
+        let names_host = match &self.spec {
+            Spec::Text(text, _) => text.starts_with("domain:") && !text.contains('*'),
+            Spec::Whole | Spec::Path(_) => false,
+        };
+        let url = || subject.input.get("url").and_then(serde_json::Value::as_str);
+        subject.tool == "WebFetch" && !names_host && url().is_some_and(is_of_a_network)
     }
 
     /// `Read` rules are for what reads files, `Edit` rules for what changes them. A `Read` deny

@@ -6,13 +6,10 @@ use super::rule_book::host;
 pub(super) const WEB_FETCH: &str = "WebFetch";
 
 /// Hosts of documentation that need no rule. What is on them is written by those who run them: hosts with forums, comments,
-/// archives of mail or packages of others are left out, since anybody could put a text there.
-const DOCUMENTATION: [&str; 29] = [
+/// wikis, profiles, playgrounds, archives of mail or packages of others are left out, since anybody could put a text there.
+const DOCUMENTATION: [&str; 25] = [
     "code.claude.com",
     "devdocs.io",
-    "developer.hashicorp.com",
-    "developer.mozilla.org",
-    "developers.google.com",
     "doc.rust-lang.org",
     "docs.aws.amazon.com",
     "docs.djangoproject.com",
@@ -23,7 +20,6 @@ const DOCUMENTATION: [&str; 29] = [
     "docs.python.org",
     "docs.spring.io",
     "docs.swift.org",
-    "en.cppreference.com",
     "git-scm.com",
     "httpwg.org",
     "kotlinlang.org",

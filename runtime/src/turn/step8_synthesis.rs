@@ -2,7 +2,7 @@
 //! is asked about a page.
 //!
 //! The call of the model is an attempt like any other: it is recorded and counted. It is not repeated, and without a
-//! whole answer the findings or the page are the result.
+//! whole answer the findings are the result; a page is where no answer came at all.
 
 use super::{Turn, verdict_calls::VerdictCall};
 use crate::{
@@ -65,21 +65,22 @@ impl Turn {
         else {
             return;
         };
-        // What was cut off is no report of all findings.
-        let whole = answered.result.ok().filter(|it| it.stop_reason == StopReason::EndTurn);
+        let (answer, duration_ms) = (answered.result.ok(), answered.duration_ms);
         let text: String =
-            whole.iter().flat_map(|it| &it.blocks).filter_map(Block::as_text).collect();
-        if !text.trim().is_empty() {
-            let quotes = QUOTES_SYNTHESES <= self.facts.revision;
-            match Brought::by(&outcome) {
-                Some(Brought::Findings(findings)) => {
-                    findings.clone().synthesized(&mut outcome, &text, quotes);
-                }
-                Some(Brought::Page(page)) => {
-                    page.clone().answered(&mut outcome, &text, answered.duration_ms);
-                }
-                None => {}
+            answer.iter().flat_map(|it| &it.blocks).filter_map(Block::as_text).collect();
+        let stop = answer.as_ref().map(|it| &it.stop_reason);
+        match (Brought::by(&outcome), stop) {
+            // What was cut off is no report of all findings.
+            (Some(Brought::Findings(findings)), Some(StopReason::EndTurn))
+                if !text.trim().is_empty() =>
+            {
+                let quotes = QUOTES_SYNTHESES <= self.facts.revision;
+                findings.clone().synthesized(&mut outcome, &text, quotes);
             }
+            (Some(Brought::Page(page)), Some(stop)) => {
+                page.clone().answered(&mut outcome, &text, stop, duration_ms);
+            }
+            _ => {}
         }
         self.after_call(index, outcome);
         self.answer_ended();

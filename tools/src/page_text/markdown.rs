@@ -5,9 +5,12 @@
 
 mod tags;
 
+#[cfg(test)]
+pub(super) use tags::MAX_ADDRESSES;
+
 use std::borrow::Cow;
 
-use ennead_runtime::tool::web_page::MAX_PAGE_CHARS;
+use ennead_runtime::tool::web_page::{MAX_PAGE_CHARS, beginning};
 
 use super::{
     PageText,
@@ -65,6 +68,8 @@ pub(super) struct Markdown<'a> {
     has_space: bool,
     /// What begins emphasis and links that have no text yet, the outermost first.
     begun: Vec<&'static str>,
+    /// Addresses that were made absolute.
+    n_addresses: usize,
     is_full: bool,
 }
 
@@ -78,6 +83,7 @@ impl<'a> Markdown<'a> {
             breaks: 0,
             has_space: false,
             begun: Vec::new(),
+            n_addresses: 0,
             is_full: false,
         }
     }
@@ -97,10 +103,9 @@ impl<'a> Markdown<'a> {
         while !self.is_full && !self.stack.is_empty() {
             self.pop();
         }
-        let end = self.out.char_indices().nth(MAX_PAGE_CHARS).map(|it| it.0);
-        let is_cut = self.is_full || end.is_some();
-        self.out.truncate(end.unwrap_or(self.out.len()));
-        PageText { text: self.out, is_cut }
+        let text = beginning(&self.out, MAX_PAGE_CHARS).to_owned();
+        let is_cut = self.is_full || text.len() < self.out.len();
+        PageText { text, is_cut }
     }
 
     fn has(&self, is_one: impl Fn(Role) -> bool) -> bool {

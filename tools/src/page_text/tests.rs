@@ -189,3 +189,36 @@ fn characters_are_read_as_they_are_written_and_a_lie_about_it_does_no_harm() {
         page_text(b"a\xff~{+AGE-", Some(&kind), &|_| None).unwrap();
     }
 }
+
+// REQ: TOL-6
+#[test]
+fn script_ends_with_its_own_name() {
+    check("a<script>x</scripty>y</script >b", "ab");
+    check("a<style>x</styles></style/>b", "ab");
+    check("a<script>x</script", "a");
+}
+
+// REQ: TOL-6
+#[test]
+fn addresses_of_a_page_are_made_absolute_up_to_a_number() {
+    let n = std::cell::Cell::new(0);
+    let resolve = |it: &str| {
+        n.set(n.get() + 1);
+        Some(format!("https://h/{it}"))
+    };
+    let page = "<a href=b>".repeat(100_000) + "<p>end";
+    let found = page_text(page.as_bytes(), Some("text/html"), &resolve).unwrap();
+    assert!(found.text.ends_with("end"), "{}", found.text);
+    assert_eq!(n.get(), markdown::MAX_ADDRESSES);
+}
+
+// REQ: TOL-6, SES-8
+#[test]
+fn text_is_cut_between_words_and_a_large_body_is_read_in_part() {
+    let words = "<p>".to_owned() + &"word ".repeat(30_000);
+    let found = text_of(&words);
+    assert!(found.is_cut && found.text.ends_with("word"), "{}", &found.text[99_980..]);
+    let late = " ".repeat(MAX_READ) + "late";
+    let found = text_of(&late);
+    assert_eq!((found.text.as_str(), found.is_cut), ("", true));
+}

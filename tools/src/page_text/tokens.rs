@@ -60,8 +60,10 @@ impl<'a> Tokens<'a> {
     fn skip_content(&mut self, name: &str) {
         let bytes = self.rest.as_bytes();
         let closes = |at: &usize| {
-            let after = bytes.get(at + 2..at + 2 + name.len());
-            after.is_some_and(|it| it.eq_ignore_ascii_case(name.as_bytes()))
+            let end = at + 2 + name.len();
+            let ends = |it: &u8| it.is_ascii_whitespace() || matches!(it, b'/' | b'>');
+            bytes.get(at + 2..end).is_some_and(|it| it.eq_ignore_ascii_case(name.as_bytes()))
+                && bytes.get(end).is_none_or(ends)
         };
         let end = memmem::find_iter(bytes, "</").find(closes);
         self.rest = end.and_then(|it| self.rest.get(it..)).unwrap_or_default();

@@ -3,7 +3,7 @@
 //! Rules are asked about the host as the gate reads it, and the client connects to the host as it reads it. So an address
 //! is taken only where both read the same.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr};
 
 use ennead_runtime::{ports::web::FetchError, step7_permission_gate::host_of_rules};
 use reqwest::{Response, Url, header};
@@ -58,12 +58,18 @@ impl PageAddress {
         let host = named.strip_suffix('.').unwrap_or(named).to_owned();
         let literal = host.trim_matches(['[', ']']).parse::<IpAddr>().ok();
         let is_near = match literal {
-            Some(address) => match reach(address) {
-                Reach::Forbidden => return Err(FetchError::Forbidden { address }),
-                // Whoever let the call pass has seen the address.
-                Reach::Private | Reach::Public => false,
-                Reach::Loopback => true,
-            },
+            Some(address) => {
+                let reach = reach(address);
+                if reach == Reach::Forbidden {
+                    return Err(FetchError::Forbidden { address });
+                }
+                // A rule names the address of IPv4.
+                if let Some(plain) = within_ipv6(address) {
+                    let plain = format!("{}://{plain}", url.scheme());
+                    return Err(FetchError::NotPlain { plain });
+                }
+                reach == Reach::Loopback
+            }
             None => host == "localhost" || host.ends_with(".localhost"),
         };
         url.set_fragment(None);
@@ -125,6 +131,18 @@ impl PageAddress {
     }
 }
 
+/// Returns the address of IPv4 that one of IPv6 stands for: mapped, or translated by a network (RFC 6052).
+fn within_ipv6(address: IpAddr) -> Option<Ipv4Addr> {
+    let IpAddr::V6(address) = address else { return None };
+    let translated = match address.segments() {
+        [0x64, 0xff9b, 0, 0, 0, 0, high, low] => {
+            Some(Ipv4Addr::from_bits(u32::from(high) << 16 | u32::from(low)))
+        }
+        _ => None,
+    };
+    address.to_ipv4_mapped().or(translated)
+}
+
 /// Returns the whole address of a link on a page; `None` for what is not one of the web.
 pub(super) fn of_link(base: &Url, link: &str) -> Option<String> {
     let url = base.join(link).ok()?;
@@ -177,6 +195,11 @@ mod tests {
             "https:\\\\example.com/",
             "https://[0:0:0:0:0:0:0:1]/",
             "https://example.com\u{3002}evil.com/",
+            "http://[::ffff:7f00:1]:2375/",
+            "https://[::ffff:10.0.0.8]/",
+            "https://[::ffff:a00:8]/",
+            "https://[64:ff9b::a00:8]/",
+            "https://[64:ff9b::5db8:d822]/",
         ] {
             assert_eq!(read(text), "not_plain", "{text}");
         }

@@ -49,8 +49,10 @@ fn is_forbidden(address: IpAddr) -> bool {
                 let ([a, b], [c, d]) = (high.to_be_bytes(), low.to_be_bytes());
                 [a, b, c, d]
             }
-            // 6to4, and metadata of a cloud.
-            [0x2002, ..] | [0xfd00, 0xec2, ..] => return true,
+            // 6to4, and metadata of two clouds.
+            [0x2002, ..] | [0xfd00, 0xec2, ..] | [0xfd20, 0xce, 0, 0, 0, 0, 0, 0x254] => {
+                return true;
+            }
             [0x2000..=0x3fff | 0xfc00..=0xfdff, ..] => return false,
             // Link-local, multicast, the unspecified address, and what is not given out.
             _ => return true,

@@ -2,7 +2,11 @@
 
 use serde_json::Value;
 
-use crate::{permission::RuleKind, step7_permission_gate::rule::wildcard};
+use crate::{
+    permission::RuleKind,
+    sandbox::{Host, is_public},
+    step7_permission_gate::rule::wildcard,
+};
 
 /// What a specifier is compared with.
 pub(in super::super) struct CallFields<'a> {
@@ -34,6 +38,7 @@ pub(in super::super) fn specifier(text: &str, kind: RuleKind, call: &CallFields<
         }
         "WebFetch" => match text.trim().strip_prefix("domain:") {
             Some(domain) => match field("url").map(host) {
+                Some(_) if !is_domain(domain) => Match::Unknown,
                 Some(Some(host)) => yes(in_domain(domain, &host)),
                 None => Match::No,
                 // Nobody knows whether the rule is about it.
@@ -88,6 +93,27 @@ pub(in super::super) fn host(url: &str) -> Option<String> {
     let host = host.to_ascii_lowercase();
     let host = host.strip_suffix('.').unwrap_or(&host).to_owned();
     (!host.is_empty()).then_some(host)
+}
+
+/// Returns whether the host of an address is this machine or in a network of somebody, by what the address says alone. Only
+/// a rule that names such a host allows it, since a leave for the web is none for what is behind a firewall.
+pub(super) fn is_of_a_network(url: &str) -> bool {
+    host(url).is_some_and(|it| match Host::read(&it) {
+        Some(Host::Address(address)) => !is_public(address),
+        Some(Host::Name(name)) => name == "localhost" || name.ends_with(".localhost"),
+        None => true,
+    })
+}
+
+/// Whether a pattern is one of hosts as addresses write them: letters of ASCII, and neither a port nor a path.
+fn is_domain(pattern: &str) -> bool {
+    let is_of_host = |it: u8| it.is_ascii_alphanumeric() || b"-_.*".contains(&it);
+    let pattern = pattern.trim();
+    let inner = pattern.strip_prefix('[').and_then(|it| it.strip_suffix(']'));
+    match inner {
+        Some(inner) => inner.bytes().all(|it| it.is_ascii_hexdigit() || b":.*".contains(&it)),
+        None => !pattern.is_empty() && pattern.bytes().all(is_of_host),
+    }
 }
 
 fn in_domain(pattern: &str, host: &str) -> bool {

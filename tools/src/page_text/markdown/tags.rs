@@ -10,6 +10,9 @@ use super::{
 /// Bytes of an address in a link.
 const MAX_ADDRESS: usize = 1000;
 
+/// Addresses of a page that are made absolute, at most: each costs as much as the address of the page is long.
+pub(super) const MAX_ADDRESSES: usize = 5000;
+
 impl Markdown<'_> {
     pub(super) fn open(&mut self, tag: &Tag<'_>) {
         match tag.name.as_str() {
@@ -146,10 +149,14 @@ impl Markdown<'_> {
     }
 
     /// Returns an address as a link holds it. One on the page itself leads nowhere.
-    fn address(&self, address: &str) -> Option<String> {
+    fn address(&mut self, address: &str) -> Option<String> {
         let address = decoded(address);
         let address = address.trim();
         if address.is_empty() || address.starts_with('#') || MAX_ADDRESS < address.len() {
+            return None;
+        }
+        self.n_addresses += 1;
+        if MAX_ADDRESSES < self.n_addresses {
             return None;
         }
         let whole = (self.resolve)(address).filter(|it| it.len() <= MAX_ADDRESS)?;
