@@ -5,9 +5,6 @@
 
 mod tags;
 
-#[cfg(test)]
-pub(super) use tags::MAX_ADDRESSES;
-
 use std::borrow::Cow;
 
 use ennead_runtime::tool::web_page::{MAX_PAGE_CHARS, beginning};
@@ -18,6 +15,9 @@ use super::{
     is_shown,
     tokens::{Token, Tokens},
 };
+
+/// Addresses of a page that are made absolute, at most: each costs as much as the address of the page is long.
+pub(super) const MAX_ADDRESSES: usize = 5000;
 
 /// Elements that are open at once at most.
 const MAX_DEPTH: usize = 64;

@@ -10,9 +10,6 @@ use super::{
 /// Bytes of an address in a link.
 const MAX_ADDRESS: usize = 1000;
 
-/// Addresses of a page that are made absolute, at most: each costs as much as the address of the page is long.
-pub(super) const MAX_ADDRESSES: usize = 5000;
-
 impl Markdown<'_> {
     pub(super) fn open(&mut self, tag: &Tag<'_>) {
         match tag.name.as_str() {
@@ -156,7 +153,7 @@ impl Markdown<'_> {
             return None;
         }
         self.n_addresses += 1;
-        if MAX_ADDRESSES < self.n_addresses {
+        if super::MAX_ADDRESSES < self.n_addresses {
             return None;
         }
         let whole = (self.resolve)(address).filter(|it| it.len() <= MAX_ADDRESS)?;
