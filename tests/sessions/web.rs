@@ -172,8 +172,10 @@ async fn each_host_is_asked_about_and_a_rule_settles_it() {
     assert_eq!(asked[0].suggestions, ["WebFetch(domain:127.0.0.1)"]);
     let (found, asked) = by_rule(json!({"allow": ["WebFetch(domain:127.0.0.1)"]})).await;
     assert_eq!((found, asked.len()), ((false, "ok".to_owned()), 0));
-    let (found, _) =
-        by_rule(json!({"allow": ["WebFetch"], "deny": ["WebFetch(domain:127.*)"]})).await;
+    let (found, _) = by_rule(
+        json!({"allow": ["WebFetch(domain:127.0.0.1)"], "deny": ["WebFetch(domain:127.*)"]}),
+    )
+    .await;
     assert!(!found.0, "a pattern stays within a label");
     let (found, asked) =
         by_rule(json!({"allow": ["WebFetch"], "deny": ["WebFetch(domain:127.*.*.*)"]})).await;

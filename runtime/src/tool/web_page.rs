@@ -7,10 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::{ToolErrorKind, ToolNote, ToolOutcome};
-use crate::{
-    agent_text::cut, step3_context_assembly::source8_tool_results::envelope,
-    step5_model_call::StopReason,
-};
+use crate::{agent_text::cut, step3_context_assembly::source8_tool_results::envelope};
 
 /// Characters of a page that are read at most: of a longer one the rest is left out.
 pub const MAX_PAGE_CHARS: usize = 100_000;
@@ -82,19 +79,15 @@ impl WebPage {
     pub(crate) fn answered(
         &self,
         outcome: &mut ToolOutcome,
-        answer: &str,
-        stop: &StopReason,
+        answer: PageAnswer<'_>,
         duration_ms: u64,
     ) {
-        let answer = answer.trim();
-        let text = match stop {
-            StopReason::EndTurn | StopReason::StopSequence if !answer.is_empty() => {
-                answer.to_owned()
+        let text = match answer {
+            PageAnswer::Whole(text) if !text.trim().is_empty() => text.trim().to_owned(),
+            PageAnswer::Cut(text) if !text.trim().is_empty() => {
+                format!("{}\n[The answer is cut off here.]", text.trim())
             }
-            StopReason::MaxTokens if !answer.is_empty() => {
-                format!("{answer}\n[The answer is cut off here.]")
-            }
-            _ => {
+            PageAnswer::Whole(_) | PageAnswer::Cut(_) | PageAnswer::Refused => {
                 let why = format!(
                     "The model that was to read {} did not answer about it, so nothing of the page is shown.",
                     self.url
@@ -123,6 +116,16 @@ impl WebPage {
     }
 }
 
+/// What a model answered about a page.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum PageAnswer<'a> {
+    Whole(&'a str),
+    /// It reached the limit of its length.
+    Cut(&'a str),
+    /// It ended in another way.
+    Refused,
+}
+
 /// Returns the beginning of a text, at most so many characters, which ends between two words if one of them is not very
 /// long: half of a key would not be known as one.
 pub fn beginning(text: &str, max_chars: usize) -> &str {
@@ -149,24 +152,20 @@ mod tests {
     // REQ: TOL-6
     #[test]
     fn page_is_shown_only_where_no_answer_came() {
-        use StopReason::*;
+        use PageAnswer::*;
         let page = WebPage::new("https://x/", "what?", "the text of the page");
         let first = page.clone().outcome();
         assert!(first.text.contains("the text of the page"));
-        for (stop, answer, expected) in [
-            (EndTurn, " It is so. ", Some("It is so.")),
-            (StopSequence, "So", Some("So")),
-            (MaxTokens, "It is", Some("It is\n[The answer is cut off here.]")),
-            (MaxTokens, " ", None),
-            (EndTurn, "", None),
-            (Refusal, "I will not", None),
-            (ContextWindowExceeded, "It", None),
-            (ToolUse, "It", None),
-            (Other("new".into()), "It", None),
+        for (answer, expected) in [
+            (Whole(" It is so. "), Some("It is so.")),
+            (Cut("It is"), Some("It is\n[The answer is cut off here.]")),
+            (Cut(" "), None),
+            (Whole(""), None),
+            (Refused, None),
         ] {
             let mut outcome = first.clone();
-            page.answered(&mut outcome, answer, &stop, 3);
-            assert_eq!(outcome.error.is_none(), expected.is_some(), "{stop:?}");
+            page.answered(&mut outcome, answer, 3);
+            assert_eq!(outcome.error.is_none(), expected.is_some(), "{answer:?}");
             assert!(!outcome.text.contains("the text of"), "{}", outcome.text);
             let structured = outcome.structured.clone().unwrap_or_default();
             assert!(structured.contains("https://x/") && !structured.contains("the text of"));

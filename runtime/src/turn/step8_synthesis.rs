@@ -13,7 +13,7 @@ use crate::{
     tool::{
         ToolNote, ToolOutcome,
         findings::{Findings, MAX_SYNTHESIS_TOKENS, SYNTHESIS_INSTRUCTIONS, SYNTHESIS_TIMEOUT_MS},
-        web_page::{PAGE_INSTRUCTIONS, WebPage},
+        web_page::{PAGE_INSTRUCTIONS, PageAnswer, WebPage},
     },
     transcript::entry::UnconfirmedUsage,
     turn::{effect::Purpose, input::Answered},
@@ -78,7 +78,12 @@ impl Turn {
                 findings.clone().synthesized(&mut outcome, &text, quotes);
             }
             (Some(Brought::Page(page)), Some(stop)) => {
-                page.clone().answered(&mut outcome, &text, stop, duration_ms);
+                let answer = match stop {
+                    StopReason::EndTurn | StopReason::StopSequence => PageAnswer::Whole(&text),
+                    StopReason::MaxTokens => PageAnswer::Cut(&text),
+                    _ => PageAnswer::Refused,
+                };
+                page.clone().answered(&mut outcome, answer, duration_ms);
             }
             _ => {}
         }

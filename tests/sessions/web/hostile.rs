@@ -48,7 +48,7 @@ async fn redirect_to_another_host_is_named_and_not_followed() {
     let (is_error, away) = &found[1];
     assert!(!is_error && away.contains(&to) && away.contains(&site.url("/away")), "{away}");
     for (at, words) in
-        [(2, "more than 10"), (3, "password"), (4, "http or https"), (5, "169.254.169.254")]
+        [(2, "more than 10"), (3, "password"), (4, "http or https"), (5, "metadata of clouds")]
     {
         assert!(found[at].0 && found[at].1.contains(words), "{:?}", found[at]);
     }
