@@ -243,3 +243,25 @@ fn pages_are_read_one_after_the_other_and_a_page_without_an_answer_is_its_result
     assert_eq!(recorded(&play), ["ok", "overloaded"]);
     check(&play);
 }
+
+// REQ: TOL-6, CTX-6
+#[test]
+fn nothing_is_shown_of_a_page_that_a_model_refuses_to_read() {
+    for (stop, expected) in [
+        ("refusal", "did not answer about it, so nothing of the page is shown."),
+        ("model_context_window_exceeded", "nothing of the page is shown."),
+        ("max_tokens", "it is\n[The answer is cut off here.]"),
+    ] {
+        let page = WebPage::new("https://x/", "what is it?", "text of the page").outcome();
+        let mut world = world(serde_json::json!({}));
+        world.outcomes = [("x".into(), page.clone()), ("y".into(), page)].into();
+        let said = answer(stop, vec![Block::text("it is")]);
+        world.syntheses = [said, text("it is y")].into();
+        let play = play(world);
+        let results = results(&play);
+        assert!(results[0].ends_with(expected), "{stop}: {}", results[0]);
+        assert!(!results[0].contains("text of the page"), "{stop}: {}", results[0]);
+        assert_eq!(results[1], "it is y");
+        check(&play);
+    }
+}
