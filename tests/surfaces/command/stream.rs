@@ -273,6 +273,11 @@ fn flags_of_lines_are_announced_or_refused_where_no_lines_are_printed() {
     let ended = run(&["--system-prompt-file", "own-system", "--tools", ""]);
     assert!(ended.stdout.contains("SYSTEM FROM A FILE"), "{ended:?}");
     assert_eq!(run(&["--max-budget-usd", "-1"]).code, Some(2));
+    let ended = run(&["--effort", "loud"]);
+    assert_eq!(ended.code, Some(2), "{ended:?}");
+    let why = "--effort: `loud` is none of low, medium, high, xhigh, max";
+    assert!(ended.stderr.contains(why), "{ended:?}");
+    assert_eq!(run(&["--effort", "max"]).code, Some(0));
 }
 
 // REQ: TOL-6, SUR-3

@@ -14,6 +14,9 @@ use crate::{
     program, show,
 };
 
+/// How much a model may think.
+const EFFORTS: [&str; 5] = ["low", "medium", "high", "xhigh", "max"];
+
 /// Adds the headers that the program's name gives.
 pub(crate) fn with_headers(endpoint: Endpoint) -> Endpoint {
     let own = concat!("ennead/", env!("CARGO_PKG_VERSION"));
@@ -93,6 +96,9 @@ pub(super) fn with_protocol(
         settings["ennead"]["betas"] = betas.collect::<Vec<_>>().into();
     }
     if let Some(effort) = &protocol.effort {
+        if !EFFORTS.contains(&effort.as_str()) {
+            return Err(bad(format!("--effort: `{effort}` is none of {}", EFFORTS.join(", "))));
+        }
         settings["effortLevel"] = effort.as_str().into();
     }
     let thinking = match (protocol.thinking.as_deref(), thinking_budget(&options, protocol)?) {
