@@ -107,7 +107,7 @@ pub struct ToolContext {
     pub agents: Option<Arc<dyn SpawnAgent>>,
     /// Runs child processes outside the call. `None`: the call runs them itself.
     pub processes: Option<Arc<dyn HostProcess>>,
-    /// Fetches pages from the web. `None`: nothing does.
+    /// Fetches pages from the web for the tool WebFetch. `None` for other tools, and where nothing does.
     #[doc(hidden)]
     pub pages: Option<Arc<dyn FetchPages>>,
     /// What holds for commands that go on in the background.

@@ -5,7 +5,7 @@ mod settings;
 
 use serde::{Deserialize, Serialize};
 
-pub use hosts::{Host, HostRules, is_public};
+pub use hosts::{Host, HostRules, is_public, within_ipv6};
 pub use settings::{SandboxNetwork, SandboxSettings};
 
 /// Below the home directory: keys, tokens and what shells remember of what was typed.

@@ -28,7 +28,7 @@ const TIMEOUT_MS: u64 = 60_000;
 /// Calls that run side by side.
 const MAX_TOGETHER: u32 = 3;
 
-/// Fetches a page.
+/// The tool that fetches a page and has a question about it answered.
 pub(crate) struct WebFetch;
 
 /// Input of the tool `WebFetch`.

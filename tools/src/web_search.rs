@@ -92,7 +92,7 @@ pub struct SearchQuery {
 pub struct SearchHit {
     /// The title of the page.
     pub title: String,
-    /// Its address.
+    /// The whole address of the page.
     pub url: String,
     /// A part of its text, where the search gives one.
     pub text: Option<String>,

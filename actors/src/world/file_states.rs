@@ -1,8 +1,8 @@
 //! What is at the paths that every turn looks at, kept as long as the kernel reports no change.
 //!
 //! A turn looks for settings files and instruction files (TRN-4) in a dozen places, each a call of the system, and in most is
-//! nothing, as before. Here the kernel tells what has changed: it queues a report of a name that appears in a directory before
-//! the call that made it returns, so that a [`FilesLook`], which takes in what is queued, answers as the calls would have, whoever
+//! nothing, as before. Here the kernel reports what has changed. It queues the report of a new name in a directory before the
+//! call that made the name returns, and a [`FilesLook`] reads the queue first: so it answers what `stat` would answer, whoever
 //! made the change. A file system that is mounted somewhere is reported, too.
 //!
 //! Kept are directories, and that nothing is there. A file that is there is looked at each time: not all by which it changes is

@@ -10,7 +10,7 @@ pub trait FetchPages: Send + Sync + fmt::Debug {
     ///
     /// # Errors
     ///
-    /// [`FetchError`], when there is no text.
+    /// [`FetchError`]: the address is refused, the server gives no page, or the page is not a text.
     fn fetch(&self, url: String) -> BoxFuture<'static, Result<Fetched, FetchError>>;
 }
 
@@ -18,7 +18,7 @@ pub trait FetchPages: Send + Sync + fmt::Debug {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Fetched {
-    /// A text.
+    /// The host has sent a text.
     Page(FetchedPage),
     /// The server names another host, which is not asked.
     Elsewhere {
@@ -113,7 +113,7 @@ pub enum FetchError {
     /// The body is not a text.
     #[error("it is not a text but {kind}")]
     NotText {
-        /// What it is.
+        /// What the body is instead, in words.
         kind: String,
     },
 }

@@ -114,18 +114,24 @@ pub fn is_public(address: IpAddr) -> bool {
             !is_special
         }
         IpAddr::V6(it) => {
-            let parts = it.segments();
-            if parts[..6] == TRANSLATED {
-                let [a, b] = parts[6].to_be_bytes();
-                let [c, d] = parts[7].to_be_bytes();
-                return is_public(Ipv4Addr::new(a, b, c, d).into());
+            if let Some(address) = within_ipv6(it) {
+                return is_public(address.into());
             }
+            let parts = it.segments();
             // All that is given out is in 2000::/3; not that for tunnels, which may lead to any of IPv4.
             let is_tunnel = parts[0] == 0x2002 || parts[0] == 0x2001 && parts[1] < 0x200;
             let is_documentation = parts[0] == 0x2001 && parts[1] == 0xdb8 || parts[0] == 0x3fff;
             parts[0] & 0xe000 == 0x2000 && !is_tunnel && !is_documentation
         }
     }
+}
+
+/// Returns the address of IPv4 that one of IPv6 stands for: mapped, or translated by a network (RFC 6052).
+pub fn within_ipv6(address: Ipv6Addr) -> Option<Ipv4Addr> {
+    let parts = address.segments();
+    let low = u32::from(parts[6]) << 16 | u32::from(parts[7]);
+    let is_translated = parts[..6] == TRANSLATED;
+    address.to_ipv4_mapped().or(is_translated.then(|| Ipv4Addr::from_bits(low)))
 }
 
 #[cfg(test)]

@@ -126,8 +126,8 @@ pub(crate) enum PageAnswer<'a> {
     Refused,
 }
 
-/// Returns the beginning of a text, at most so many characters, which ends between two words if one of them is not very
-/// long: half of a key would not be known as one.
+/// Returns the beginning of a text: at most `max_chars` characters, up to the last blank among the final 4 KiB of them. So a
+/// key is not cut in two, half of which the redaction would not know.
 pub fn beginning(text: &str, max_chars: usize) -> &str {
     const MAX_WORD: usize = 4096;
     let Some((end, _)) = text.char_indices().nth(max_chars) else { return text };

@@ -24,7 +24,7 @@ pub(super) enum Token<'a> {
 pub(super) struct Tag<'a> {
     /// In lower case; the beginning of one that is longer than any known.
     pub(super) name: String,
-    /// `href` or `src`.
+    /// The value of the first `href` or `src`.
     pub(super) address: Option<&'a str>,
     pub(super) alt: Option<&'a str>,
 }

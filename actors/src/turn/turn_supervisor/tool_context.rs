@@ -44,8 +44,9 @@ impl ActiveTurn {
             session: self.session.clone(),
             key: self.key,
         }));
+        // Its variables and certificates are copied, which no other call pays for.
         #[cfg(feature = "web")]
-        {
+        if call.name.as_str() == "WebFetch" {
             context.pages = Some(self.page_port());
         }
         context.shell = self.turn.shell_settings();

@@ -3,9 +3,11 @@
 //! Rules are asked about the host as the gate reads it, and the client connects to the host as it reads it. So an address
 //! is taken only where both read the same.
 
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::IpAddr;
 
-use ennead_runtime::{ports::web::FetchError, step7_permission_gate::host_of_rules};
+use ennead_runtime::{
+    ports::web::FetchError, sandbox::within_ipv6, step7_permission_gate::host_of_rules,
+};
 use reqwest::{Response, Url, header};
 
 use super::reach::{Reach, reach};
@@ -64,7 +66,9 @@ impl PageAddress {
                     return Err(FetchError::Forbidden { address });
                 }
                 // A rule names the address of IPv4.
-                if let Some(plain) = within_ipv6(address) {
+                if let IpAddr::V6(address) = address
+                    && let Some(plain) = within_ipv6(address)
+                {
                     let plain = format!("{}://{plain}", url.scheme());
                     return Err(FetchError::NotPlain { plain });
                 }
@@ -129,18 +133,6 @@ impl PageAddress {
             false => Redirection::Elsewhere(next.url.to_string()),
         })
     }
-}
-
-/// Returns the address of IPv4 that one of IPv6 stands for: mapped, or translated by a network (RFC 6052).
-fn within_ipv6(address: IpAddr) -> Option<Ipv4Addr> {
-    let IpAddr::V6(address) = address else { return None };
-    let translated = match address.segments() {
-        [0x64, 0xff9b, 0, 0, 0, 0, high, low] => {
-            Some(Ipv4Addr::from_bits(u32::from(high) << 16 | u32::from(low)))
-        }
-        _ => None,
-    };
-    address.to_ipv4_mapped().or(translated)
 }
 
 /// Returns the whole address of a link on a page; `None` for what is not one of the web.

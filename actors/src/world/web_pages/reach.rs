@@ -6,20 +6,23 @@
 use std::{
     error::Error,
     fmt,
-    net::{IpAddr, SocketAddr},
+    net::{IpAddr, Ipv6Addr, SocketAddr},
 };
 
-use ennead_runtime::{ports::web::FetchError, sandbox::is_public};
+use ennead_runtime::{
+    ports::web::FetchError,
+    sandbox::{is_public, within_ipv6},
+};
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 
 /// What an address is part of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reach {
-    /// The public internet.
+    /// The internet, which everybody reaches.
     Public,
     /// A network of somebody.
     Private,
-    /// This machine.
+    /// The machine that fetches.
     Loopback,
     /// Link-local, where clouds have metadata with credentials, or no single host.
     Forbidden,
@@ -39,31 +42,30 @@ pub(super) fn reach(address: IpAddr) -> Reach {
     }
 }
 
-/// Whether nothing is fetched from an address that is not public, whoever wants it.
+/// Returns whether an address that is not public is closed to all calls, also to those that a rule or a person allows.
 fn is_forbidden(address: IpAddr) -> bool {
     let address = match address {
-        IpAddr::V4(it) => it.octets(),
-        IpAddr::V6(it) => match it.segments() {
-            // Translated by a network that has IPv6 alone (RFC 6052).
-            [0x64, 0xff9b, 0, 0, 0, 0, high, low] => {
-                let ([a, b], [c, d]) = (high.to_be_bytes(), low.to_be_bytes());
-                [a, b, c, d]
-            }
-            // 6to4, and metadata of two clouds.
-            [0x2002, ..] | [0xfd00, 0xec2, ..] | [0xfd20, 0xce, 0, 0, 0, 0, 0, 0x254] => {
-                return true;
-            }
-            [0x2000..=0x3fff | 0xfc00..=0xfdff, ..] => return false,
-            // Link-local, multicast, the unspecified address, and what is not given out.
-            _ => return true,
+        IpAddr::V4(it) => it,
+        IpAddr::V6(it) => match within_ipv6(it) {
+            Some(it) => it,
+            None => return is_forbidden_ipv6(it),
         },
     };
-    match address {
+    match address.octets() {
         // The unspecified network, this machine by way of a translator, link-local, multicast, and what is reserved.
         [0 | 127 | 224..=255, ..] | [169, 254, ..] => true,
         // Metadata of two clouds.
         [192, 0, 0, 192] | [100, 100, 100, 200] => true,
         _ => false,
+    }
+}
+
+fn is_forbidden_ipv6(address: Ipv6Addr) -> bool {
+    match address.segments() {
+        // 6to4, and metadata of two clouds.
+        [0x2002, ..] | [0xfd00, 0xec2, ..] | [0xfd20, 0xce, 0, 0, 0, 0, 0, 0x254] => true,
+        // Link-local, multicast, the unspecified address, and what is not given out lie outside of these.
+        [first, ..] => !matches!(first, 0x2000..=0x3fff | 0xfc00..=0xfdff),
     }
 }
 

@@ -30,6 +30,11 @@ pub(crate) fn variable(name: &str) -> Option<String> {
     of_client.unwrap_or_else(|_| std::env::var(name).ok()).filter(|it| !it.is_empty())
 }
 
+/// Returns whether a variable switches something on.
+pub(crate) fn is_set(name: &str) -> bool {
+    variable(name).is_some_and(|it| !matches!(it.trim(), "" | "0" | "false"))
+}
+
 /// Writes text to the client that the current task works for. Returns whether there is one.
 pub(crate) fn is_noted(text: &str) -> bool {
     CLIENT.try_with(|it| it.notes.write(text)).is_ok()

@@ -117,7 +117,7 @@ pub(crate) async fn serve(mut args: Print, link: ProgramLink) -> Result<Exit, Fa
         }
     };
     let transcript = transcript_of(&options, &id);
-    let checkpoints = transcript.as_deref().filter(|_| is_set(CHECKPOINTS));
+    let checkpoints = transcript.as_deref().filter(|_| program::is_set(CHECKPOINTS));
     let checkpoints = checkpoints.map(|it| Checkpoints::new(directory_of(it)));
     if let Some(kept) = &checkpoints {
         options.tools = kept.watching(options.tools);
@@ -227,15 +227,10 @@ fn transcript_of(options: &SessionOptions, id: &SessionId) -> Option<PathBuf> {
 /// Milliseconds for which agents in the background are waited for at the end, where no variable says so.
 const WAIT_CEILING_MS: u64 = 600_000;
 
-/// Whether a variable switches something on.
-fn is_set(name: &str) -> bool {
-    program::variable(name).is_some_and(|it| !matches!(&*it, "0" | "false"))
-}
-
 fn face_options(protocol: &Protocol) -> FaceOptions {
     let tells_state = match () {
-        () if is_set("CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS") => Some(false),
-        () if is_set("CLAUDE_CODE_SDK_READS_SESSION_STATE") => Some(true),
+        () if program::is_set("CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS") => Some(false),
+        () if program::is_set("CLAUDE_CODE_SDK_READS_SESSION_STATE") => Some(true),
         () => None,
     };
     FaceOptions {

@@ -31,7 +31,7 @@ pub(crate) fn apply(options: &mut SessionOptions, args: &Print) -> Result<(), Fa
         _ if args.trust || is_recorded(&options.workspace) => Trust::Trusted,
         Some(sources) if sources.reads_any_of_repository() => Trust::Headless,
         // Programs leave the sources out where they mean all of them.
-        None if is_driven(args) && !is_set(UNTRUSTED) => Trust::Headless,
+        None if is_driven(args) && !program::is_set(UNTRUSTED) => Trust::Headless,
         _ => Trust::Untrusted,
     };
     // Printed once, with all else that is not started.
@@ -65,10 +65,6 @@ pub(crate) fn waiting(options: &SessionOptions) -> Vec<String> {
 /// Whether a program writes the prompts.
 fn is_driven(args: &Print) -> bool {
     args.protocol.input_format == InputFormat::StreamJson
-}
-
-fn is_set(name: &str) -> bool {
-    program::variable(name).is_some_and(|it| !matches!(it.trim(), "" | "0" | "false"))
 }
 
 fn is_recorded(workspace: &Path) -> bool {
