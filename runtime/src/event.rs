@@ -56,6 +56,17 @@ pub enum Event {
         /// path rules, memory, tools, history, results of tools, summaries.
         sources: [Tokens; 9],
     },
+    /// A file of instructions or a rule became a part of what the model reads.
+    InstructionsLoaded {
+        /// Its absolute path.
+        path: Arc<str>,
+        /// Whose it is: `User`, `Project`, `Local` or `Managed`.
+        memory_type: &'static str,
+        /// Why it is read now: `session_start`, `nested_traversal`, `path_glob_match` or `compact`.
+        reason: &'static str,
+        /// The estimate for its text.
+        tokens: Tokens,
+    },
     /// A shaper stage ran.
     ShaperApplied {
         /// Name of the stage, as in the transcript.

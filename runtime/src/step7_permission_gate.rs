@@ -41,6 +41,7 @@ pub use gate::{Gate, GateStep};
 pub use judgement::{CommandOrder, Judged};
 pub use permit::{Permit, PermitError};
 pub use setup::{GateSetup, Handler, Places};
+pub(crate) use stage1_prefilter::denies_agent;
 pub use stage1_prefilter::offered;
 pub(crate) use stage4_permission_handler::no_handler_reason;
 #[doc(hidden)]

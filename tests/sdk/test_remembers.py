@@ -44,7 +44,9 @@ async def test_unknown_session_is_refused_with_its_id(place):
 
 # REQ: SUR-3
 async def test_context_usage_and_denied_tools_are_what_the_model_has(place):
-    async with ClaudeSDKClient(place.options(disallowed_tools=["Bash"])) as client:
+    file = place.write("CLAUDE.md", "Speak plainly.")
+    options = place.options(disallowed_tools=["Bash"], setting_sources=["project"])
+    async with ClaudeSDKClient(options) as client:
         await client.query("say hello")
         messages = await collect(client.receive_response())
         usage = await client.get_context_usage()
@@ -52,6 +54,8 @@ async def test_context_usage_and_denied_tools_are_what_the_model_has(place):
     assert "Bash" not in init["tools"] and "Read" in init["tools"]
     assert init["model"] == of_kind(messages, "AssistantMessage")[0].model
     assert 0 < usage["totalTokens"] < usage["maxTokens"]
+    [memory] = usage["memoryFiles"]
+    assert (memory["path"], memory["type"]) == (str(file), "Project") and 0 < memory["tokens"] < 10
 
 
 # REQ: SUR-3

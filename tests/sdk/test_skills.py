@@ -35,7 +35,7 @@ async def test_skill_that_a_program_does_not_name_is_not_for_its_model(place):
     denied = {"skills": ["pot"], "disallowed_tools": ["Skill(pot)"]}
     assert results(await ask(place, call("Skill", skill="pot"), **denied))[0][1]
     init = of_kind(await ask(place, "say hi", skills=[]), "SystemMessage")[0].data
-    assert "Skill" not in init["tools"]
+    assert "Skill" not in init["tools"] and init["skills"] == []
 
 
 # REQ: SUR-3

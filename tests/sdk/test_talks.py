@@ -159,3 +159,5 @@ async def test_what_differs_between_users_moves_from_the_system_prompt_into_the_
     assert "You are an agent" in system and str(place.work) not in system
     [said] = texts(await collect(query(prompt="what was said", options=static)))
     assert f"Working directory: {place.work}" in json.dumps(json.loads(said)[0])
+    by_flag = place.options(system_prompt=preset, extra_args={"exclude-dynamic-system-prompt-sections": None})
+    assert [system] == texts(await collect(query(prompt="what system", options=by_flag)))

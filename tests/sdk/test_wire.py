@@ -10,6 +10,7 @@ from claude_agent_sdk import (
     ClaudeSDKClient,
     HookMatcher,
     PermissionResultAllow,
+    PermissionUpdate,
     ResultError,
     create_sdk_mcp_server,
     query,
@@ -346,3 +347,54 @@ async def test_first_line_names_model_mode_and_betas_as_settings_say(driven):
     init = of_kind(await ask(place, betas=["a-2025", "b-2025"]), "SystemMessage")[0].data
     assert place.endpoint.requests[0]["model"] == init["model"] == "claude-haiku-4-5"
     assert init["permissionMode"] == "acceptEdits" and init["betas"] == ["a-2025", "b-2025"]
+
+
+# REQ: SUR-3
+async def test_what_is_said_without_a_question_goes_to_the_model_with_the_next_one(driven):
+    place = driven([text("a")])
+
+    async def prompts():
+        for said in ("The code is 7.", "The door is blue."):
+            yield {"type": "user", "message": {"role": "user", "content": said}, "shouldQuery": False}
+        yield {"type": "user", "message": {"role": "user", "content": "Which code?"}}
+
+    messages = await collect(query(prompt=prompts(), options=place.options()))
+    assert len(of_kind(messages, "ResultMessage")) == 1
+    [request] = place.endpoint.requests
+    said = [it["text"] for it in request["messages"][-1]["content"] if it["type"] == "text"]
+    assert said[-3:] == ["The code is 7.", "The door is blue.", "Which code?"]
+
+
+# REQ: AGT-4, PRM-1
+async def test_agent_that_a_rule_denies_is_not_offered(driven):
+    place = driven([text("a")])
+    agents = {name: AgentDefinition(description=f"knows {name}", prompt="Know.") for name in ("rain", "snow")}
+    await converse(place, agents=agents, disallowed_tools=["Agent(rain)"])
+    offered = {it["name"]: it["description"] for it in place.endpoint.requests[0]["tools"]}
+    assert "knows snow" in offered["Agent"] and "knows rain" not in offered["Agent"]
+
+
+# REQ: SUR-3
+async def test_log_goes_to_standard_error_or_a_file_and_holds_no_text_of_messages(driven, tmp_path):
+    place = driven([text("a")], [text("b")])
+    lines = []
+    await ask(place, "my secret", stderr=lines.append, extra_args={"debug": None})
+    seen = "\n".join(lines)
+    assert "model_call" in seen and "my secret" not in seen
+    lines.clear()
+    await ask(place, "my secret", stderr=lines.append, extra_args={"debug-file": str(tmp_path / "log")})
+    seen = (tmp_path / "log").read_text()
+    assert lines == [] and "model_call" in seen and "my secret" not in seen
+
+
+# REQ: SUR-3
+async def test_mode_that_changes_in_a_run_is_told(driven):
+    place = driven([use("Write", {"file_path": "x", "content": "x"})], [text("b")])
+
+    async def allow(name, given, context):
+        update = PermissionUpdate(type="setMode", mode="acceptEdits", destination="session")
+        return PermissionResultAllow(updated_permissions=[update])
+
+    messages = await converse(place, can_use_tool=allow)
+    told = [it.data for it in of_kind(messages, "SystemMessage") if it.subtype == "status"]
+    assert [it["permissionMode"] for it in told] == ["acceptEdits"]

@@ -44,6 +44,7 @@ impl Event {
             | Self::HookStarted { .. }
             | Self::HookFinished { .. }
             | Self::HookMessage { .. }
+            | Self::InstructionsLoaded { .. }
             | Self::RecoveryTaken { .. }
             | Self::PromptCacheDropped { .. }
             | Self::ModelRetry { .. }
@@ -68,6 +69,7 @@ impl Event {
             | Self::ToolFinished { text, .. }
             | Self::ToolProgress { text, .. }
             | Self::HookMessage { text, .. } => text.len(),
+            Self::InstructionsLoaded { path, .. } => path.len(),
             Self::ModelStreamed { json, .. } => json.len(),
             Self::MessageRecorded { message } => message.n_bytes(),
             Self::ToolInputPreview { input, .. } => input.len(),

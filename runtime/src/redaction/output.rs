@@ -20,7 +20,8 @@ impl Redactor {
             Event::MessageCompleted { text, .. }
             | Event::ToolProgress { text, .. }
             | Event::ToolFinished { text, .. }
-            | Event::HookMessage { text, .. } => self.shared(text),
+            | Event::HookMessage { text, .. }
+            | Event::InstructionsLoaded { path: text, .. } => self.shared(text),
             Event::HookStarted { label, .. } => self.shared_cut(label),
             Event::HookFinished { effect, stdout, stderr, .. } => {
                 self.shared(effect);

@@ -314,9 +314,10 @@ impl AgentType {
 }
 
 /// Returns the list of the types that a session was opened with, as the model reads it; `None` when there are none.
-pub fn listing(own: &[AgentType]) -> Option<String> {
-    let list = own.iter().map(|it| format!("\n- {}: {}", it.name, it.description));
-    (!own.is_empty()).then(|| format!("\n\nAgents of this session:{}", list.collect::<String>()))
+pub fn listing<'a>(own: impl IntoIterator<Item = &'a AgentType>) -> Option<String> {
+    let list: String =
+        own.into_iter().map(|it| format!("\n- {}: {}", it.name, it.description)).collect();
+    (!list.is_empty()).then(|| format!("\n\nAgents of this session:{list}"))
 }
 
 /// Whether an entry of a list of tools is for this tool.

@@ -20,7 +20,7 @@ use crate::{
 };
 
 /// The revision of the rules by which turns decide; see [`SessionFacts::revision`].
-pub const REVISION: u32 = 27;
+pub const REVISION: u32 = 28;
 
 /// The first revision in which what becomes due in a session is appended to the conversation.
 pub(crate) const APPENDS: u32 = 5;
@@ -123,6 +123,9 @@ pub(crate) const NAMES_FAST_MODEL: u32 = 22;
 
 /// The first revision in which hooks are asked about a call where nobody else can be.
 pub(crate) const ASKS_HOOKS_ALONE: u32 = 27;
+
+/// The first revision in which the model is told of no type of sub-agent that a rule denies.
+pub(crate) const LISTS_PERMITTED_AGENTS: u32 = 28;
 
 /// The first revision in which hooks have an agent verify.
 pub(crate) const HOOKS_START_AGENTS: u32 = 22;

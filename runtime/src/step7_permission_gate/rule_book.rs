@@ -7,6 +7,8 @@ mod specifiers;
 
 use std::sync::Arc;
 
+use serde_json::Value;
+
 pub(super) use self::specifiers::{CallFields, Match, host, specifier};
 use self::specifiers::{is_of_a_network, parameter, yes};
 use super::{
@@ -119,6 +121,17 @@ impl RuleBook {
         self.of_kind(RuleKind::Deny)
             .find(|it| matches!(it.spec, Spec::Whole) && it.rule.names(tool))
             .map(Compiled::reference)
+    }
+
+    /// Returns whether a rule denies sub-agents of this type.
+    pub(super) fn denies_agent(&self, agent_type: &str) -> bool {
+        let name = Value::from(agent_type);
+        let field = |field: &str| (field == "subagent_type").then_some(&name);
+        let call = CallFields { tool: "Agent", field: &field };
+        self.of_kind(RuleKind::Deny).filter(|it| it.rule.names("Agent")).any(|it| match &it.spec {
+            Spec::Text(text, _) => specifier(text, RuleKind::Deny, &call) == Match::Yes,
+            Spec::Whole | Spec::Path(_) => false,
+        })
     }
 
     /// Returns the first rule of this kind that covers the call.

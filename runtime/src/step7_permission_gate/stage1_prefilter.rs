@@ -10,6 +10,12 @@ pub fn offered(specs: &[Arc<ToolSpec>], setup: &GateSetup) -> Vec<bool> {
     specs.iter().map(|it| denied(it.name.as_str(), setup).is_none()).collect()
 }
 
+/// Returns whether a rule, here or above, denies sub-agents of this type.
+pub(crate) fn denies_agent(agent_type: &str, setup: &GateSetup) -> bool {
+    setup.book().denies_agent(agent_type)
+        || setup.parent().is_some_and(|parent| denies_agent(agent_type, parent))
+}
+
 /// Returns the rule that denies the tool as a whole, here or above. A model may call what it was not offered, so each
 /// call is tested with this as well.
 pub(super) fn denied(tool: &str, setup: &GateSetup) -> Option<RuleRef> {

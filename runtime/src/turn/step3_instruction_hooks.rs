@@ -1,10 +1,11 @@
-//! Reports to hooks which instruction files have entered the context, one after another.
+//! Reports to listeners and hooks which instruction files have entered the context, one after another.
 //!
 //! Nothing that the hooks answer changes what was loaded; one of them can end the run.
 
 use super::Turn;
 use crate::{
     digest::Digest,
+    event::Event,
     hook::{Firing, HookEvent, HookVerdict, LoadedInstructions},
     permission::Scope,
     run::RunEnd,
@@ -12,13 +13,14 @@ use crate::{
     step2_state_initialization::FiringReason,
     step3_context_assembly::InstructionFile,
     step4_context_shapers::Stage,
+    tokens::{Size, Tokens},
 };
 
 impl Turn {
     /// Notes the files that precede the conversation.
     pub(super) fn note_loaded(&mut self, files: &[InstructionFile]) {
         for file in files {
-            self.note(&file.path, file.scope, "session_start", Vec::new());
+            self.note(&file.path, file.scope, "session_start", Vec::new(), &file.text);
         }
     }
 
@@ -38,23 +40,33 @@ impl Turn {
         let Some(seen) = self.memory.seen.clone() else { return };
         let rule = seen.path_rules.iter().find(|it| kind == "rule" && it.path == path);
         let mut files = seen.instructions.iter().chain(&seen.nested);
-        let scope = files.find(|it| it.path == path).map(|it| it.scope);
+        let file = files.find(|it| it.path == path);
         let home = format!("{}/.claude/", self.facts.home);
         let of_rule = if path.starts_with(&home) { Scope::User } else { Scope::Project };
         let globs = rule.map(|it| it.paths.clone()).unwrap_or_default();
-        self.note(path, scope.unwrap_or(of_rule), reason, globs);
+        let text = rule.map(|it| &*it.text).or(file.map(|it| &*it.text)).unwrap_or_default();
+        self.note(path, file.map_or(of_rule, |it| it.scope), reason, globs, text);
     }
 
-    fn note(&mut self, path: &str, scope: Scope, reason: &'static str, globs: Vec<String>) {
-        if !self.has_hooks(HookEvent::InstructionsLoaded, reason) {
-            return;
-        }
+    fn note(
+        &mut self,
+        path: &str,
+        scope: Scope,
+        reason: &'static str,
+        globs: Vec<String>,
+        text: &str,
+    ) {
         let memory_type = match scope {
             Scope::User => "User",
             Scope::Policy => "Managed",
             Scope::Local => "Local",
             Scope::CliArg | Scope::Session | Scope::Project => "Project",
         };
+        let tokens = Tokens::from_chars(Size::of(text).chars);
+        self.publish(Event::InstructionsLoaded { path: path.into(), memory_type, reason, tokens });
+        if !self.has_hooks(HookEvent::InstructionsLoaded, reason) {
+            return;
+        }
         let loaded = LoadedInstructions { path: path.to_owned(), memory_type, reason, globs };
         self.state.loaded.push_back(loaded);
     }

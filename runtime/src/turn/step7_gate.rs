@@ -11,11 +11,15 @@ use crate::{
     event::Event,
     hook::{Firing, HookDecision, HookEvent, HookVerdict},
     ids::ToolUseId,
-    run::{RunEnd, facts::HOOKS_ANSWER},
+    run::{
+        RunEnd,
+        agent_types::{AgentType, listing},
+        facts::{HOOKS_ANSWER, LISTS_PERMITTED_AGENTS},
+    },
     step::Step,
     step2_state_initialization::{CallStage, FiringReason},
     step7_permission_gate::{
-        Decision, Gate, GateSetup, GateStep, Judged, Permit, ResolvedPath, offered,
+        Decision, Gate, GateSetup, GateStep, Judged, Permit, ResolvedPath, denies_agent, offered,
     },
     tool::{ToolErrorKind, ToolOutcome, ToolSpec},
     transcript::entry::{LinksRecord, RecordKind, StepDetail},
@@ -37,10 +41,27 @@ impl Turn {
                 && (nests || it.name.as_str() != "Agent")
                 && (plans || PlanTool::of(it).is_none())
         });
-        let mut tools: Vec<_> = tools.map(|(tool, _)| Arc::clone(tool)).collect();
+        let mut tools: Vec<_> = tools.map(|(tool, _)| self.as_permitted(tool, setup)).collect();
         // The one that registered them, and in which order: equal sets make equal requests.
         tools.sort_by(|left, right| left.name.cmp(&right.name));
         tools
+    }
+
+    /// Takes the types of sub-agents that a rule denies out of the list that the model reads.
+    fn as_permitted(&self, tool: &Arc<ToolSpec>, setup: &GateSetup) -> Arc<ToolSpec> {
+        let own = &self.facts.agent_types;
+        let is_denied = |it: &&AgentType| denies_agent(&it.name, setup);
+        if tool.name.as_str() != "Agent"
+            || self.facts.revision < LISTS_PERMITTED_AGENTS
+            || !own.iter().any(|it| is_denied(&it))
+        {
+            return Arc::clone(tool);
+        }
+        let whole = listing(own).unwrap_or_default();
+        let Some(before) = tool.description.strip_suffix(&*whole) else { return Arc::clone(tool) };
+        let permitted = listing(own.iter().filter(|it| !is_denied(it))).unwrap_or_default();
+        let description = format!("{before}{permitted}").into();
+        Arc::new(ToolSpec { description, ..ToolSpec::clone(tool) })
     }
 
     pub(super) fn open_gate(&mut self) {

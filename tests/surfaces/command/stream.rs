@@ -306,7 +306,7 @@ fn older_tool_is_there_only_where_it_is_named() {
 fn simulated_answers_are_marked_and_what_waits_for_trust_is_listed() {
     let place = CommandDirs::new();
     place.file(".mcp.json", &json!({"mcpServers": {"own": {"command": "true"}}}).to_string());
-    let mut command = place.command(&[&DRIVEN[..], &["--debug-to-stderr"]].concat());
+    let mut command = place.command(&DRIVEN);
     command.env("CLAUDE_CONFIG_DIR", place.work().join("../config"));
     command.env("ENNEAD_UNTRUSTED", "1");
     let ended = with_input(command, prompt("hello").as_bytes());
@@ -316,7 +316,7 @@ fn simulated_answers_are_marked_and_what_waits_for_trust_is_listed() {
     assert_eq!((&result["simulated"], &result["total_cost_usd"]), (&true.into(), &Value::Null));
     let system = of_type(&lines, "system");
     let contents: Vec<&str> = system.iter().filter_map(|it| it["content"].as_str()).collect();
-    for expected in ["--debug-to-stderr has no effect here", "MCP server `own`", "--trust"] {
+    for expected in ["MCP server `own`", "--trust"] {
         assert!(contents.iter().any(|it| it.contains(expected)), "{expected}: {contents:?}");
     }
     assert_eq!(system[0]["subtype"], "init", "it comes first");

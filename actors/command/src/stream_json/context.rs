@@ -1,5 +1,7 @@
 //! How much of the model's window the last request took, and what took it.
 
+use std::{collections::BTreeMap, sync::Arc};
+
 use ennead_runtime::{catalogue::Catalogue, tokens::Tokens};
 use serde_json::{Value, json};
 
@@ -15,18 +17,25 @@ const CATEGORIES: [(&str, &str, &[usize]); 4] = [
 ];
 
 /// What is known of the last request.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct ContextSize {
     /// By what the provider counted, else by the estimate.
     total: u64,
     /// Estimates for the nine sources.
     sources: [u64; 9],
+    /// Files of instructions that the model reads: whose each is, and the estimate for it.
+    files: BTreeMap<Arc<str>, (&'static str, Tokens)>,
 }
 
 impl ContextSize {
     /// Notes that a request was assembled.
     pub(crate) fn assembled(&mut self, total: Tokens, sources: [Tokens; 9]) {
         (self.total, self.sources) = (total.0, sources.map(|it| it.0));
+    }
+
+    /// Notes a file of instructions that the model reads from now on.
+    pub(crate) fn loaded(&mut self, path: &Arc<str>, memory_type: &'static str, tokens: Tokens) {
+        self.files.insert(Arc::clone(path), (memory_type, tokens));
     }
 
     /// Notes that a request was answered, and counted by the provider.
@@ -51,6 +60,7 @@ impl ContextSize {
             let tokens = Tokens::from_chars((name.chars().count() + text.chars().count()) as u64);
             json!({"agentType": name, "tokens": tokens})
         };
+        let file = |(path, (kind, tokens)): (&Arc<str>, &(&str, Tokens))| json!({"path": **path, "type": kind, "tokens": tokens});
         let server_of = |tool: &str| {
             let (server, _) = tool.strip_prefix("mcp__")?.split_once("__")?;
             Some(json!({"name": tool, "serverName": server, "isLoaded": true}))
@@ -63,7 +73,7 @@ impl ContextSize {
             "percentage": percentage,
             "model": facts.model,
             "isAutoCompactEnabled": true,
-            "memoryFiles": [],
+            "memoryFiles": self.files.iter().map(file).collect::<Vec<_>>(),
             "mcpTools": facts.offered_tools().into_iter().filter_map(server_of).collect::<Vec<_>>(),
             "agents": facts.agents.iter().map(agent).collect::<Vec<_>>(),
             "gridRows": [],

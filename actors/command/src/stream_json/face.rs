@@ -14,7 +14,9 @@ mod servers;
 
 use std::{collections::VecDeque, io, sync::Arc, time::Duration};
 
-use ennead::{Ennead, Events, SessionHandle, SessionOptions, permission::PermissionMode};
+use ennead::{
+    Ennead, Events, PromptBlock, SessionHandle, SessionOptions, permission::PermissionMode,
+};
 use tokio::sync::{mpsc, oneshot};
 
 use super::{
@@ -118,6 +120,8 @@ struct Face {
     session: Option<SessionHandle>,
     events: Option<Events>,
     queue: VecDeque<Prompt>,
+    /// What the program has said since the last of them without asking for a run.
+    said: Vec<PromptBlock>,
     /// The first prompt of the queue is to be interrupted as soon as its run begins.
     interrupts_next: bool,
     running: Option<Running>,
@@ -204,8 +208,15 @@ pub async fn run(setup: Setup, signals: &mut Signals) -> Exit {
 }
 
 fn text_prompt(text: &str) -> Option<Prompt> {
-    let content = vec![ennead::PromptBlock::text(text)];
-    Some(Prompt { content, uuid: None, is_human: false, is_literal: false })
+    let content = vec![PromptBlock::text(text)];
+    Some(Prompt {
+        content,
+        uuid: None,
+        is_human: false,
+        is_literal: false,
+        is_asking: true,
+        said_before: Vec::new(),
+    })
 }
 
 impl Face {
@@ -245,6 +256,7 @@ impl Face {
             session: None,
             events: None,
             queue: VecDeque::new(),
+            said: Vec::new(),
             interrupts_next: false,
             running: None,
             background: Background::new(options.wait_ceiling),
@@ -293,6 +305,9 @@ impl Face {
 
     fn end_of_input(&mut self) {
         self.is_at_end = true;
+        if !std::mem::take(&mut self.said).is_empty() {
+            self.warn("what was said without a question is not kept: no prompt came after it");
+        }
         self.host.close();
     }
 

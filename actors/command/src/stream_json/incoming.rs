@@ -44,6 +44,10 @@ pub struct Prompt {
     pub is_human: bool,
     /// Whether it is to be taken as it is: no command is looked for in it.
     pub is_literal: bool,
+    /// Whether it begins a run. What asks for none goes in front of the next prompt that does.
+    pub is_asking: bool,
+    /// What the program wrote before it without asking for a run, in order.
+    pub said_before: Vec<PromptBlock>,
 }
 
 /// Why a line cannot be used.
@@ -120,8 +124,14 @@ fn prompt(line: &Map<String, Value>) -> Result<Prompt, BadLine> {
     };
     let origin = line.get("origin").and_then(|it| it.get("kind")).and_then(Value::as_str);
     let uuid = text(line, "uuid");
-    let is_literal = line.get("client_composed") == Some(&true.into());
-    Ok(Prompt { content, uuid, is_human: origin == Some("human"), is_literal })
+    Ok(Prompt {
+        content,
+        uuid,
+        is_human: origin == Some("human"),
+        is_literal: line.get("client_composed") == Some(&true.into()),
+        is_asking: line.get("shouldQuery") != Some(&false.into()),
+        said_before: Vec::new(),
+    })
 }
 
 /// A block of a prompt, as the Messages API has it; the error in words.
@@ -173,7 +183,10 @@ mod tests {
         let line =
             json!({"type": "user", "message": {"content": blocks}, "origin": {"kind": "human"}});
         let Ok(Incoming::Prompt(prompt)) = read_value(&line) else { panic!("no prompt") };
-        assert_eq!((prompt.content.len(), prompt.is_human), (1, true));
+        assert_eq!((prompt.content.len(), prompt.is_human, prompt.is_asking), (1, true, true));
+        let line = json!({"type": "user", "message": {"content": "a"}, "shouldQuery": false});
+        let Ok(Incoming::Prompt(prompt)) = read_value(&line) else { panic!("no prompt") };
+        assert!(!prompt.is_asking);
     }
 
     // REQ: SUR-3

@@ -23,6 +23,8 @@ pub struct Skills {
     pub all: Vec<Skill>,
     /// Whether the model may be offered the tool that loads them.
     pub has_tool: bool,
+    /// Those that the program wants nothing to be known of.
+    pub hidden: BTreeSet<Arc<str>>,
 }
 
 impl Skills {
@@ -30,7 +32,10 @@ impl Skills {
     pub fn restrict(&mut self, names: Option<&Value>) {
         let Some(names) = names.and_then(Value::as_array) else { return };
         let is_named = |it: &Skill| names.iter().any(|name| name.as_str() == Some(&it.name));
-        self.all.iter_mut().for_each(|it| it.is_for_people_only |= !is_named(it));
+        for skill in self.all.iter_mut().filter(|it| !is_named(it)) {
+            skill.is_for_people_only = true;
+            self.hidden.insert(skill.name.clone());
+        }
     }
 
     /// Adds the tool that loads skills to the session, if there are some for its model, and to its agents the texts of
@@ -90,9 +95,10 @@ impl Skills {
         own.chain(self.for_people().map(|it| &*it.name)).collect()
     }
 
-    /// Returns the names of the skills.
+    /// Returns the names of the skills, without those that are hidden.
     pub fn names(&self) -> Vec<&str> {
-        let skills = self.all.iter().filter(|it| it.directory.is_some());
+        let is_shown = |it: &&Skill| it.directory.is_some() && !self.hidden.contains(&it.name);
+        let skills = self.all.iter().filter(is_shown);
         skills.map(|it| &*it.name).collect()
     }
 
@@ -164,8 +170,11 @@ mod tests {
             is_for_people_only,
             ..Skill::default()
         };
-        let skills =
-            Skills { all: vec![skill("rhyme", false), skill("own", true)], has_tool: true };
+        let skills = Skills {
+            all: vec![skill("rhyme", false), skill("own", true)],
+            has_tool: true,
+            ..Skills::default()
+        };
         let mut agent = AgentType::new("poet", "writes", "Write.");
         agent.skills = ["rhyme", "own", "none", "rhyme"].map(Into::into).to_vec();
         let mut agents = [agent];
@@ -187,7 +196,7 @@ mod tests {
         };
         let all =
             vec![skill("fix", "Fix $0.", false), skill("own", "x", true), skill("no", "", false)];
-        let skills = Skills { all, has_tool: true };
+        let skills = Skills { all, has_tool: true, ..Skills::default() };
         let context = SkillContext { session: "s", project: "/w" };
         let expanded = |text: &str| {
             let mut content = [PromptBlock::text(text), PromptBlock::text("more")];

@@ -225,6 +225,18 @@ fn program_chooses_by_variables_of_its_own_how_it_is_served() {
 
 // REQ: SUR-3
 #[test]
+fn flag_of_the_log_has_no_effect_in_a_host_which_the_program_reads() {
+    let (place, server) = (CommandDirs::new(), Simulation::start(&CommandDirs::new()));
+    let _host = HostProcess::start(&place, &server);
+    let ended = with_input(attached(&place, &server, &["--debug"]), prompt("one").as_bytes());
+    assert_eq!((ended.code, &*ended.stderr), (Some(0), ""), "{ended:?}");
+    let lines = lines(&ended);
+    let mut told = of_type(&lines, "system").into_iter().filter_map(|it| it["content"].as_str());
+    assert!(told.any(|it| it == "--debug has no effect in a host"), "{ended:?}");
+}
+
+// REQ: SUR-3
+#[test]
 fn second_host_is_refused_and_a_socket_that_was_left_behind_is_not() {
     let (place, server) = (CommandDirs::new(), Simulation::start(&CommandDirs::new()));
     let host = HostProcess::start(&place, &server);

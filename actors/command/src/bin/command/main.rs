@@ -14,6 +14,7 @@ mod evaluate;
 mod history;
 mod host;
 mod mcp;
+mod observed;
 mod print;
 mod program;
 mod prompter;
@@ -37,6 +38,7 @@ use ennead_command::{
     exit::{Exit, Failure},
     signals,
 };
+use observed::Observed;
 
 // Turns make many small blocks on several threads. Measured against mimalloc: the CPU of a round is
 // the same while sessions are few; a thousand that wait take a fifth less memory, and with it the
@@ -79,7 +81,7 @@ fn run(args: Args) -> Result<Exit, Failure> {
         .max_blocking_threads(MAX_BLOCKING_THREADS)
         .build()
         .map_err(|error| Failure::of(Exit::RunFailed, &error))?;
-    let observed = observe(&runtime)?;
+    let observed = Observed::begin(&runtime, &args.print.protocol.log)?;
     let exit = runtime.block_on(async {
         signals::let_large_writes_fail();
         match args.command {
@@ -105,51 +107,4 @@ fn run(args: Args) -> Result<Exit, Failure> {
     // Reading standard input cannot be broken off, so it is not waited for.
     runtime.shutdown_background();
     exit
-}
-
-/// What sees spans and log lines until the process ends.
-#[derive(Default)]
-struct Observed {
-    #[cfg(feature = "otlp")]
-    telemetry: Option<telemetry::Telemetry>,
-}
-
-/// Has log lines go to standard error where `RUST_LOG` asks for them, and spans to the collector that the
-/// environment names. Without either nothing looks at them.
-fn observe(runtime: &tokio::runtime::Runtime) -> Result<Observed, Failure> {
-    use tracing_subscriber::{EnvFilter, Layer as _, fmt, layer::SubscriberExt as _};
-
-    let _within = runtime.enter();
-    let observed = Observed {
-        #[cfg(feature = "otlp")]
-        telemetry: telemetry::Telemetry::begin()?,
-    };
-    let wants_log = std::env::var_os("RUST_LOG").is_some_and(|it| !it.is_empty());
-    let log = wants_log.then(|| {
-        fmt::layer().with_writer(std::io::stderr).with_filter(EnvFilter::from_default_env())
-    });
-    let subscriber = tracing_subscriber::registry().with(log);
-    #[cfg(feature = "otlp")]
-    let subscriber = subscriber.with(observed.telemetry.as_ref().map(telemetry::Telemetry::layer));
-    if wants_log || observed.is_seen() {
-        // Nothing else in this process sets one.
-        let _first = tracing::subscriber::set_global_default(subscriber);
-    }
-    Ok(observed)
-}
-
-impl Observed {
-    fn is_seen(&self) -> bool {
-        #[cfg(feature = "otlp")]
-        return self.telemetry.is_some();
-        #[cfg(not(feature = "otlp"))]
-        false
-    }
-
-    fn end(&self) {
-        #[cfg(feature = "otlp")]
-        if let Some(telemetry) = &self.telemetry {
-            telemetry.end();
-        }
-    }
 }

@@ -103,6 +103,8 @@ pub(crate) async fn serve(mut args: Print, link: ProgramLink) -> Result<Exit, Fa
     }
     let mut options = options.endpoint(with_headers(server.endpoint)).fallbacks(server.fallbacks);
     let ids = EntropyStream::from_seed(RandomState::new().hash_one(std::process::id()));
+    // A host has one log, for all of its sessions.
+    let without_effect = if link.is_process() { Vec::new() } else { protocol.log.flags() };
     let OpenLink { pid, output, unread, rest } = link.open();
     let chosen = chosen::choose_session(&mut options, &args, &ids);
     let id = match chosen {
@@ -125,8 +127,7 @@ pub(crate) async fn serve(mut args: Print, link: ProgramLink) -> Result<Exit, Fa
     let mirror = transcript.filter(|_| protocol.session_mirror);
     // A copy is new as a whole.
     let mirror = mirror.map(|it| Mirror::new(output.clone(), &it, protocol.fork_session));
-    let without_effect = protocol.ignored.flags();
-    let warnings = without_effect.iter().map(|flag| format!("{flag} has no effect here"));
+    let warnings = without_effect.iter().map(|flag| format!("{flag} has no effect in a host"));
     let warnings = warnings.chain(trusted::waiting(&options)).chain(problems).collect();
     let LinkedRuntime { input, mut signals, ennead } =
         rest.begin(server.options, protocol.input_format).await?;

@@ -40,7 +40,12 @@ impl Face {
             Input::Bad(why) => Err(format!("a line on standard input cannot be read: {why}")),
         };
         match line {
-            Ok(Incoming::Prompt(prompt)) => {
+            Ok(Incoming::Prompt(prompt)) if !prompt.is_asking => {
+                self.said.extend(prompt.content);
+                false
+            }
+            Ok(Incoming::Prompt(mut prompt)) => {
+                prompt.said_before = std::mem::take(&mut self.said);
                 self.queue.push_back(prompt);
                 true
             }
@@ -146,7 +151,7 @@ impl Face {
             Some(session) => session.set_mode(mode).await.map_err(|it| it.to_string())?,
             None => self.chosen_mode = Some(mode),
         }
-        self.facts.mode = mode;
+        self.mode_changed(mode);
         Ok(())
     }
 

@@ -6,7 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use ennead::{Event, RunError, RunOutcome, RunRequest, SessionHandle};
+use ennead::{Event, RunError, RunOutcome, RunRequest, SessionHandle, permission::PermissionMode};
 use ennead_runtime::skill::SkillContext;
 use serde_json::{Value, json};
 
@@ -29,6 +29,7 @@ impl Face {
         let mut prompt = self.queue.pop_front()?;
         let (clears, compacts) = (is_clear(&prompt), compacts(&prompt));
         self.call_command(&mut prompt);
+        prompt.content.splice(..0, std::mem::take(&mut prompt.said_before));
         self.send_state("running");
         self.learn_tools();
         let servers = self.servers();
@@ -97,8 +98,11 @@ impl Face {
             Event::ContextAssembled { tokens, sources } => {
                 self.context.assembled(*tokens, *sources);
             }
+            Event::InstructionsLoaded { path, memory_type, tokens, .. } => {
+                self.context.loaded(path, memory_type, *tokens);
+            }
             Event::MessageCompleted { usage, .. } => self.context.answered(usage.total()),
-            Event::ModeChanged { mode } => self.facts.mode = *mode,
+            Event::ModeChanged { mode } => self.mode_changed(*mode),
             Event::RunStarted { woken: true, .. } => self.woken(),
             // It was to be ended before the session had begun it.
             Event::RunStarted { .. }
@@ -127,6 +131,16 @@ impl Face {
             for call in calls.filter(|it| it["type"] == "tool_use") {
                 self.shown_calls.add(call["id"].as_str().unwrap_or_default());
             }
+            self.output.write(line);
+        }
+    }
+
+    /// Notes a mode, and tells the program of one that is new. Before a run the first line of that says it.
+    pub(super) fn mode_changed(&mut self, mode: PermissionMode) {
+        let before = std::mem::replace(&mut self.facts.mode, mode);
+        if before != mode && self.running.is_some() {
+            let fields = json!({"status": null, "permissionMode": mode});
+            let line = self.translator.frame().system("status", fields);
             self.output.write(line);
         }
     }

@@ -40,6 +40,10 @@ pub(crate) struct Protocol {
     /// The system prompt, from a file.
     #[arg(long, value_name = "FILE", conflicts_with = "system_prompt")]
     pub(crate) system_prompt_file: Option<PathBuf>,
+    /// Tell the model date, directories and state of the repository in the conversation instead of the system prompt, which
+    /// then is the same for every user of a provider's cache.
+    #[arg(long = "exclude-dynamic-system-prompt-sections")]
+    pub(crate) static_system_prompt: bool,
     /// Show the events of answers as they come, as `stream_event` lines.
     #[arg(long)]
     pub(crate) include_partial_messages: bool,
@@ -88,7 +92,7 @@ pub(crate) struct Protocol {
     #[arg(long, value_enum, default_value_t)]
     pub(crate) host: HostChoice,
     #[command(flatten)]
-    pub(crate) ignored: Ignored,
+    pub(crate) log: Log,
 }
 
 /// Which process serves the session.
@@ -119,13 +123,12 @@ impl Protocol {
 
     /// Returns the flags among the given ones that have no effect where no lines are printed.
     pub(crate) fn without_lines(&self) -> Vec<&'static str> {
-        let of_lines = given_flags([
+        given_flags([
             ("--include-partial-messages", self.include_partial_messages),
             ("--include-hook-events", self.include_hook_events),
             ("--replay-user-messages", self.replay_user_messages),
             ("--session-mirror", self.session_mirror),
-        ]);
-        of_lines.into_iter().chain(self.ignored.flags()).collect()
+        ])
     }
 }
 
@@ -133,18 +136,35 @@ fn given_flags<const N: usize>(flags: [(&'static str, bool); N]) -> Vec<&'static
     flags.into_iter().filter(|(_, is_given)| *is_given).map(|(name, _)| name).collect()
 }
 
-/// Flags that are known and have no effect here.
+/// What becomes of the log of the process.
 #[derive(Debug, Default, clap::Args)]
-pub(crate) struct Ignored {
-    /// Accepted without an effect: there is no debug log next to RUST_LOG.
+pub(crate) struct Log {
+    /// Write what the process does to standard error: spans and log lines, never the text of messages. FILTER says which, as
+    /// RUST_LOG has it; by default all of ennead.
+    #[arg(long, value_name = "FILTER", num_args = 0..=1, require_equals = true)]
+    debug: Option<Option<String>>,
+    /// The same as --debug.
     #[arg(long)]
     debug_to_stderr: bool,
+    /// Write it to the end of this file instead.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) debug_file: Option<PathBuf>,
 }
 
-impl Ignored {
+impl Log {
+    /// Returns what is logged, as `RUST_LOG` has it; `None`: nothing by these flags.
+    pub(crate) fn filter(&self) -> Option<&str> {
+        let is_wanted = self.debug_to_stderr || self.debug_file.is_some() || self.debug.is_some();
+        is_wanted.then(|| self.debug.as_ref().and_then(Option::as_deref).unwrap_or("ennead=debug"))
+    }
+
     /// Returns the flags that were given.
     pub(crate) fn flags(&self) -> Vec<&'static str> {
-        given_flags([("--debug-to-stderr", self.debug_to_stderr)])
+        given_flags([
+            ("--debug", self.debug.is_some()),
+            ("--debug-to-stderr", self.debug_to_stderr),
+            ("--debug-file", self.debug_file.is_some()),
+        ])
     }
 }
 

@@ -121,5 +121,5 @@ pub(super) fn skills_of(
         None | Some("default") => true,
         Some(list) => list.split(',').any(|it| it.trim() == "Skill"),
     };
-    (Skills { all, has_tool }, problems)
+    (Skills { all, has_tool, ..Skills::default() }, problems)
 }

@@ -69,6 +69,7 @@ pub(super) fn with_protocol(
         })?;
         options.system_prompt = Some(text);
     }
+    options.static_system_prompt |= protocol.static_system_prompt;
     match protocol.tools.as_deref() {
         None | Some("default") => {}
         Some(list) => {

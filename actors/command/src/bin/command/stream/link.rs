@@ -66,6 +66,11 @@ pub(super) struct LinkedRuntime {
 }
 
 impl ProgramLink {
+    /// Returns whether the program started this process.
+    pub(super) fn is_process(&self) -> bool {
+        matches!(self, Self::Process)
+    }
+
     /// Returns the options of a session in the program's working directory.
     pub(super) fn session_options(&self, args: &Print) -> Result<SessionOptions, Failure> {
         let unknown = Endpoint::messages("http://unknown.invalid", None);
