@@ -56,6 +56,40 @@ async def test_prompt_that_a_hook_blocks_reaches_no_model_and_no_later_request(p
     assert "say one" in texts(resumed)[0] and "heron" not in texts(resumed)[0]
 
 
+# REQ: HKS-1, HKS-4
+async def test_first_turn_that_is_cut_off_has_begun_the_session(place):
+    log = place.config / "log"
+    told = {it: [{"hooks": [{"type": "command", "command": f"echo {it} >> {log}"}]}] for it in ("SessionStart", "SessionEnd")}
+    place.write(".claude/settings.json", json.dumps({"hooks": told}))
+    options = place.options(setting_sources=["project"], allowed_tools=["Bash"])
+    async with ClaudeSDKClient(options) as client:
+        await client.query(call("Bash", command="touch begun; sleep 60"))
+        while not (place.work / "begun").exists():
+            await anyio.sleep(0.01)
+        await client.interrupt()
+        await collect(client.receive_response())
+        await client.query("say one")
+        assert texts(await collect(client.receive_response())) == ["one"]
+        assert log.read_text().split() == ["SessionStart"]
+    log.unlink()
+    async with ClaudeSDKClient(options) as client:
+        await client.query(call("Bash", command="touch again; sleep 60"))
+        while not (place.work / "again").exists():
+            await anyio.sleep(0.01)
+        await client.interrupt()
+        await collect(client.receive_response())
+    assert log.read_text().split() == ["SessionStart", "SessionEnd"]
+
+
+# REQ: SUR-3
+async def test_what_is_wrong_with_settings_is_told(place):
+    place.write(".claude/settings.json", '{"permissions": {"deny": ["Bash"],}}')
+    messages = await converse(place, "say one", setting_sources=["project"])
+    system = of_kind(messages, "SystemMessage")
+    told = [it.data for it in system if it.subtype == "informational"]
+    assert system[0].subtype == "init" and any(".claude/settings.json" in it["content"] for it in told), told
+
+
 # REQ: HKS-2
 async def test_context_of_a_prompt_hook_is_read_by_the_model(place):
     output = specific("UserPromptSubmit", additionalContext="the sky is green")

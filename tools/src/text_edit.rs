@@ -4,7 +4,9 @@
 
 use std::ops::Range;
 
-use ennead_runtime::tool::FileSeen;
+use ennead_runtime::{
+    step3_context_assembly::source8_tool_results::unescape_harness_marks, tool::FileSeen,
+};
 
 use crate::{
     built_in::AtPath,
@@ -71,8 +73,20 @@ impl TextEdit<'_> {
         if self.old == self.new { Err(EditError::NoChange) } else { Ok(()) }
     }
 
-    /// Returns the text with the edit made. Takes time in the lengths of the text and of the result.
+    /// Returns the text with the edit made. A text that the model read with signs of the harness in it is found by what the
+    /// file has in their places. Takes time in the lengths of the text and of the result.
     pub(crate) fn apply(&self, text: &str) -> Result<Edited, EditError> {
+        match self.apply_exactly(text) {
+            Err(EditError::NotFound) => {}
+            applied => return applied,
+        }
+        let old = unescape_harness_marks(self.old).ok_or(EditError::NotFound)?;
+        let new = unescape_harness_marks(self.new);
+        let new = new.as_deref().unwrap_or(self.new);
+        TextEdit { old: &old, new, replace_all: self.replace_all }.apply_exactly(text)
+    }
+
+    fn apply_exactly(&self, text: &str) -> Result<Edited, EditError> {
         self.check_changes()?;
         let (before, old) = (normal(text), self.old.replace("\r\n", "\n"));
         let new = self.new.replace("\r\n", "\n");

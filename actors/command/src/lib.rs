@@ -22,3 +22,4 @@ pub mod signals;
 pub mod simulate;
 pub mod stream_json;
 pub mod token_counts;
+pub mod unread;

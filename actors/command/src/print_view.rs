@@ -50,6 +50,8 @@ pub struct PrintView {
     tools: Vec<(ToolUseId, ToolName)>,
     /// Sub-agents that are at work.
     agents: BTreeSet<AgentId>,
+    /// Tokens of all calls that were answered, those of sub-agents included.
+    tokens: u64,
     is_parked: bool,
     /// The remedy that the next retry belongs to.
     remedy: &'static str,
@@ -74,6 +76,7 @@ impl PrintView {
             step: None,
             tools: Vec::new(),
             agents: BTreeSet::new(),
+            tokens: 0,
             is_parked: false,
             remedy: "",
         }
@@ -117,7 +120,7 @@ impl PrintView {
         }
     }
 
-    /// Returns where the run is, in ASCII: turn, step, the tools that run, sub-agents at work.
+    /// Returns where the run is, in ASCII: turn, step, the tools that run, sub-agents at work, tokens so far.
     pub fn status(&self) -> String {
         let mut line = match self.step {
             Some(step) => format!("turn {}, step {} {}", self.turn, step.number(), step.name()),
@@ -143,6 +146,9 @@ impl PrintView {
                 let _written = write!(line, "; {n} sub-agents");
             }
         }
+        if 0 < self.tokens {
+            let _written = write!(line, "; {} tokens", self.tokens);
+        }
         // Other characters may be wider than one column.
         clean_line(&line).chars().map(|it| if it.is_ascii() { it } else { '?' }).collect()
     }
@@ -160,6 +166,7 @@ impl PrintView {
             Event::Agent { agent, event } if is_end(event) => drop(self.agents.remove(agent)),
             _ => {}
         }
+        self.tokens = self.tokens.saturating_add(tokens_of(event));
     }
 
     fn take(&mut self, payload: Payload, out: &mut Vec<PrintPiece>) {
@@ -252,6 +259,14 @@ impl PrintView {
             _ => return None,
         };
         Some(PrintPiece::Note(clean_line(&text)))
+    }
+}
+
+fn tokens_of(event: &Event) -> u64 {
+    match event {
+        Event::MessageCompleted { usage, .. } | Event::TokensUsed { usage } => usage.total().0,
+        Event::Agent { event, .. } => tokens_of(event),
+        _ => 0,
     }
 }
 

@@ -66,6 +66,15 @@ impl Matcher {
         }
     }
 
+    /// Returns the matcher as a settings file has it; `None` if it covers everything.
+    pub(crate) fn text(&self) -> Option<String> {
+        match self {
+            Self::Any => None,
+            Self::Names(names) => Some(names.join("|")),
+            Self::Pattern(pattern) => Some(pattern.clone()),
+        }
+    }
+
     /// Returns whether it covers this subject. A pattern that takes too many steps counts as covering it: a hook that
     /// guards something must not be talked out of running.
     pub fn matches(&self, subject: &str) -> bool {

@@ -138,6 +138,8 @@ pub struct TurnMemory {
     pub compactions: CompactionWatch,
     /// Whether a run began since the session was opened.
     pub has_run: bool,
+    /// The settings by which the first one began, should its turn leave none.
+    pub begun_by: Option<Arc<DerivedSettings>>,
     /// What a hook has called the session last.
     pub title: Option<Arc<str>>,
     /// Whether hooks wait for changes of files.
@@ -310,6 +312,10 @@ impl Conversation {
                 self.memory.anchor = None;
             }
             HistoryUpdate::ContextShown(part) => self.memory.shown.show(part),
+            HistoryUpdate::RunBegun(settings) => {
+                self.memory.has_run = true;
+                self.memory.begun_by = Some(settings);
+            }
             HistoryUpdate::Withdrawn(prompt) => {
                 let without = self.history.iter().filter(|it| it.id != prompt).cloned();
                 self.history = without.collect();

@@ -127,6 +127,15 @@ pub(crate) const ASKS_HOOKS_ALONE: u32 = 27;
 /// The first revision in which the model is told of no type of sub-agent that a rule denies.
 pub(crate) const LISTS_PERMITTED_AGENTS: u32 = 28;
 
+/// The first revision in which a result says what the signs mean that were put into it.
+pub(crate) const EXPLAINS_ESCAPES: u32 = 28;
+
+/// The first revision in which the record of a hook has its matcher.
+pub(crate) const RECORDS_MATCHERS: u32 = 28;
+
+/// The first revision in which a first turn that is cut off has begun the session.
+pub(crate) const KEEPS_BEGUN: u32 = 28;
+
 /// The first revision in which hooks have an agent verify.
 pub(crate) const HOOKS_START_AGENTS: u32 = 22;
 

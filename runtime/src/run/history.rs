@@ -10,6 +10,7 @@ use crate::{
     block::{Block, BlockKind},
     ids::{EntryId, ToolUseId},
     message::{Message, Messages, SharedMessages},
+    run::derived_settings::DerivedSettings,
     shared::{SharedList, SharedSet},
     step9_stop_check::{RunBudget, StopDecision, StopState},
     transcript::entry::ShownPart,
@@ -30,6 +31,8 @@ pub struct History {
 /// Something that a session remembers.
 #[derive(Clone, Debug)]
 pub enum HistoryUpdate {
+    /// The first run of the session is under way, by these settings.
+    RunBegun(Arc<DerivedSettings>),
     /// A message was added to the conversation.
     Message(Arc<Message>),
     /// A summary that represents everything but these messages, which follow it.
@@ -60,6 +63,7 @@ impl HistoryUpdate {
             HistoryUpdate::Message(message) => Some(message),
             HistoryUpdate::Compacted { .. }
             | HistoryUpdate::ContextShown(_)
+            | HistoryUpdate::RunBegun(_)
             | HistoryUpdate::Withdrawn(_) => None,
         }
     }

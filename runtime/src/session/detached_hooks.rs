@@ -51,6 +51,7 @@ impl Machine {
             call: None,
             index: 0,
             handler: ended.handler.clone(),
+            matcher: None,
             file: ended.file.clone(),
             exit: output.ended.exit_code(),
             ended: output.ended.code().into(),

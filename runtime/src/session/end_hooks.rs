@@ -20,7 +20,7 @@ impl Machine {
     /// sub-agent, and where no handler matches.
     pub fn end_hooks(&self) -> Option<SessionFiring> {
         let (facts, memory) = (&self.conversation.facts, &self.conversation.memory);
-        let derived = memory.derived_settings.as_ref();
+        let derived = memory.derived_settings.as_ref().or(memory.begun_by.as_ref());
         let derived = derived.filter(|_| memory.has_run && facts.agent.is_none())?;
         let firing = Firing::SessionEnd { reason: "other".into() };
         let table = &derived.settings().hooks;

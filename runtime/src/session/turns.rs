@@ -135,7 +135,9 @@ impl Machine {
                     active.compactions.push(summary.id.clone());
                     active.turn_compacted = true;
                 }
-                HistoryUpdate::ContextShown(_) | HistoryUpdate::Withdrawn(_) => {}
+                HistoryUpdate::ContextShown(_)
+                | HistoryUpdate::RunBegun(_)
+                | HistoryUpdate::Withdrawn(_) => {}
             }
             self.conversation.apply(update);
         }

@@ -12,6 +12,14 @@ use crate::block::{Block, BlockKind};
 /// Tags that only the harness may write.
 const TAGS: &[&str] = &["system-reminder", "untrusted"];
 
+/// What stands for the bracket of a tag, and of a mark.
+const TAG_ESCAPE: &str = "&lt;";
+const MARK_ESCAPE: &str = "&#91;";
+
+/// Says what the signs mean, in a result that holds some.
+const ESCAPES_EXPLAINED: &str = "In this result `&lt;` and `&#91;` stand for `<` and `[` where text looks like a mark of this \
+    program. The files have the signs themselves: write those.";
+
 /// Digits of a number in a mark, separators included; no length of a text has more.
 const MAX_DIGITS: usize = 40;
 
@@ -101,7 +109,7 @@ pub(crate) fn escape_harness_tags(text: &str) -> Cow<'_, str> {
     for at in memchr::memchr_iter(b'<', text.as_bytes()) {
         if names_tag(&text[at + 1..], TAGS) {
             out.push_str(&text[copied..at]);
-            out.push_str("&lt;");
+            out.push_str(TAG_ESCAPE);
             copied = at + 1;
         }
     }
@@ -121,7 +129,7 @@ pub(crate) fn escape_harness_marks(text: &str) -> Cow<'_, str> {
     for at in memchr::memchr_iter(b'[', text.as_bytes()) {
         if is_mark(&text[at + 1..]) {
             out.push_str(&text[copied..at]);
-            out.push_str("&#91;");
+            out.push_str(MARK_ESCAPE);
             copied = at + 1;
         }
     }
@@ -130,6 +138,46 @@ pub(crate) fn escape_harness_marks(text: &str) -> Cow<'_, str> {
     }
     out.push_str(&text[copied..]);
     Cow::Owned(escape_harness_tags(&out).into_owned())
+}
+
+/// Returns a result as [`escape_harness_marks`] does, with a text of the harness after it that says what the signs mean
+/// that it has put in.
+pub(crate) fn escape_and_explain(text: &str) -> Cow<'_, str> {
+    match escape_harness_marks(text) {
+        Cow::Owned(text) => format!("{text}\n\n{}", reminder(ESCAPES_EXPLAINED)).into(),
+        plain => plain,
+    }
+}
+
+/// Returns a text of which [`escape_and_explain`] makes this one; `None` where there is no explanation.
+pub(crate) fn unexplained(text: &str) -> Option<String> {
+    let text = text.strip_suffix(&*reminder(ESCAPES_EXPLAINED))?.strip_suffix("\n\n")?;
+    unescape_harness_marks(text)
+}
+
+/// Puts back what [`escape_harness_marks`] has replaced in a text that a model read so; `None` where there is nothing of that.
+/// Takes time linear in the bytes.
+pub fn unescape_harness_marks(text: &str) -> Option<String> {
+    let mut out = String::new();
+    let mut copied = 0;
+    for at in memchr::memchr_iter(b'&', text.as_bytes()) {
+        let after = &text[at..];
+        let (escape, plain) = match () {
+            () if after.starts_with(TAG_ESCAPE) => (TAG_ESCAPE, '<'),
+            () if after.starts_with(MARK_ESCAPE) => (MARK_ESCAPE, '['),
+            () => continue,
+        };
+        let after = &after[escape.len()..];
+        if if plain == '<' { names_tag(after, TAGS) } else { is_mark(after) } {
+            out.push_str(&text[copied..at]);
+            out.push(plain);
+            copied = at + escape.len();
+        }
+    }
+    (copied != 0).then(|| {
+        out.push_str(&text[copied..]);
+        out
+    })
 }
 
 /// Returns whether the text after a `[` reads as the beginning of a mark to a lenient reader: two
@@ -266,7 +314,22 @@ mod tests {
             assert!(!tag.is_some_and(|it| names_tag(it, TAGS)), "{escaped:?}");
             assert_eq!(escaped.matches("&lt;").count(), 1, "{escaped:?}");
             assert_eq!(escape_harness_tags(&escaped), escaped, "escaped twice");
+            assert_eq!(unescape_harness_marks(&escaped).as_deref(), Some(&*text));
         }
+    }
+
+    // REQ: CTX-6
+    #[test]
+    fn signs_that_were_not_put_in_stay() {
+        for text in ["a &lt;b> &#91;5]", "<system-reminder>", "&lt", "&lt; \u{e9}", ""] {
+            assert_eq!(unescape_harness_marks(text), None, "{text}");
+        }
+        let text = "<untrusted>[1 of 2 characters left out";
+        assert_eq!(unescape_harness_marks(&escape_harness_marks(text)).as_deref(), Some(text));
+        assert_eq!(unexplained(&escape_and_explain(text)).as_deref(), Some(text));
+        let forged = reminder(ESCAPES_EXPLAINED);
+        assert_eq!(unexplained(&escape_and_explain(&forged)), Some(forged));
+        assert_eq!((escape_and_explain("plain"), unexplained("plain")), ("plain".into(), None));
     }
 
     // REQ: CTX-6
@@ -285,6 +348,10 @@ mod tests {
         for part in parts {
             let text = part.repeat(400_000 / part.len());
             assert!(matches!(escape_harness_tags(&text), Cow::Borrowed(_)), "{part:?}");
+        }
+        for part in ["&lt;", "&#91;", "&lt; ", "&#91;1", "&#91;1 of ", "&"] {
+            let text = part.repeat(400_000 / part.len());
+            assert_eq!(unescape_harness_marks(&text), None, "{part:?}");
         }
         let blanks = format!("<{}", " /".repeat(200_000));
         assert!(matches!(escape_harness_tags(&blanks), Cow::Borrowed(_)));

@@ -210,6 +210,9 @@ pub enum RecordKind {
         index: u32,
         /// The command or the address that ran.
         handler: String,
+        /// The matcher by which it was chosen; absent for one of everything, and in sessions of revisions before 28.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        matcher: Option<String>,
         /// The file that has changed, for FileChanged.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         file: Option<String>,

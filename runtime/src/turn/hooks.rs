@@ -16,7 +16,7 @@ use crate::{
     },
     run::facts::{
         ASKS_SERVERS, FIRES_AT_BATCHES, FIRES_AT_FILES, FIRES_AT_SETTINGS, FIRES_MORE,
-        HOOKS_ASK_MODELS, HOOKS_CALL_TOOLS, HOOKS_START_AGENTS,
+        HOOKS_ASK_MODELS, HOOKS_CALL_TOOLS, HOOKS_START_AGENTS, RECORDS_MATCHERS,
     },
     step2_state_initialization::{AwaitedFiring, FiringReason},
     step7_permission_gate::hook_condition::CallOfHook,
@@ -212,6 +212,7 @@ impl Turn {
                 call: call.clone(),
                 index: count(index),
                 handler: handler.label(),
+                matcher: handler.matcher.text().filter(|_| RECORDS_MATCHERS <= self.facts.revision),
                 file: None,
                 exit: output.ended.exit_code(),
                 ended: output.ended.code().into(),

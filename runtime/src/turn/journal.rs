@@ -12,6 +12,7 @@ use crate::{
     ids::{EntryId, RunId},
     json::MeasuredText,
     message::{Message, MessageKind, Messages},
+    run::derived_settings::DerivedSettings,
     time::Timestamp,
     transcript::entry::ShownPart,
     transcript::entry::{
@@ -103,6 +104,11 @@ impl Journal {
     pub(super) fn record_shown(&mut self, at: Timestamp, part: &ShownPart) {
         self.record(at, RecordKind::ContextAppended { part: part.clone() });
         self.pending.updates.push(HistoryUpdate::ContextShown(part.clone()));
+    }
+
+    /// Has the session know that it has begun a run, and by which settings, whatever becomes of the turn.
+    pub(super) fn begin_run(&mut self, settings: Arc<DerivedSettings>) {
+        self.pending.updates.push(HistoryUpdate::RunBegun(settings));
     }
 
     /// Takes a prompt back: it is no longer a part of the conversation.

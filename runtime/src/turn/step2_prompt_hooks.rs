@@ -8,7 +8,10 @@ use crate::{
     event::Event,
     hook::{Firing, HookEvent, HookVerdict},
     message::{Message, MessageKind},
-    run::{RunEnd, facts::SEES_PAST_REPORTS},
+    run::{
+        RunEnd,
+        facts::{KEEPS_BEGUN, SEES_PAST_REPORTS},
+    },
     step::Step,
     step2_state_initialization::FiringReason,
     step3_context_assembly::{of_hook, source8_tool_results::escape_harness_tags},
@@ -30,7 +33,7 @@ impl Turn {
         let firing =
             Firing::SessionStart { source: source.into(), model: (&*settings.model).into() };
         if !self.fire(firing, None, FiringReason::SessionStart) {
-            self.fire_prompt();
+            self.session_begun();
         }
     }
 
@@ -51,7 +54,7 @@ impl Turn {
             None => {
                 self.add_context(HookEvent::SessionStart, &verdict.additional_context);
                 self.state.initial_message = verdict.initial_message;
-                self.fire_prompt();
+                self.session_begun();
             }
         }
     }
@@ -64,6 +67,16 @@ impl Turn {
         let title: Arc<str> = title.into();
         self.memory.title = Some(Arc::clone(&title));
         self.journal.entitle(title);
+    }
+
+    /// Goes on after the hooks at the beginning of the session, which do not run again in this process.
+    fn session_begun(&mut self) {
+        if let Some(settings) = &self.memory.derived_settings
+            && KEEPS_BEGUN <= self.facts.revision
+        {
+            self.journal.begin_run(Arc::clone(settings));
+        }
+        self.fire_prompt();
     }
 
     fn fire_prompt(&mut self) {

@@ -9,10 +9,16 @@ use crate::{
     ids::ToolUseId,
     message::{Message, MessageKind},
     ports::agents::ends_shown,
-    run::{RunEnd, facts::ESCAPES_MARKS, no_progress::Repetition},
+    run::{
+        RunEnd,
+        facts::{ESCAPES_MARKS, EXPLAINS_ESCAPES},
+        no_progress::Repetition,
+    },
     step::Step,
     step2_state_initialization::{CallStage, CallState, FiringReason},
-    step3_context_assembly::source8_tool_results::{escape_harness_marks, escape_harness_tags},
+    step3_context_assembly::source8_tool_results::{
+        escape_and_explain, escape_harness_marks, escape_harness_tags,
+    },
     step8_tool_execution::{
         post_tool_use_hooks::{all_of, event_after, with_context},
         schedule::{self, Schedule, Scheduled},
@@ -222,7 +228,8 @@ impl Turn {
         let text = replaced.unwrap_or(&outcome.text);
         let shown_text = match self.facts.revision {
             ..ESCAPES_MARKS => escape_harness_tags(text),
-            _ => escape_harness_marks(text),
+            ..EXPLAINS_ESCAPES => escape_harness_marks(text),
+            _ => escape_and_explain(text),
         };
         // Of a result that is hidden from the model nothing stays in its message.
         let structured = outcome.structured.as_ref().filter(|_| replaced.is_none()).cloned();

@@ -8,6 +8,7 @@ mod verifiers;
 use std::{
     fs,
     io::{BufRead, BufReader, Read, Write},
+    path::{Path, PathBuf},
     process::{Child, Command, Stdio},
     sync::mpsc,
 };
@@ -243,12 +244,52 @@ reply = [{ text = "done" }]
         std::thread::yield_now();
     }
     let shell = pid_of();
+    // As the ends of one that was killed are closed; nothing else is told to the command.
     drop((driver.child.stdin.take(), driver.output));
-    // The next line that it writes nobody reads.
-    kill_process(Pid::from_child(&driver.child), Signal::TERM).unwrap();
     driver.child.wait().unwrap();
     let alive = fs::read_to_string(format!("/proc/{shell}/stat")).unwrap_or_default();
     assert!(alive.is_empty() || alive.contains(") Z "), "{alive}");
+}
+
+// REQ: SUR-3
+#[test]
+fn run_of_a_program_that_is_gone_is_finished_where_that_is_asked_for() {
+    let playbook = r#"
+key = "right"
+[[rule]]
+name = "runs"
+when.answers = 0
+reply = [{ tool = "Bash", input = { command = "read line < go" } }]
+[[rule]]
+name = "done"
+reply = [{ text = "it is done" }]
+"#;
+    let place = CommandDirs::new();
+    let server = Simulation::playing(&place, playbook);
+    let go = place.work().join("go");
+    let made = std::process::Command::new("mkfifo").arg(&go).status();
+    assert!(made.unwrap().success());
+    let flags = ["--allowedTools", "Bash", "--on-disconnect", "finish"];
+    let mut driver = Driver::start(driven(&place, &server, &flags));
+    driver.write(&prompt("go"));
+    let session = driver.next()["session_id"].as_str().unwrap().to_owned();
+    while driver.next()["type"] != "assistant" {}
+    drop((driver.child.stdin.take(), driver.output));
+    // Opening it waits until the command reads, which is after the program is gone.
+    fs::write(&go, "on\n").unwrap();
+    driver.child.wait().unwrap();
+    let file = format!("{session}.jsonl");
+    let found = find_file(&place.work().join("../config"), &file).unwrap();
+    assert!(fs::read_to_string(found).unwrap().contains("it is done"));
+}
+
+/// The file of this name in a directory or below it.
+fn find_file(directory: &Path, name: &str) -> Option<PathBuf> {
+    let entries = fs::read_dir(directory).ok()?.flatten().map(|it| it.path());
+    entries.into_iter().find_map(|it| match it.is_dir() {
+        true => find_file(&it, name),
+        false => (it.file_name()? == name).then_some(it),
+    })
 }
 
 // REQ: SUR-2

@@ -134,3 +134,18 @@ fn edit_that_would_make_a_file_longer_than_tools_read_is_refused() {
     assert!(world.failed::<Edit>(all).contains("would have more than"));
     assert_eq!(world.content("a").len(), 1 << 16);
 }
+
+// REQ: TOL-7, CTX-6
+#[test]
+fn text_that_was_shown_with_signs_of_the_harness_is_found_and_replaced_as_it_is_in_the_file() {
+    let mut world = World::new();
+    let path = world.file("a", "a <system-reminder> b\n&lt;untrusted>\n");
+    world.ok::<Read>(json!({"file_path": path}));
+    let (old, new) = ("a &lt;system-reminder> b", "c &lt;/system-reminder> d");
+    world.ok::<Edit>(change(&path, old, new));
+    assert_eq!(world.content("a"), "c </system-reminder> d\n&lt;untrusted>\n");
+    // What stands there so is taken so.
+    world.ok::<Edit>(change(&path, "&lt;untrusted>", "<b>"));
+    assert_eq!(world.content("a"), "c </system-reminder> d\n<b>\n");
+    assert!(world.failed::<Edit>(change(&path, "&lt;untrusted>", "x")).contains("not found"));
+}

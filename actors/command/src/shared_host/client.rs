@@ -52,6 +52,8 @@ pub struct Streams<I, O, E> {
     pub input: I,
     /// What the program reads.
     pub output: O,
+    /// Resolves with `Ok` when nobody can read that any more.
+    pub unread: oneshot::Receiver<()>,
     /// Where notes for people are written.
     pub notes: E,
 }
@@ -96,10 +98,17 @@ where
         is_over: CancellationToken::new(),
     };
     let (output, written) = written_by_thread(streams.output, Arc::clone(&link.nobody_reads));
+    let unread = async {
+        if streams.unread.await.is_ok() {
+            link.nobody_reads.notify_one();
+        }
+        std::future::pending().await
+    };
     let mut pieces = read_by_thread(streams.input);
     let code = tokio::select! {
         code = link.take(from, output, streams.notes) => code,
         never = link.hand_over(to, &mut pieces, &mut signals) => never,
+        never = unread => never,
     };
     let Some(exit) = code.and_then(Exit::of_code) else {
         let what = "the host that served this session is gone; the session can be resumed";

@@ -51,6 +51,8 @@ pub struct FaceOptions {
     pub tells_state: Option<bool>,
     /// How long agents in the background are waited for at the end; `None`: as long as they take.
     pub wait_ceiling: Option<Duration>,
+    /// What was asked for is finished when the program is gone, too.
+    pub finishes_unread: bool,
 }
 
 /// What the loop works with.
@@ -191,6 +193,7 @@ pub async fn run(setup: Setup, signals: &mut Signals) -> Exit {
                 face.stop();
             }
             // The rest has no reader any more.
+            Happened::NobodyReads if face.face.finishes_unread => face.end_of_input(),
             Happened::NobodyReads => {
                 face.stop();
                 break;

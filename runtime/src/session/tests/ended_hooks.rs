@@ -51,6 +51,7 @@ fn session_that_goes_on_takes_over_texts_that_were_read_and_cut_before() {
         "hookSpecificOutput": { "hookEventName": "PostToolUse", "additionalContext": long },
     });
     let hook = RecordKind::Hook {
+        matcher: None,
         event: HookEvent::PostToolUse,
         call: None,
         index: 0,

@@ -88,8 +88,8 @@ fn texts(what: &mut RecordKind) -> Vec<&mut String> {
             named.chain(message).chain([outcome]).collect()
         }
         RecordKind::Path { path, .. } => vec![&mut path.given, &mut path.lexical, &mut path.real],
-        RecordKind::Hook { handler, file, effect, .. } => {
-            file.iter_mut().chain([handler, effect]).collect()
+        RecordKind::Hook { handler, matcher, file, effect, .. } => {
+            file.iter_mut().chain(matcher).chain([handler, effect]).collect()
         }
         RecordKind::Permission { decision, .. } => {
             let rule = decision.rule.iter_mut().map(|rule| &mut rule.text);

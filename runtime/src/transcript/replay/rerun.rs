@@ -181,6 +181,7 @@ impl<'a> Rerun<'a> {
                 HistoryUpdate::Message(it) | HistoryUpdate::Compacted { summary: it, .. } => &it.id,
                 HistoryUpdate::ContextShown(part) => &part.entry,
                 HistoryUpdate::Withdrawn(_) => return has_withdrawn,
+                HistoryUpdate::RunBegun(_) => return 0 < n_written,
             };
             written.contains(id)
         });

@@ -44,11 +44,14 @@ pub(super) fn write(record: &Record, out: &mut TraceLines) -> fmt::Result {
         RecordKind::Permission { call, tool, mode, decision, .. } => {
             permission(call, tool, *mode, decision, out)
         }
-        RecordKind::Hook { event, handler, file, ended, effect, message, .. } => {
+        RecordKind::Hook { event, handler, matcher, file, ended, effect, message, .. } => {
+            let matcher = after(" for ", matcher.as_deref().map(short));
             let file = after(" of ", file.as_deref().map(short));
             let message = after("; says: ", message.as_ref().map(stored));
             let handler = short(handler);
-            out.end(format_args!("    hook {event:?}{file} {handler}: {ended}, {effect}{message}"))
+            out.end(format_args!(
+                "    hook {event:?}{matcher}{file} {handler}: {ended}, {effect}{message}"
+            ))
         }
         RecordKind::PromptWithdrawn(WithdrawnPrompt { prompt }) => {
             out.end(format_args!("    the prompt {prompt} was taken back"))

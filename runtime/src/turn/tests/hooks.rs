@@ -151,7 +151,8 @@ fn every_handler_leaves_a_record_with_what_it_said() {
     let hooks: Vec<_> = play
         .records()
         .filter_map(|it| match &it.what {
-            RecordKind::Hook { index, ended, effect, exit, .. } => {
+            RecordKind::Hook { index, ended, effect, exit, matcher, .. } => {
+                assert_eq!(matcher.as_deref(), Some("Note"), "of the settings, not of the call");
                 Some((*index, ended.clone(), *exit, effect.clone()))
             }
             _ => None,

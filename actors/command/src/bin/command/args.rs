@@ -16,7 +16,7 @@ use ennead_command::{
 
 use crate::show;
 pub(crate) use formats::{Durability, OutputFormat, TableFormat};
-pub(crate) use protocol::{HostChoice, InputFormat, Log, Protocol};
+pub(crate) use protocol::{HostChoice, InputFormat, Log, OnDisconnect, Protocol};
 pub(crate) use serve::{Serve, ServeCommand, TokenCommand};
 pub(crate) use vault::{VaultArgs, VaultCommand};
 

@@ -15,6 +15,7 @@ use ennead_command::{
         place::{self, HostSocket, PlaceError},
     },
     signals::Signals,
+    unread,
 };
 use ennead_runtime::digest::Digest;
 use tokio::{net::UnixStream, runtime::Handle, sync::Semaphore, task::JoinSet, time::sleep};
@@ -166,7 +167,12 @@ pub(crate) fn attached(args: &Args) -> Result<Option<Exit>, Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| Failure::of(Exit::RunFailed, &error))?;
     let socket: PathBuf = place::socket(&stream::configuration());
-    let streams = Streams { input: io::stdin(), output: io::stdout(), notes: io::stderr() };
+    let streams = Streams {
+        input: io::stdin(),
+        output: io::stdout(),
+        unread: unread::watch(io::stdout()),
+        notes: io::stderr(),
+    };
     let attached = runtime.block_on(attach(&socket, hello, streams));
     // Reading standard input cannot be broken off.
     runtime.shutdown_background();

@@ -43,7 +43,7 @@ pub(crate) use self::{
     link::{HostedClient, HostedRuntime, ProgramLink},
 };
 use crate::{
-    args::{InputFormat, OutputFormat, Print, Protocol},
+    args::{InputFormat, OnDisconnect, OutputFormat, Print, Protocol},
     endpoint, program, rules, show, trusted,
 };
 
@@ -244,6 +244,7 @@ fn face_options(protocol: &Protocol) -> FaceOptions {
         asks_program: protocol.permission_prompt_tool.as_deref() == Some("stdio"),
         tells_state,
         wait_ceiling: wait_ceiling(),
+        finishes_unread: protocol.on_disconnect == OnDisconnect::Finish,
     }
 }
 

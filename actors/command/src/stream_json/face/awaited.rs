@@ -101,7 +101,7 @@ impl Awaited {
         let is_shown = running.as_ref().is_some_and(|it| it.has_shown_all && it.ended.is_none());
         tokio::select! {
             exit = signals.next() => Happened::Signal(exit),
-            _ = &mut self.unread => {
+            _ = &mut self.unread, if self.is_read => {
                 self.is_read = false;
                 Happened::NobodyReads
             }

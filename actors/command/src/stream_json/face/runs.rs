@@ -21,6 +21,9 @@ use super::{
 };
 use crate::print::{mark_simulated, model_record};
 
+/// Warnings that wait for a run at most.
+const MAX_WARNINGS: usize = 100;
+
 impl Face {
     /// Begins the run of the next prompt, where none is under way; or has another session opened, if the prompt
     /// asks for that.
@@ -80,6 +83,15 @@ impl Face {
         }
     }
 
+    /// Has people read something of the session: now, or behind the first line of the next run.
+    fn tell(&mut self, what: &str) {
+        if self.running.is_some() {
+            self.warn(what);
+        } else if self.warnings.len() < MAX_WARNINGS {
+            self.warnings.push(what.to_owned());
+        }
+    }
+
     /// Writes a line about the session for people to read.
     pub(super) fn warn(&mut self, what: &str) {
         let fields = json!({"content": what, "level": "warning"});
@@ -102,6 +114,12 @@ impl Face {
                 self.context.loaded(path, memory_type, *tokens);
             }
             Event::MessageCompleted { usage, .. } => self.context.answered(usage.total()),
+            Event::Alert { what } => self.tell(what),
+            Event::Agent { event, .. } => {
+                if let Event::Alert { what } = &**event {
+                    self.tell(&format!("of a sub-agent: {what}"));
+                }
+            }
             Event::ModeChanged { mode } => self.mode_changed(*mode),
             Event::RunStarted { woken: true, .. } => self.woken(),
             // It was to be ended before the session had begun it.

@@ -8,6 +8,7 @@ use crate::{
     hook::HookEvent,
     ids::ToolUseId,
     run::PromptBlock,
+    step3_context_assembly::source8_tool_results::unexplained,
     step6_tool_dispatch::Admission,
     step8_tool_execution::post_tool_use_hooks::{event_after, with_context},
     tool::{ToolCall, ToolErrorKind, ToolNote, ToolOutcome},
@@ -133,8 +134,9 @@ impl<'a> RecordedInputs<'a> {
             lines.get(i + 1).and_then(|it| conversation_line(it)?.message.blocks.first());
         let media = answered.map(Block::media_in_result).unwrap_or_default();
         let media = media.into_iter().map(PromptBlock::recorded).collect();
+        let text = text.strip_suffix(added.as_str()).unwrap_or(text);
         let outcome = ToolOutcome {
-            text: text.strip_suffix(added.as_str()).unwrap_or(text).to_owned(),
+            text: unexplained(text).unwrap_or_else(|| text.to_owned()),
             structured: fields.and_then(|it| it.structured.as_deref()).map(str::to_owned),
             error,
             exit_code,

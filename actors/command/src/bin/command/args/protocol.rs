@@ -91,6 +91,10 @@ pub(crate) struct Protocol {
     /// `off`.
     #[arg(long, value_enum, default_value_t)]
     pub(crate) host: HostChoice,
+    /// What becomes of a run whose program is gone: `end` it, with all that it has started, or `finish` it, so that the
+    /// transcript has its answer.
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) on_disconnect: OnDisconnect,
     #[command(flatten)]
     pub(crate) log: Log,
 }
@@ -103,6 +107,16 @@ pub(crate) enum HostChoice {
     /// The process that the program started.
     #[default]
     Off,
+}
+
+/// What becomes of a run whose program is gone.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum OnDisconnect {
+    /// It ends.
+    #[default]
+    End,
+    /// It goes on to its end.
+    Finish,
 }
 
 impl Protocol {

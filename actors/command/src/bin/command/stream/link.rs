@@ -8,6 +8,7 @@ use ennead_command::{
     shared_host::guest::ClientEnds,
     signals::Signals,
     stream_json::pipe::{Input, Output, read_lines},
+    unread::{watch, written_or_unread},
 };
 use tokio::sync::{mpsc, oneshot};
 
@@ -107,7 +108,11 @@ impl ProgramLink {
     pub(super) fn open(self) -> OpenLink {
         match self {
             Self::Process => {
-                let (output, unread) = Output::start(io::stdout());
+                let (output, written) = Output::start(io::stdout());
+                let (ended, unread) = oneshot::channel();
+                let end = written_or_unread(written, watch(io::stdout()));
+                // Its end may not be waited for.
+                tokio::spawn(async { ended.send(end.await) });
                 OpenLink { pid: std::process::id(), output, unread, rest: LinkRest::Process }
             }
             Self::Client(client) => {
