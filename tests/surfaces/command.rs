@@ -9,6 +9,7 @@ mod doctor;
 mod endpoints;
 mod evaluation;
 mod failure;
+mod going_on;
 mod kills;
 mod mcp;
 mod print;

@@ -106,8 +106,8 @@ fn end_of_input_without_a_prompt_ends_the_command() {
 #[test]
 fn prompt_of_the_command_line_is_shown_as_lines_too() {
     let (place, server) = (CommandDirs::new(), Simulation::start(&CommandDirs::new()));
-    let ended =
-        server.run(&place, &["-p", "hey", "--model", "m", "--output-format", "stream-json"]);
+    let ended = server
+        .run(&place, &["-p", "hey", "--model", "m", "--verbose", "--output-format", "stream-json"]);
     let lines = lines(&ended);
     assert_eq!(ended.code, Some(0), "{ended:?}");
     let kinds: Vec<_> = lines.iter().map(|it| it["type"].as_str().unwrap()).collect();
@@ -303,12 +303,14 @@ fn flags_of_lines_are_announced_or_refused_where_no_lines_are_printed() {
     for flag in ["--include-hook-events", "--session-mirror"] {
         assert!(ended.stderr.contains(&format!("{flag} has no effect here")), "{ended:?}");
     }
-    for flags in [&["--continue"][..], &["--resume", "x"], &["--json-schema", "{}"]] {
-        let ended = run(flags);
+    for flags in ["--permission-prompt-tool stdio", "--host auto"] {
+        let ended = run(&flags.split(' ').collect::<Vec<_>>());
         assert_eq!(ended.code, Some(2), "{ended:?}");
-        let why = format!("{} needs --output-format stream-json", flags[0]);
+        let why = format!("{flags} needs --output-format stream-json");
         assert!(ended.stderr.contains(&why), "{ended:?}");
     }
+    let silent = run(&["--output-format", "stream-json"]);
+    assert!(silent.code == Some(2) && silent.stderr.contains("needs --verbose"), "{silent:?}");
     // What else it says of the session counts everywhere.
     place.file("own-system", "SYSTEM FROM A FILE");
     let ended = run(&["--system-prompt-file", "own-system", "--tools", ""]);

@@ -29,27 +29,37 @@ const CHANGED_INPUT: &str = "/hookSpecificOutput/updatedInput";
 
 /// The calls that the program has been shown. A question about a call is asked after the line that shows it.
 #[derive(Clone, Debug)]
-pub(crate) struct ShownCalls(Arc<watch::Sender<BTreeSet<String>>>);
+pub(crate) struct ShownCalls(Option<Arc<watch::Sender<BTreeSet<String>>>>);
 
 impl Default for ShownCalls {
     fn default() -> Self {
-        Self(Arc::new(watch::Sender::new(BTreeSet::new())))
+        Self(Some(Arc::new(watch::Sender::new(BTreeSet::new()))))
     }
 }
 
 impl ShownCalls {
+    /// Returns calls that nobody is shown, so that none is waited for.
+    pub(super) fn unwatched() -> Self {
+        Self(None)
+    }
+
     /// Adds a call that was shown.
     pub(crate) fn add(&self, call: &str) {
-        self.0.send_modify(|calls| _ = calls.insert(call.to_owned()));
+        if let Some(calls) = &self.0 {
+            calls.send_modify(|calls| _ = calls.insert(call.to_owned()));
+        }
     }
 
     /// Forgets all calls, since no call of the run is asked about any more.
     pub(crate) fn clear(&self) {
-        self.0.send_modify(BTreeSet::clear);
+        if let Some(calls) = &self.0 {
+            calls.send_modify(BTreeSet::clear);
+        }
     }
 
     pub(super) async fn wait(&self, call: &str) {
-        let mut calls = self.0.subscribe();
+        let Some(calls) = &self.0 else { return };
+        let mut calls = calls.subscribe();
         // A question without the line in front of it is better than none.
         let _late = timeout(LINE_IN_FRONT, calls.wait_for(|it| it.contains(call))).await;
     }

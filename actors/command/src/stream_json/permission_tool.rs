@@ -4,6 +4,7 @@
 use std::sync::{Arc, OnceLock};
 
 use ennead::{
+    OptionError, SessionHandle, SessionOptions,
     internal::ServerTools,
     permission::{Approver, PermissionAnswer, PermissionMode, Question},
     tool::BoxFuture,
@@ -43,6 +44,39 @@ impl AskedTool {
                 let tools = tools.get().ok_or("the session is not open yet")?;
                 tools.call(tool, asked).await
             }
+        }
+    }
+}
+
+/// Answers of a tool of a session that no program is shown.
+#[derive(Debug)]
+pub struct AskedInSession {
+    of_session: Arc<OnceLock<ServerTools>>,
+    modes: mpsc::UnboundedReceiver<PermissionMode>,
+}
+
+impl AskedInSession {
+    /// Has this tool, which the model may not call, answer the questions of a session that is not opened yet.
+    ///
+    /// # Errors
+    ///
+    /// The name is none of a tool.
+    pub fn by(tool: &str, options: SessionOptions) -> Result<(Self, SessionOptions), OptionError> {
+        let (sender, modes) = mpsc::unbounded_channel();
+        let of_session = Arc::new(OnceLock::new());
+        let asked = AskedTool::OfSession(Arc::clone(&of_session), tool.to_owned());
+        let approver = ToolApprover::new(asked, ShownCalls::unwatched(), sender);
+        let options = options.deny(tool)?.approver(Arc::new(approver));
+        Ok((Self { of_session, modes }, options))
+    }
+
+    /// Gives the tool its session, and the session the modes that the tool changes it to, until it ends.
+    pub async fn follow(mut self, session: SessionHandle) {
+        // It is set once.
+        let _first = self.of_session.set(ServerTools::of(&session));
+        while let Some(mode) = self.modes.recv().await {
+            // A session that is gone has no mode.
+            let _gone = session.set_mode(mode).await;
         }
     }
 }

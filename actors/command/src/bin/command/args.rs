@@ -38,7 +38,7 @@ pub(crate) use vault::{VaultArgs, VaultCommand};
 pub(crate) struct Args {
     /// Print the version and exit.
     #[arg(short = 'v', visible_short_alias = 'V', long)]
-    version: bool,
+    pub(crate) version: bool,
     #[command(flatten)]
     pub(crate) print: Print,
     #[command(subcommand)]
@@ -317,6 +317,11 @@ pub(crate) struct Simulate {
 /// One line on what is wrong with it.
 pub(crate) fn read() -> Result<Option<Args>, Failure> {
     read_from(std::env::args_os())
+}
+
+/// Reads the command line of another process, the name of the program in front; `None` where it is not one.
+pub(crate) fn parse_from(arguments: impl IntoIterator<Item = String>) -> Option<Args> {
+    Args::try_parse_from(arguments).ok()
 }
 
 /// Reads a command line, the name of the program in front, as [`read`] does.

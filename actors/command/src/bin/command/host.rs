@@ -22,7 +22,7 @@ use tokio::{net::UnixStream, runtime::Handle, sync::Semaphore, task::JoinSet, ti
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    args::{self, Args, HostChoice},
+    args::{self, Args, HostChoice, Print},
     demo, endpoint,
     program::{self, HostedProgram},
     show,
@@ -102,11 +102,19 @@ impl ProgramHost {
             () = self.ending.cancelled() => return,
         };
         let Ok(hello) = hello else { return };
-        let (Ok(place), None) = (place, self.objection(&hello)) else {
-            let full = || format!("it serves {MAX_CLIENTS} programs already");
-            let why = self.objection(&hello).unwrap_or_else(full);
-            let _gone = send(&mut stream, &HostFrame::Refused(why)).await;
-            return;
+        let asked = hello.arguments.clone();
+        let asked = tokio::task::spawn_blocking(move || print_of(asked)).await;
+        let (print, place) = match (asked, self.objection(&hello), place) {
+            (Ok(Some(print)), None, Ok(place)) => (print, place),
+            (asked, objection, _) => {
+                // What is not to be hosted, or wrong, is that process's own affair.
+                let is_asked = matches!(asked, Ok(Some(_)));
+                let full = || format!("it serves {MAX_CLIENTS} programs already");
+                let why = objection.filter(|_| is_asked);
+                let why = why.unwrap_or_else(|| if is_asked { full() } else { String::new() });
+                let _gone = send(&mut stream, &HostFrame::Refused(why)).await;
+                return;
+            }
         };
         let runs = self.runtime.clone();
         let session = |ends: ClientEnds| async {
@@ -114,8 +122,9 @@ impl ProgramHost {
             let client = HostedProgram { notes: ends.notes.clone(), variables };
             // Reading files and long lines takes time, and other clients do not wait for it: each has a thread.
             let runtime = Handle::current();
-            let serve =
-                move || runtime.block_on(program::on_behalf_of(client, serve(hello, ends, runs)));
+            let serve = move || {
+                runtime.block_on(program::on_behalf_of(client, serve(hello, print, ends, runs)))
+            };
             tokio::task::spawn_blocking(serve).await.unwrap_or(Exit::RunFailed)
         };
         let _gone = guest::serve(stream, &self.ending, session).await;
@@ -135,21 +144,34 @@ impl ProgramHost {
 }
 
 /// Does what the client was started to do.
-async fn serve(hello: Hello, guest: ClientEnds, runtime: HostedRuntime) -> Exit {
-    let Hello { pid, directory, arguments, .. } = hello;
-    let served = match args::read_from(arguments.into_iter().map(OsString::from)) {
-        Ok(Some(Args { mut print, command: None, .. })) => {
-            print.in_directory(&directory);
-            let client = Box::new(HostedClient { guest, pid, directory, runtime });
-            stream::serve(print, ProgramLink::Client(client)).await
-        }
-        Ok(_) => Err(Failure::new(Exit::BadInput, "only programs with JSON lines are hosted")),
-        Err(failure) => Err(failure),
-    };
-    served.unwrap_or_else(|failure| {
+async fn serve(hello: Hello, mut print: Print, guest: ClientEnds, runtime: HostedRuntime) -> Exit {
+    let Hello { pid, directory, .. } = hello;
+    print.in_directory(&directory);
+    let client = Box::new(HostedClient { guest, pid, directory, runtime });
+    stream::serve(print, ProgramLink::Client(client)).await.unwrap_or_else(|failure| {
         show::problem(&failure.to_string());
         failure.exit
     })
+}
+
+/// What a program asks for that is to be hosted; `None` if it is not to be, or its arguments are wrong.
+fn print_of(arguments: Vec<String>) -> Option<Print> {
+    let Args { print, command, version } = args::parse_from(arguments)?;
+    let is_hosted = command.is_none()
+        && !version
+        && print.protocol.host == HostChoice::Auto
+        && stream::is_asked_for(&print)
+        && !print.names_open_files();
+    is_hosted.then_some(print)
+}
+
+/// Whether these arguments may ask for a host. It is the host that reads them: reading them here would take as much memory as
+/// all else that a client needs.
+fn may_be_hosted(arguments: &[OsString]) -> bool {
+    let is = |it: &OsString, text: &str| it == text;
+    let named = arguments.iter().any(|it| is(it, "--host=auto"))
+        || arguments.windows(2).any(|it| is(&it[0], "--host") && is(&it[1], "auto"));
+    named && arguments.iter().any(|it| it.to_string_lossy().contains("stream-json"))
 }
 
 /// Has a host serve the program that drives this process, where it is asked for and there is one.
@@ -157,10 +179,8 @@ async fn serve(hello: Hello, guest: ClientEnds, runtime: HostedRuntime) -> Exit 
 /// # Errors
 ///
 /// The host served the session and is gone.
-pub(crate) fn attached(args: &Args) -> Result<Option<Exit>, Failure> {
-    let print = &args.print;
-    let is_driven = args.command.is_none() && stream::is_asked_for(print);
-    if print.protocol.host != HostChoice::Auto || !is_driven || print.names_open_files() {
+pub(crate) fn attached() -> Result<Option<Exit>, Failure> {
+    if !may_be_hosted(&env::args_os().collect::<Vec<_>>()) {
         return Ok(None);
     }
     let Some(hello) = hello() else { return Ok(None) };
@@ -179,6 +199,8 @@ pub(crate) fn attached(args: &Args) -> Result<Option<Exit>, Failure> {
     Ok(match attached? {
         Attached::Ended(exit) => Some(exit),
         Attached::Alone(None) => None,
+        // It is not for the host, which says no more.
+        Attached::Alone(Some(why)) if why.is_empty() => None,
         Attached::Alone(Some(why)) => {
             show::problem(&format!("the host at {} does not serve this: {why}", socket.display()));
             None

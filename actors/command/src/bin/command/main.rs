@@ -5,6 +5,7 @@
 
 mod args;
 mod bench;
+mod chosen;
 mod config;
 mod conformance;
 mod demo;
@@ -58,9 +59,13 @@ fn main() -> ExitCode {
     if let Err(error) = Environment::withdraw_keys() {
         show::problem(&format!("commands can read the keys of this process: {error}"));
     }
-    let exit = match args::read() {
-        Ok(Some(args)) => run(args),
-        Ok(None) => Ok(Exit::Success),
+    let exit = match host::attached() {
+        Ok(None) => match args::read() {
+            Ok(Some(args)) => run(args),
+            Ok(None) => Ok(Exit::Success),
+            Err(failure) => Err(failure),
+        },
+        Ok(Some(exit)) => Ok(exit),
         Err(failure) => Err(failure),
     };
     match exit {
@@ -73,9 +78,6 @@ fn main() -> ExitCode {
 }
 
 fn run(args: Args) -> Result<Exit, Failure> {
-    if let Some(exit) = host::attached(&args)? {
-        return Ok(exit);
-    }
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .max_blocking_threads(MAX_BLOCKING_THREADS)

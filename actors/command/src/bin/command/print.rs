@@ -5,11 +5,14 @@ mod input;
 mod options;
 mod recorder;
 
-use std::path::Path;
+use std::{
+    hash::{BuildHasher, RandomState},
+    path::Path,
+};
 
 use ennead::{
     Clock, Endpoint, Ennead, Events, OpenError, PromptBlock, RunOutcome, RunRequest, SessionHandle,
-    SystemClock, data::Numbered,
+    SessionOptions, SystemClock, data::Numbered,
 };
 use ennead_command::{
     exit::{Exit, Failure},
@@ -17,15 +20,17 @@ use ennead_command::{
         ModelRecord, join_input, mark_simulated, model_record, result_object, result_text, why,
     },
     signals::Signals,
-    stream_json::skills::Skills,
+    stream_json::{permission_tool::AskedInSession, skills::Skills},
 };
-use ennead_runtime::skill::SkillContext;
+use ennead_runtime::{entropy::EntropyStream, skill::SkillContext};
+use serde_json::Value;
 use tokio::sync::Notify;
 
 pub(crate) use self::options::{options_in, session_options};
 use self::recorder::PromptRecorder;
 use crate::{
     args::{OutputFormat, Print},
+    chosen::{Roots, choose_session},
     endpoint::{self, Variables},
     prompter::{self, Prompter},
     screen::Screen,
@@ -37,6 +42,9 @@ pub(crate) async fn run(args: Print) -> Result<Exit, Failure> {
     // What is wrong with flags is printed before anything is waited for.
     let options = session_options(&args, Endpoint::messages("http://unknown.invalid", None))?;
     let (options, skills) = stream::without_lines(options, &args)?;
+    let (options, structured) = stream::with_schema(options, &args.protocol)?;
+    let (mut options, asked) = with_permission_tool(options, &args)?;
+    choose(&mut options, &args)?;
     let piped = input::piped_in().await?;
     let bad = |error| Failure::of(Exit::BadInput, &error);
     let prompt = join_input(given.as_deref(), &piped).map_err(bad)?;
@@ -46,7 +54,7 @@ pub(crate) async fn run(args: Print) -> Result<Exit, Failure> {
     let tried = server.base.clone().filter(|_| server.fallbacks.is_empty());
     let options =
         options.endpoint(stream::with_headers(server.endpoint)).fallbacks(server.fallbacks);
-    let asks = prompter::is_somebody_there();
+    let asks = prompter::is_somebody_there() && asked.is_none();
     let options = options.answers_by_handle(asks);
     let workspace = options.workspace.clone();
     trusted::print_waiting(&options);
@@ -83,6 +91,7 @@ pub(crate) async fn run(args: Print) -> Result<Exit, Failure> {
     if let Some(why) = server.why_simulated {
         show::problem(&why);
     }
+    let following = asked.map(|it| tokio::spawn(it.follow(session.clone())));
     // What is piped in is no argument of a command.
     let called = given.as_deref().and_then(|it| called_command(it, &skills, &session, &workspace));
     let prompt = match &called {
@@ -97,6 +106,7 @@ pub(crate) async fn run(args: Print) -> Result<Exit, Failure> {
     });
     let (outcome, ended_by) = converse(&session, request, &mut signals, &mut watched).await;
     session.close().await;
+    following.iter().for_each(|it| it.abort());
     // Events that came before the outcome are shown before it.
     while let Some(event) = watched.events.next().await {
         watched.show(&event);
@@ -114,22 +124,52 @@ pub(crate) async fn run(args: Print) -> Result<Exit, Failure> {
     };
     let mut screen = watched.screen;
     let record = model_record(&transcript, 0, &outcome.run).unwrap_or_default();
-    match args.output_format {
+    let mut object = result_object(&outcome, &id, &record, &output);
+    structured.iter().for_each(|it| it.finish(outcome.end, &mut object));
+    if is_simulated {
+        mark_simulated(&mut object);
+    }
+    let value = object.get("structured_output").map(Value::to_string);
+    match (args.output_format, &value) {
+        (OutputFormat::Text, Some(value)) => screen.answer(value)?,
         // The failure itself says it on standard error; who sees both is not to read it twice.
-        OutputFormat::Text
+        (OutputFormat::Text, None)
             if !outcome.end.is_success() && ended_by.is_none() && show::is_one_place() => {}
-        OutputFormat::Text => screen.answer(&result_text(&outcome, &record, &output))?,
+        (OutputFormat::Text, None) => screen.answer(&result_text(&outcome, &record, &output))?,
         // The other one never comes here.
-        OutputFormat::Json | OutputFormat::StreamJson => {
-            let mut object = result_object(&outcome, &id, &record, &output);
-            if is_simulated {
-                mark_simulated(&mut object);
-            }
-            show::json(&object)?;
-        }
+        (OutputFormat::Json | OutputFormat::StreamJson, _) => show::json(&object)?,
     }
     screen.finish(id.as_str(), &transcript.display().to_string());
+    if value.is_some() && ended_by.is_none() {
+        return Ok(Exit::Success);
+    }
     end(&outcome, &record, ended_by, variables)
+}
+
+/// Sets which session it is, where flags say more than an id.
+fn choose(options: &mut SessionOptions, args: &Print) -> Result<(), Failure> {
+    if !args.protocol.chooses_session() {
+        return Ok(());
+    }
+    let roots = Roots::of_command(options)?;
+    let ids = EntropyStream::from_seed(RandomState::new().hash_one(std::process::id()));
+    let chosen = choose_session(options, args, &ids, &roots);
+    let refused =
+        |why| show::failure_result(args.output_format, Failure::new(Exit::RunFailed, why));
+    chosen.map(drop).map_err(refused)
+}
+
+/// Has the tool of the flags answer questions about calls, if they name one.
+fn with_permission_tool(
+    options: SessionOptions,
+    args: &Print,
+) -> Result<(SessionOptions, Option<AskedInSession>), Failure> {
+    let Some(tool) = stream::permission_tool(&args.protocol, &[], &options.mcp_servers)? else {
+        return Ok((options, None));
+    };
+    let asked = AskedInSession::by(&tool, options);
+    let (asked, options) = asked.map_err(|error| Failure::of(Exit::BadInput, &error))?;
+    Ok((options, Some(asked)))
 }
 
 /// The text of the command or skill that a prompt calls, if it calls one.

@@ -1,6 +1,5 @@
 //! `--output-format stream-json`: the command as an Agent SDK drives it.
 
-mod chosen;
 mod files;
 mod flags;
 mod link;
@@ -22,7 +21,6 @@ use ennead_command::{
         frames::Frame,
         mirror::Mirror,
         results::{RunNotes, SessionFacts, of_error},
-        structured::Structured,
         translate::EventFilter,
     },
 };
@@ -39,11 +37,12 @@ use self::{
     link::{LinkedRuntime, OpenLink},
 };
 pub(crate) use self::{
-    flags::{with_headers, without_lines},
+    flags::{with_headers, with_schema, without_lines},
     link::{HostedClient, HostedRuntime, ProgramLink},
 };
 use crate::{
     args::{InputFormat, OnDisconnect, OutputFormat, Print, Protocol},
+    chosen::{Roots, choose_session},
     endpoint, program, rules, show, trusted,
 };
 
@@ -67,10 +66,12 @@ pub(crate) async fn serve(mut args: Print, link: ProgramLink) -> Result<Exit, Fa
         let what = "--input-format stream-json needs --output-format stream-json";
         return Err(Failure::new(Exit::BadInput, what));
     }
-    let host_servers = take_host_servers(&mut args.mcp_config);
-    if args.model.is_none() {
-        args.model = program::variable("ANTHROPIC_MODEL");
+    // As programs know it: without the flag one that expects a text would get lines.
+    if args.protocol.input_format == InputFormat::Text && !args.protocol.verbose {
+        let what = "-p with --output-format stream-json needs --verbose";
+        return Err(Failure::new(Exit::BadInput, what));
     }
+    let host_servers = take_host_servers(&mut args.mcp_config);
     let protocol = &args.protocol;
     let mut options = with_protocol(link.session_options(&args)?, protocol)?;
     let permission_tool = permission_tool(protocol, &host_servers, &options.mcp_servers)?;
@@ -80,15 +81,7 @@ pub(crate) async fn serve(mut args: Print, link: ProgramLink) -> Result<Exit, Fa
     }
     // Programs mean the whole of the system prompt when they replace it, by an empty one too.
     options.bare_system_prompt = true;
-    let (options, structured) = match &protocol.json_schema {
-        None => (options, None),
-        Some(schema) => {
-            let asked = Structured::asked_for(schema, options);
-            let (asked_shape, options) =
-                asked.map_err(|error| Failure::of(Exit::BadInput, &error))?;
-            (options, Some(asked_shape))
-        }
-    };
+    let (options, structured) = with_schema(options, protocol)?;
     let (plugins, mut problems) = Plugins::read(&protocol.plugin_dir);
     let options = with_plugins(options, &plugins, !args.strict_mcp_config)?;
     let (options, unusable) = with_agents(options, protocol, &plugins)?;
@@ -106,7 +99,8 @@ pub(crate) async fn serve(mut args: Print, link: ProgramLink) -> Result<Exit, Fa
     // A host has one log, for all of its sessions.
     let without_effect = if link.is_process() { Vec::new() } else { protocol.log.flags() };
     let OpenLink { pid, output, unread, rest } = link.open();
-    let chosen = chosen::choose_session(&mut options, &args, &ids);
+    let roots = Roots::of_sdk(&options);
+    let chosen = choose_session(&mut options, &args, &ids, &roots);
     let id = match chosen {
         Ok(id) => id,
         Err(why) => {
@@ -182,7 +176,7 @@ fn take_host_servers(configurations: &mut [String]) -> Vec<String> {
 
 /// The tool that answers questions about calls; `None` where the program answers them itself. A repository names no
 /// server for that: it could answer for itself.
-fn permission_tool(
+pub(crate) fn permission_tool(
     protocol: &Protocol,
     of_program: &[String],
     configured: &[ServerConfig],
@@ -201,7 +195,7 @@ fn permission_tool(
     Err(Failure::new(Exit::BadInput, what))
 }
 
-fn now() -> ennead_runtime::time::Timestamp {
+pub(crate) fn now() -> ennead_runtime::time::Timestamp {
     SystemClock::default().now()
 }
 
@@ -238,7 +232,7 @@ fn face_options(protocol: &Protocol) -> FaceOptions {
         partial: protocol.include_partial_messages,
         shown: EventFilter {
             prompts: protocol.replay_user_messages,
-            agent_text: false,
+            agent_text: protocol.forward_subagent_text,
             hooks: protocol.include_hook_events,
         },
         asks_program: protocol.permission_prompt_tool.as_deref() == Some("stdio"),

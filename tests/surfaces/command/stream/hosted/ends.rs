@@ -125,7 +125,7 @@ fn signal_is_not_behind_input_that_nobody_takes() {
     let (place, server) = (CommandDirs::new(), Simulation::start(&CommandDirs::new()));
     let _host = HostProcess::start(&place, &server);
     let more = ["-p", "sleep", "--output-format", "stream-json", "--host", "auto", "--model", "m"];
-    let more = [&more[..], &["--allowed-tools", "Bash(sleep *)"]].concat();
+    let more = [&more[..], &["--verbose", "--allowed-tools", "Bash(sleep *)"]].concat();
     let mut child = here(&place, &server, &more).stdin(Stdio::piped()).spawn().unwrap();
     let mut stdin = child.stdin.take().unwrap();
     let input = "a line that is not asked for\n".repeat(400_000);

@@ -10,10 +10,12 @@ impl Print {
     /// Returns whether an argument names a file that only this process has open, as `/dev/fd/63` does.
     pub(crate) fn names_open_files(&self) -> bool {
         let texts = self.settings.iter().chain(&self.mcp_config).map(Path::new);
-        let prompt = self.protocol.system_prompt_file.as_deref();
+        let protocol = &self.protocol;
+        let prompts = [&protocol.system_prompt_file, &protocol.append_system_prompt_file];
+        let prompts = prompts.into_iter().filter_map(|it| it.as_deref());
         let of_process = |it: &Path| it.starts_with("/dev") || it.starts_with("/proc");
         let paths = self.add_dir.iter().chain(&self.protocol.plugin_dir).map(|it| it.as_path());
-        texts.chain(prompt).chain(paths).any(of_process)
+        texts.chain(prompts).chain(paths).any(of_process)
     }
 
     /// Makes paths whole that start from this directory.
@@ -35,6 +37,7 @@ impl Print {
         let protocol = &mut self.protocol;
         let paths = self.add_dir.iter_mut().chain(&mut protocol.plugin_dir);
         let paths = paths.chain(&mut self.transcripts).chain(&mut protocol.system_prompt_file);
+        let paths = paths.chain(&mut protocol.append_system_prompt_file);
         paths.for_each(|it| *it = directory.join(&*it));
     }
 }

@@ -23,10 +23,10 @@ pub(crate) struct Protocol {
     #[arg(long, value_name = "NAME")]
     pub(crate) permission_prompt_tool: Option<String>,
     /// Go on with the newest session of this directory.
-    #[arg(long = "continue")]
+    #[arg(short = 'c', long = "continue")]
     pub(crate) goes_on: bool,
     /// Go on with the session of this id, or of this title where no other has it.
-    #[arg(long, value_name = "ID")]
+    #[arg(short = 'r', long, value_name = "ID")]
     pub(crate) resume: Option<String>,
     /// Go on under another id, with a copy of the session that is gone on with.
     #[arg(long)]
@@ -40,6 +40,21 @@ pub(crate) struct Protocol {
     /// The system prompt, from a file.
     #[arg(long, value_name = "FILE", conflicts_with = "system_prompt")]
     pub(crate) system_prompt_file: Option<PathBuf>,
+    /// Follows the system prompt, from a file; after the text of --append-system-prompt.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) append_system_prompt_file: Option<PathBuf>,
+    /// Show texts and reasoning of sub-agents, too.
+    #[arg(long)]
+    pub(crate) forward_subagent_text: bool,
+    /// The same as --permission-mode bypassPermissions.
+    #[arg(long, conflicts_with = "permission_mode")]
+    pub(crate) dangerously_skip_permissions: bool,
+    /// Accepted; a program may change the mode to bypassPermissions in any case, unless settings rule that out.
+    #[arg(long)]
+    pub(crate) allow_dangerously_skip_permissions: bool,
+    /// Call no skills and commands of files, and offer none to the model.
+    #[arg(long)]
+    pub(crate) disable_slash_commands: bool,
     /// Tell the model date, directories and state of the repository in the conversation instead of the system prompt, which
     /// then is the same for every user of a provider's cache.
     #[arg(long = "exclude-dynamic-system-prompt-sections")]
@@ -120,17 +135,22 @@ pub(crate) enum OnDisconnect {
 }
 
 impl Protocol {
-    /// Returns the flags among the given ones that only lines for a program can carry out, since they choose a session
-    /// or the shape of the result.
+    /// Returns whether the flags say which session it is.
+    pub(crate) fn chooses_session(&self) -> bool {
+        self.goes_on
+            || self.resume.is_some()
+            || self.fork_session
+            || self.resume_session_at.is_some()
+            || self.resume_drops_turn.is_some()
+    }
+
+    /// Returns the flags among the given ones that only lines for a program can carry out.
     pub(crate) fn that_need_lines(&self) -> Vec<&'static str> {
         given_flags([
-            ("--continue", self.goes_on),
-            ("--resume", self.resume.is_some()),
-            ("--fork-session", self.fork_session),
-            ("--resume-session-at", self.resume_session_at.is_some()),
-            ("--resume-drops-turn", self.resume_drops_turn.is_some()),
-            ("--json-schema", self.json_schema.is_some()),
-            ("--permission-prompt-tool", self.permission_prompt_tool.is_some()),
+            (
+                "--permission-prompt-tool stdio",
+                self.permission_prompt_tool.as_deref() == Some("stdio"),
+            ),
             ("--host auto", self.host == HostChoice::Auto),
         ])
     }
@@ -142,6 +162,7 @@ impl Protocol {
             ("--include-hook-events", self.include_hook_events),
             ("--replay-user-messages", self.replay_user_messages),
             ("--session-mirror", self.session_mirror),
+            ("--forward-subagent-text", self.forward_subagent_text),
         ])
     }
 }

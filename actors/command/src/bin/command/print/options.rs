@@ -8,7 +8,7 @@ use ennead::{
 };
 use ennead_command::exit::{Exit, Failure};
 use ennead_runtime::{
-    permission::RuleKind,
+    permission::{PermissionMode, RuleKind},
     recovery::{backoff::MAX_RETRIES, chain::MAX_FALLBACKS},
 };
 use ennead_tools::registry::optional_tools;
@@ -40,8 +40,9 @@ pub(crate) fn options_in(
         options.settings =
             Settings::from_json(settings_of(text)?).map_err(|error| bad(error.to_string()))?;
     }
-    if let Some(model) = &args.model {
-        options = options.model(model);
+    // The variable is that of the program, where this process hosts it.
+    if let Some(model) = args.model.clone().or_else(|| program::variable("ANTHROPIC_MODEL")) {
+        options = options.model(&model);
     }
     if let Some(models) = &args.fallback_model {
         let models: Vec<&str> = models.split(',').map(str::trim).collect();
@@ -55,6 +56,9 @@ pub(crate) fn options_in(
     }
     if let Some(max_turns) = args.max_turns {
         options = options.max_turns(max_turns);
+    }
+    if args.protocol.dangerously_skip_permissions {
+        options = options.mode(PermissionMode::BypassPermissions);
     }
     if let Some(name) = &args.permission_mode {
         let mode = serde_json::from_value(Value::from(name.as_str())).map_err(|_| {

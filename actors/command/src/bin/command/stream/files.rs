@@ -114,6 +114,9 @@ pub(super) fn skills_of(
     protocol: &Protocol,
     plugins: &Plugins,
 ) -> (Skills, Vec<String>) {
+    if protocol.disable_slash_commands {
+        return (Skills::default(), Vec::new());
+    }
     let (sources, trust) = (options.setting_sources, options.trust);
     let (mut all, problems) = skill_files(&options.workspace, &configuration(), sources, trust);
     all.extend(plugins.found.iter().flat_map(|it| it.skills.iter().cloned()));

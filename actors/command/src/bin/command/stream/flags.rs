@@ -1,9 +1,11 @@
 //! What the flags of the protocol make of a session and of the requests to its model.
 
+use std::{path::PathBuf, sync::Arc};
+
 use ennead::{Endpoint, SessionOptions};
 use ennead_command::{
     exit::{Exit, Failure},
-    stream_json::skills::Skills,
+    stream_json::{skills::Skills, structured::Structured},
 };
 use ennead_runtime::skill::SkillContext;
 use serde_json::json;
@@ -63,11 +65,17 @@ pub(super) fn with_protocol(
     protocol: &Protocol,
 ) -> Result<SessionOptions, Failure> {
     let bad = |what: String| Failure::new(Exit::BadInput, what);
-    if let Some(file) = &protocol.system_prompt_file {
-        let text = std::fs::read_to_string(file).map_err(|error| {
+    let text_of = |file: &PathBuf| {
+        std::fs::read_to_string(file).map_err(|error| {
             bad(format!("cannot read the system prompt {}: {error}", file.display()))
-        })?;
-        options.system_prompt = Some(text);
+        })
+    };
+    if let Some(file) = &protocol.system_prompt_file {
+        options.system_prompt = Some(text_of(file)?);
+    }
+    if let Some(file) = &protocol.append_system_prompt_file {
+        let texts = options.append_system_prompt.take().into_iter().chain([text_of(file)?]);
+        options.append_system_prompt = Some(texts.collect::<Vec<_>>().join("\n\n"));
     }
     options.static_system_prompt |= protocol.static_system_prompt;
     match protocol.tools.as_deref() {
@@ -118,6 +126,17 @@ pub(super) fn with_protocol(
         settings["ennead"]["thinking"] = thinking;
     }
     options.settings_json(settings).map_err(|error| bad(error.to_string()))
+}
+
+/// Has answers fit the schema of the flags, if there is one.
+pub(crate) fn with_schema(
+    options: SessionOptions,
+    protocol: &Protocol,
+) -> Result<(SessionOptions, Option<Arc<Structured>>), Failure> {
+    let Some(schema) = &protocol.json_schema else { return Ok((options, None)) };
+    let asked = Structured::asked_for(schema, options);
+    let (structured, options) = asked.map_err(|error| Failure::of(Exit::BadInput, &error))?;
+    Ok((options, Some(structured)))
 }
 
 /// Tokens that the model may think for in each answer. `MAX_THINKING_TOKENS` counts where no flag says otherwise.
