@@ -5,8 +5,12 @@
 
 use std::{io, os::fd::AsFd, thread};
 
+use ennead::tool::BoxFuture;
 use rustix::event::{PollFd, PollFlags, poll};
 use tokio::sync::oneshot;
+
+/// Resolves when all is written, or nobody reads any more.
+pub type Unread = BoxFuture<'static, io::Result<()>>;
 
 /// Bytes of the stack of the thread that waits.
 const STACK: usize = 64 * 1024;
@@ -33,16 +37,18 @@ pub fn watch(place: impl AsFd + Send + 'static) -> oneshot::Receiver<()> {
     is_gone
 }
 
-/// Resolves when all is written, or nobody reads any more.
-pub async fn written_or_unread(
+/// Waits until all is written, or `unread` says that nobody reads any more.
+pub fn written_or_unread(
     written: oneshot::Receiver<io::Result<()>>,
     unread: oneshot::Receiver<()>,
-) -> io::Result<()> {
-    tokio::select! {
-        biased;
-        written = written => written.unwrap_or(Ok(())),
-        Ok(()) = unread => Err(io::ErrorKind::BrokenPipe.into()),
-    }
+) -> Unread {
+    Box::pin(async {
+        tokio::select! {
+            biased;
+            written = written => written.unwrap_or(Ok(())),
+            Ok(()) = unread => Err(io::ErrorKind::BrokenPipe.into()),
+        }
+    })
 }
 
 #[cfg(test)]

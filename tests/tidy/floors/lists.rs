@@ -222,7 +222,10 @@ pub(super) const COMMAND: &[Floor] = &[
             "token_counts",
         ],
     ),
-    ("signals, and the simulated server", &["signals", "simulate"]),
+    (
+        "signals, the end of the reader, and the simulated server",
+        &["signals", "simulate", "unread"],
+    ),
     ("what is run", &["demo", "stream_json"]),
     ("one process for many programs", &["shared_host"]),
     ("the demonstration under load and as a server", &["demo_load", "demo_serve"]),

@@ -12,12 +12,12 @@ mod requests;
 mod runs;
 mod servers;
 
-use std::{collections::VecDeque, io, sync::Arc, time::Duration};
+use std::{collections::VecDeque, sync::Arc, time::Duration};
 
 use ennead::{
     Ennead, Events, PromptBlock, SessionHandle, SessionOptions, permission::PermissionMode,
 };
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::mpsc;
 
 use super::{
     callbacks::ShownCalls,
@@ -34,7 +34,7 @@ use super::{
     titles,
     translate::{EventFilter, Translator},
 };
-use crate::{exit::Exit, signals::Signals};
+use crate::{exit::Exit, signals::Signals, unread::Unread};
 use awaited::{Awaited, EndedRun, Happened, Opening, Reconnects, Running};
 use background::Background;
 
@@ -94,7 +94,7 @@ pub struct Setup {
     /// Keeps files before tools change them.
     pub checkpoints: Option<Checkpoints>,
     /// Resolves when the reader is gone.
-    pub unread: oneshot::Receiver<io::Result<()>>,
+    pub unread: Unread,
 }
 
 struct Face {

@@ -6,6 +6,7 @@ mod options;
 mod recorder;
 
 use std::{
+    convert::Infallible,
     hash::{BuildHasher, RandomState},
     path::Path,
 };
@@ -71,27 +72,21 @@ pub(crate) async fn run(args: Print) -> Result<Exit, Failure> {
         endpoint::try_connection(base, variables.base)
             .map_err(|it| show::failure_result(format, it))?;
     }
-    // Servers of the session may take their time.
-    let opened = tokio::select! {
-        biased;
-        opened = ennead.open(options) => opened,
-        exit = signals.next() => {
-            ennead.shutdown().await;
-            return Ok(exit);
-        }
-    };
-    let session = match opened {
-        Ok(session) => session,
-        Err(error) => {
-            // Servers may have been started for it.
+    let session = match opened(&ennead, options, &mut signals).await {
+        Ok(Ok(session)) => session,
+        // Servers may have been started for it.
+        Ok(Err(error)) => {
             ennead.shutdown().await;
             return Err(show::failure_result(format, Failure::of(exit_of(&error), &error)));
+        }
+        Err(exit) => {
+            ennead.shutdown().await;
+            return Ok(exit);
         }
     };
     if let Some(why) = server.why_simulated {
         show::problem(&why);
     }
-    let following = asked.map(|it| tokio::spawn(it.follow(session.clone())));
     // What is piped in is no argument of a command.
     let called = given.as_deref().and_then(|it| called_command(it, &skills, &session, &workspace));
     let prompt = match &called {
@@ -104,9 +99,12 @@ pub(crate) async fn run(args: Print) -> Result<Exit, Failure> {
         let typed = given.as_deref().filter(|_| called.is_some());
         PromptRecorder::new(&session, &workspace, typed)
     });
-    let (outcome, ended_by) = converse(&session, request, &mut signals, &mut watched).await;
+    let (outcome, ended_by) = tokio::select! {
+        biased;
+        never = followed(asked, session.clone()) => match never {},
+        ended = converse(&session, request, &mut signals, &mut watched) => ended,
+    };
     session.close().await;
-    following.iter().for_each(|it| it.abort());
     // Events that came before the outcome are shown before it.
     while let Some(event) = watched.events.next().await {
         watched.show(&event);
@@ -130,11 +128,11 @@ pub(crate) async fn run(args: Print) -> Result<Exit, Failure> {
         mark_simulated(&mut object);
     }
     let value = object.get("structured_output").map(Value::to_string);
+    let is_told = !outcome.end.is_success() && ended_by.is_none() && show::is_one_place();
     match (args.output_format, &value) {
         (OutputFormat::Text, Some(value)) => screen.answer(value)?,
         // The failure itself says it on standard error; who sees both is not to read it twice.
-        (OutputFormat::Text, None)
-            if !outcome.end.is_success() && ended_by.is_none() && show::is_one_place() => {}
+        (OutputFormat::Text, None) if is_told => {}
         (OutputFormat::Text, None) => screen.answer(&result_text(&outcome, &record, &output))?,
         // The other one never comes here.
         (OutputFormat::Json | OutputFormat::StreamJson, _) => show::json(&object)?,
@@ -144,6 +142,27 @@ pub(crate) async fn run(args: Print) -> Result<Exit, Failure> {
         return Ok(Exit::Success);
     }
     end(&outcome, &record, ended_by, variables)
+}
+
+/// Opens the session, whose servers may take their time; or the signal that ends the waiting.
+async fn opened(
+    ennead: &Ennead,
+    options: SessionOptions,
+    signals: &mut Signals,
+) -> Result<Result<SessionHandle, OpenError>, Exit> {
+    tokio::select! {
+        biased;
+        opened = ennead.open(options) => Ok(opened),
+        exit = signals.next() => Err(exit),
+    }
+}
+
+/// Has the tool that answers questions know its session, for as long as that is open.
+async fn followed(asked: Option<AskedInSession>, session: SessionHandle) -> Infallible {
+    if let Some(asked) = asked {
+        asked.follow(session).await;
+    }
+    std::future::pending().await
 }
 
 /// Sets which session it is, where flags say more than an id.

@@ -1,6 +1,6 @@
 //! What the loop waits for, all at once.
 
-use std::{io, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use ennead::{
     Ennead, Event, Events, OpenError, RunError, RunOutcome, SessionHandle,
@@ -8,10 +8,7 @@ use ennead::{
 };
 use futures::{StreamExt, stream::FuturesUnordered};
 use serde_json::Value;
-use tokio::{
-    sync::{mpsc, oneshot},
-    time::sleep,
-};
+use tokio::{sync::mpsc, time::sleep};
 
 use super::background::{Background, InBackground};
 use crate::{
@@ -19,6 +16,7 @@ use crate::{
     print::ModelRecord,
     signals::Signals,
     stream_json::{pipe::Input, results::RunNotes},
+    unread::Unread,
 };
 
 /// How long the last lines may take after a signal.
@@ -72,7 +70,7 @@ pub(super) enum Happened {
 pub(super) struct Awaited {
     input: mpsc::Receiver<Input>,
     modes: mpsc::UnboundedReceiver<PermissionMode>,
-    unread: oneshot::Receiver<io::Result<()>>,
+    unread: Unread,
     is_read: bool,
     /// Whether what the program writes is waited for.
     pub(super) takes_input: bool,
@@ -82,7 +80,7 @@ impl Awaited {
     pub(super) fn new(
         input: mpsc::Receiver<Input>,
         modes: mpsc::UnboundedReceiver<PermissionMode>,
-        unread: oneshot::Receiver<io::Result<()>>,
+        unread: Unread,
     ) -> Self {
         Self { input, modes, unread, is_read: true, takes_input: true }
     }

@@ -8,9 +8,9 @@ use ennead_command::{
     shared_host::guest::ClientEnds,
     signals::Signals,
     stream_json::pipe::{Input, Output, read_lines},
-    unread::{watch, written_or_unread},
+    unread::{Unread, watch, written_or_unread},
 };
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::mpsc;
 
 use crate::{
     args::{InputFormat, Print},
@@ -49,7 +49,7 @@ pub(super) struct OpenLink {
     pub(super) pid: u32,
     pub(super) output: Output,
     /// Resolves when all is written, or nobody reads.
-    pub(super) unread: oneshot::Receiver<io::Result<()>>,
+    pub(super) unread: Unread,
     pub(super) rest: LinkRest,
 }
 
@@ -109,15 +109,13 @@ impl ProgramLink {
         match self {
             Self::Process => {
                 let (output, written) = Output::start(io::stdout());
-                let (ended, unread) = oneshot::channel();
-                let end = written_or_unread(written, watch(io::stdout()));
-                // Its end may not be waited for.
-                tokio::spawn(async { ended.send(end.await) });
+                let unread = written_or_unread(written, watch(io::stdout()));
                 OpenLink { pid: std::process::id(), output, unread, rest: LinkRest::Process }
             }
             Self::Client(client) => {
                 let HostedClient { guest, pid, runtime, .. } = *client;
                 let ClientEnds { input, output, unread, signals, .. } = guest;
+                let unread = Box::pin(async { unread.await.unwrap_or(Ok(())) });
                 let rest =
                     LinkRest::Client(LinkedRuntime { input, signals, ennead: runtime.ennead });
                 OpenLink { pid, output, unread, rest }
