@@ -33,7 +33,7 @@ mod superseded;
 use serde::{Deserialize, Serialize};
 
 pub(crate) use pressure::{Trigger, under_pressure};
-pub use setup::{ShaperSetup, Sharing};
+pub use setup::{ColdCache, ShaperSetup, Sharing};
 pub use shaped::{ShapedContext, StageResult};
 pub use shaper5_auto_compact::SummaryRequest;
 pub(crate) use shaper5_auto_compact::{apply_summary, shrink};

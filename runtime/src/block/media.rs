@@ -77,6 +77,13 @@ pub(super) fn content_of(content: &RawValue) -> (String, Size) {
 }
 
 impl Block {
+    /// Returns whether it is a result whose content is a list, as that of one with images and documents is. Looks at the
+    /// beginning of a text alone: nearly every result is one, and long ones are not to be read again.
+    pub(crate) fn has_media(&self) -> bool {
+        matches!(self.kind(), BlockKind::ToolResult { .. })
+            && !self.wire_open().contains(r#""content":""#)
+    }
+
     /// Returns the images and documents of a result, in order; none of any other block. Cost: linear in the block.
     pub(crate) fn media_in_result(&self) -> Vec<Block> {
         #[derive(Deserialize)]
@@ -84,10 +91,7 @@ impl Block {
             #[serde(borrow)]
             content: Option<Vec<&'a RawValue>>,
         }
-        // Nearly every result is a text, and long ones are not to be read again.
-        if !matches!(self.kind(), BlockKind::ToolResult { .. })
-            || self.wire_open().contains(r#""content":""#)
-        {
+        if !self.has_media() {
             return Vec::new();
         }
         let wire = format!("{}}}", self.wire_open());

@@ -44,7 +44,7 @@ pub struct DerivedSettings {
     /// The directory in which tools keep such output themselves. Agents of a tree share the one
     /// above, and ids of calls may be the same in several of them.
     pub spill_directory: Arc<str>,
-    /// Tools whose results are never cut.
+    /// Tools that declare no cap for their results, which therefore are not cut to one.
     pub exempt_tools: Arc<[ToolName]>,
     /// Characters of a result, for tools whose own cap holds: a result of a server is whole up to
     /// its cap, or in a file; cut again, the documented limit would be none.

@@ -20,7 +20,7 @@ use crate::{
 };
 
 /// The revision of the rules by which turns decide; see [`SessionFacts::revision`].
-pub const REVISION: u32 = 28;
+pub const REVISION: u32 = 29;
 
 /// The first revision in which what becomes due in a session is appended to the conversation.
 pub(crate) const APPENDS: u32 = 5;
@@ -136,6 +136,12 @@ pub(crate) const RECORDS_MATCHERS: u32 = 28;
 /// The first revision in which a first turn that is cut off has begun the session.
 pub(crate) const KEEPS_BEGUN: u32 = 28;
 
+/// The first revision in which old results of tools without a cap are cleared and collapsed as those of others are.
+pub(crate) const CLEARS_UNCAPPED: u32 = 29;
+
+/// The first revision in which what the provider's cache has lost decides about what is cleared.
+pub(crate) const ASKS_CACHE: u32 = 29;
+
 /// The first revision in which hooks have an agent verify.
 pub(crate) const HOOKS_START_AGENTS: u32 = 22;
 
@@ -178,7 +184,8 @@ pub struct SessionFacts {
     /// what is known of models stands in its record where the layers leave room, and changes of files are confirmed
     /// where settings want it. From 24 on, a run that is to end has no findings of sub-agents put together, and what
     /// puts them together is quoted. From 25 on, hooks say what a session is known by. From 27 on, hooks answer
-    /// questions also where nobody else can.
+    /// questions also where nobody else can. From 29 on, old results of tools without a cap are cleared as others are,
+    /// and results that are old or superseded are cleared, too, when the provider's cache holds nothing.
     #[serde(default, skip_serializing_if = "is_first")]
     pub revision: u32,
     /// The session; in a sub-agent the top session of its tree.

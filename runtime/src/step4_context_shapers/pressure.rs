@@ -24,6 +24,10 @@ const AIM_PERCENT: u64 = 75;
 /// The part of what the limit leaves the conversation that the stages leave it at least, in percent.
 const CONVERSATION_AIM_PERCENT: u64 = 50;
 
+/// The part of what the limit leaves the conversation from which on old results are cleared while that costs
+/// nothing, in percent. Below it there is room, and what was cleared may have to be read again.
+const COLD_PERCENT: u64 = 50;
+
 /// What puts the context under pressure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Trigger {
@@ -90,6 +94,12 @@ fn token_aim(setup: &ShaperSetup) -> Tokens {
         Tokens(0) => percent(limit, AIM_PERCENT),
         _ => percent(limit, AIM_PERCENT).max(least),
     }
+}
+
+/// Where clearing stops while the provider's cache is cold.
+pub(super) fn cold_aim(setup: &ShaperSetup) -> Tokens {
+    let (limit, fixed) = (token_limit(setup), setup.fixed);
+    fixed + percent(limit.saturating_sub(fixed), COLD_PERCENT)
 }
 
 pub(super) fn percent(amount: Tokens, percent: u64) -> Tokens {

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::{
+    block::Block,
     ids::ToolName,
     step1_settings_resolution::ShaperSettings,
     tokens::{Counting, Tokens},
@@ -29,7 +30,10 @@ pub struct ShaperSetup {
     pub reference_prefix: Arc<str>,
     /// Milliseconds since the last answer of the model.
     pub idle_ms: u64,
-    /// Tools that declare their results exempt, in addition to those that the settings name.
+    /// Why the provider's cache holds nothing of the conversation; `None` while it may hold it, and in turns that
+    /// were recorded before this was asked.
+    pub cold: Option<ColdCache>,
+    /// Tools that declare no cap for their results, in addition to those that the settings exempt.
     pub exempt_tools: Arc<[ToolName]>,
     /// Characters of a result, for tools whose own cap is larger than the setting and holds instead.
     pub own_caps: Arc<[(ToolName, u64)]>,
@@ -45,6 +49,9 @@ pub struct ShaperSetup {
     /// Whether superseded results count as what is left of them when others are chosen to be cleared. Not so in
     /// turns that were recorded before.
     pub counts_cleared: bool,
+    /// Whether results of tools that declare no cap are cleared and collapsed as others are, since a missing cap says
+    /// something about how they are cut. Not so in turns that were recorded before.
+    pub clears_uncapped: bool,
     /// Messages from which on a summary is made again where the last one did not help and the context fits
     /// the window; 0 where every summary helped.
     pub summary_pause: usize,
@@ -54,6 +61,28 @@ pub struct ShaperSetup {
     pub asked: Option<Arc<str>>,
     /// How tokens are estimated.
     pub(crate) counting: Counting,
+}
+
+/// Why a provider's cache holds nothing that a changed prefix could lose.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ColdCache {
+    /// Requests are sent without marks to a provider that caches only what is marked.
+    Off,
+    /// More time has passed since the last answer than the cache lasts.
+    Expired,
+    /// The last answer is from another model, and each has a cache of its own.
+    OtherModel,
+}
+
+impl ColdCache {
+    /// Returns why there is nothing to lose, for the log.
+    pub(super) fn words(self) -> &'static str {
+        match self {
+            Self::Off => "the provider caches nothing",
+            Self::Expired => "the provider's cache is over",
+            Self::OtherModel => "another model is asked, which has nothing cached",
+        }
+    }
 }
 
 /// Which results have a cap together when there is pressure.
@@ -67,9 +96,22 @@ pub enum Sharing {
 }
 
 impl ShaperSetup {
-    /// Returns whether results of this tool are never cut.
+    /// Returns whether results of this tool are never cut to a cap.
     pub(crate) fn is_exempt(&self, tool: &ToolName) -> bool {
-        self.exempt_tools.contains(tool)
-            || self.settings.exempt_tools.iter().any(|it| it == tool.as_str())
+        self.exempt_tools.contains(tool) || self.is_exempt_by_settings(tool)
+    }
+
+    /// Returns whether a result of this tool stays as it is however old it is: settings exempt the tool, or the result
+    /// has pictures, which no text in a file brings back, of a tool that declares no cap.
+    pub(crate) fn is_kept(&self, tool: &ToolName, result: &Block) -> bool {
+        if self.clears_uncapped && !result.has_media() {
+            self.is_exempt_by_settings(tool)
+        } else {
+            self.is_exempt(tool)
+        }
+    }
+
+    fn is_exempt_by_settings(&self, tool: &ToolName) -> bool {
+        self.settings.exempt_tools.iter().any(|it| it == tool.as_str())
     }
 }

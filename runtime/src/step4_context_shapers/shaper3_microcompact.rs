@@ -1,16 +1,18 @@
 //! Shaper 3: old tool results are cleared when that costs nothing, or less than a summary.
 //!
-//! After an idle time the provider's cache is cold and the prefix is paid anew anyway: that is the
-//! moment to clear what is old. While the cache is warm that would throw away what is cached, so only
-//! pressure clears, which a summary would end otherwise: first what a file held before it was read again
-//! or changed, then long results, the oldest first, until the context is as small as a stage makes it.
+//! While the provider's cache is cold the prefix is paid anew anyway. After an idle time all that is old is
+//! cleared; where the cache is cold without that, what a file held before it was read again or changed, and
+//! of the rest the oldest, as far as the context is above half of its limit: what the model may still need
+//! stays while there is room. While the cache is warm that would throw away what is cached, so only
+//! pressure clears, which a summary would end otherwise: first what is superseded, then long results, the
+//! oldest first, until the context is as small as a stage makes it.
 //! Works by tool use id and kept counts; what a result says plays no part.
 
 use std::collections::BTreeSet;
 
 use super::{
-    ShapedContext, ShaperSetup, Sharing, StageResult, history, marker,
-    pressure::{Trigger, is_at_aim, under_pressure},
+    ColdCache, ShapedContext, ShaperSetup, Sharing, StageResult, history, marker,
+    pressure::{Trigger, cold_aim, is_at_aim, under_pressure},
     shaped::proven_smaller,
     superseded::superseded,
 };
@@ -43,6 +45,8 @@ enum Reason {
     Superseded,
     /// They are superseded or long, and the oldest ones of these.
     Oldest,
+    /// The same, while the cache holds nothing.
+    Cold(ColdCache),
 }
 
 /// Returns what is to be cleared.
@@ -57,6 +61,7 @@ pub(super) fn due(context: &ShapedContext, setup: &ShaperSetup) -> Result<Cleari
         (true, Reason::Idle) => Err("no old result is left to clear"),
         (true, Reason::Superseded) => Err("the cache is warm, and no old result is superseded"),
         (true, Reason::Oldest) => Err("the cache is warm, and no old result is long"),
+        (true, Reason::Cold(_)) => Err("the cache is cold, and no old result has to go"),
     }
 }
 
@@ -67,21 +72,28 @@ fn chosen(context: &ShapedContext, setup: &ShaperSetup) -> Result<Chosen, &'stat
         let all = clearable(context, setup, |_| true);
         return Ok((Reason::Idle, all.map(|it| it.place).collect()));
     }
-    match under_pressure(context, setup).filter(|_| setup.grades) {
-        Some(pressure) => {
+    let pressure = under_pressure(context, setup).filter(|_| setup.grades);
+    match (pressure, setup.cold) {
+        (Some(Trigger::Tokens), _) if setup.clears => {
             let superseded = superseded(&context.messages);
-            Ok(if setup.clears && pressure == Trigger::Tokens {
-                oldest(context, setup, &superseded)
-            } else {
-                let these = clearable(context, setup, |it| superseded.contains(it));
-                (Reason::Superseded, these.map(|it| it.place).collect())
-            })
+            Ok(oldest(context, setup, &superseded))
+        }
+        (_, Some(cold)) => {
+            let found = OldResults::of(context, setup, &superseded(&context.messages));
+            let aim = cold_aim(setup);
+            let (places, _) = found.until(context, setup, |tokens| tokens <= aim);
+            Ok((Reason::Cold(cold), places))
+        }
+        (Some(_), None) => {
+            let superseded = superseded(&context.messages);
+            let these = clearable(context, setup, |it| superseded.contains(it));
+            Ok((Reason::Superseded, these.map(|it| it.place).collect()))
         }
         // Turns that were recorded before the setting was given up are walked again with its words.
-        None if setup.settings.cached_microcompact && setup.sharing == Sharing::Message => {
+        (None, None) if setup.settings.cached_microcompact && setup.sharing == Sharing::Message => {
             Err("the cache is warm, and the cache-aware path is not built")
         }
-        None => Err("the cache is warm"),
+        (None, None) => Err("the cache is warm"),
     }
 }
 
@@ -92,38 +104,65 @@ fn oldest(
     setup: &ShaperSetup,
     superseded: &BTreeSet<&ToolUseId>,
 ) -> Chosen {
-    let (first, others): (Vec<Clearable<'_>>, Vec<_>) =
-        clearable(context, setup, |_| true).partition(|it| superseded.contains(it.id));
-    // At most what stays of one, and what rounding may add: too much counted as freed would leave a
-    // context that is cleared once more, and a cache that is lost twice.
-    let left = setup.counting.tokens(Estimate::of(marker::max_size(&setup.reference_prefix)));
-    let freed = |it: &Clearable<'_>| {
-        let whole = setup.counting.tokens(Estimate::of(it.block.size()));
-        whole.saturating_sub(left + Tokens(ROUNDING))
-    };
-    let without = |tokens: Tokens, it| tokens.saturating_sub(freed(it));
-    let mut tokens = if setup.counts_cleared {
-        tokens_without(context, setup, &first)
-    } else {
-        first.iter().fold(context.tokens, without)
-    };
-    // By number and not by id: some providers count calls anew in each answer.
-    let mut n_long = 0;
-    for it in &others {
-        if is_at_aim(tokens, 0, 0, setup) {
-            break;
-        }
-        tokens = without(tokens, it);
-        n_long += 1;
+    let found = OldResults::of(context, setup, superseded);
+    let (places, is_enough) = found.until(context, setup, |tokens| is_at_aim(tokens, 0, 0, setup));
+    if !is_enough && setup.settings.auto_compact {
+        return (Reason::Superseded, found.superseded.iter().map(|it| it.place).collect());
     }
-    let first = first.iter().map(|it| it.place);
-    if !is_at_aim(tokens, 0, 0, setup) && setup.settings.auto_compact {
-        return (Reason::Superseded, first.collect());
-    }
-    let long = others.iter().take(n_long).map(|it| it.place);
-    let mut places: Vec<_> = first.chain(long).collect();
-    places.sort_unstable();
     (Reason::Oldest, places)
+}
+
+/// The old results that may be cleared, each kind from the oldest on.
+struct OldResults<'a> {
+    superseded: Vec<Clearable<'a>>,
+    others: Vec<Clearable<'a>>,
+}
+
+impl<'a> OldResults<'a> {
+    fn of(
+        context: &'a ShapedContext,
+        setup: &'a ShaperSetup,
+        superseded: &BTreeSet<&ToolUseId>,
+    ) -> Self {
+        let (superseded, others) =
+            clearable(context, setup, |_| true).partition(|it| superseded.contains(it.id));
+        Self { superseded, others }
+    }
+
+    /// The superseded results, and of the others the oldest until this holds of the tokens that are left; in order,
+    /// with whether it does then.
+    fn until(
+        &self,
+        context: &ShapedContext,
+        setup: &ShaperSetup,
+        is_enough: impl Fn(Tokens) -> bool,
+    ) -> (Vec<(usize, usize)>, bool) {
+        // At most what stays of one, and what rounding may add: too much counted as freed would leave a
+        // context that is cleared once more, and a cache that is lost twice.
+        let left = setup.counting.tokens(Estimate::of(marker::max_size(&setup.reference_prefix)));
+        let without = |tokens: Tokens, it: &Clearable<'_>| {
+            let whole = setup.counting.tokens(Estimate::of(it.block.size()));
+            tokens.saturating_sub(whole.saturating_sub(left + Tokens(ROUNDING)))
+        };
+        let mut tokens = if setup.counts_cleared {
+            tokens_without(context, setup, &self.superseded)
+        } else {
+            self.superseded.iter().fold(context.tokens, without)
+        };
+        // By number and not by id: some providers count calls anew in each answer.
+        let mut n_long = 0;
+        for it in &self.others {
+            if is_enough(tokens) {
+                break;
+            }
+            tokens = without(tokens, it);
+            n_long += 1;
+        }
+        let long = self.others.iter().take(n_long);
+        let mut places: Vec<_> = self.superseded.iter().chain(long).map(|it| it.place).collect();
+        places.sort_unstable();
+        (places, is_enough(tokens))
+    }
 }
 
 /// Counts the context without these results. What is cleared alone must be counted and not estimated: the next
@@ -187,6 +226,7 @@ pub(super) fn run(
             format!("cleared {n} results of files that were read again or changed")
         }
         Reason::Oldest => format!("cleared {n} old results, which spares a summary"),
+        Reason::Cold(cold) => format!("cleared {n} old results: {}", cold.words()),
     };
     StageResult::Changed { context: context.with(messages, setup.counting), stored, why }
 }
@@ -219,5 +259,5 @@ fn is_clearable(context: &ShapedContext, at: usize, block: &Block, setup: &Shape
     let Some((id, _, _)) = block.as_tool_result() else { return false };
     let mark = marker::max_chars(block.chars(), &setup.reference_prefix);
     marker::is_worth_it(mark, block.chars())
-        && !history::tool_of(&context.messages, at, id).is_some_and(|it| setup.is_exempt(it))
+        && !history::tool_of(&context.messages, at, id).is_some_and(|it| setup.is_kept(it, block))
 }

@@ -91,7 +91,7 @@ fn is_long(context: &ShapedContext, at: usize, block: &Block, setup: &ShaperSetu
     match block.kind() {
         BlockKind::Text(_) => true,
         BlockKind::ToolResult { id, .. } => {
-            !history::tool_of(&context.messages, at, id).is_some_and(|it| setup.is_exempt(it))
+            !history::tool_of(&context.messages, at, id).is_some_and(|it| setup.is_kept(it, block))
         }
         _ => false,
     }

@@ -13,17 +13,17 @@ use crate::{
     run::{
         conversation::ShapedView,
         facts::{
-            CLEARS_OLD, COUNTS_CLEARED, KEEPS_FRAMES, PAUSES_WITHIN_WINDOW, REBUILDS,
-            REMEMBERS_FRUITLESS, SHAPES_CONVERSATION,
+            ASKS_CACHE, CLEARS_OLD, CLEARS_UNCAPPED, COUNTS_CLEARED, KEEPS_FRAMES,
+            PAUSES_WITHIN_WINDOW, REBUILDS, REMEMBERS_FRUITLESS, SHAPES_CONVERSATION,
         },
     },
     step::Step,
     step2_state_initialization::FiringReason,
     step4_context_shapers::{
-        Due, ShaperSetup, Sharing, Stage, StageResult, overflow_reduction::can_shrink,
+        ColdCache, Due, ShaperSetup, Sharing, Stage, StageResult, overflow_reduction::can_shrink,
         recorded_view::changes, trigger,
     },
-    step5_model_call::ModelFailure,
+    step5_model_call::{ModelFailure, model_name::is_same},
     tokens::{Estimate, Tokens},
     transcript::entry::{PassedStage, RecordKind, StepDetail, StoredText, TextFolder},
     turn::{effect::ShapeOrder, input::Crashed},
@@ -44,6 +44,7 @@ impl Turn {
             spent_micro_usd: self.memory.spent.micro_usd(),
             reference_prefix: Arc::clone(&derived_settings.results_directory),
             idle_ms: self.state.idle_ms,
+            cold: self.cold_cache(),
             exempt_tools: Arc::clone(&derived_settings.exempt_tools),
             own_caps: Arc::clone(&derived_settings.own_caps),
             sharing: if self.facts.revision < 1 { Sharing::Message } else { Sharing::Turn },
@@ -51,12 +52,30 @@ impl Turn {
             clears: CLEARS_OLD <= self.facts.revision,
             keeps_frames: KEEPS_FRAMES <= self.facts.revision,
             counts_cleared: COUNTS_CLEARED <= self.facts.revision,
+            clears_uncapped: CLEARS_UNCAPPED <= self.facts.revision,
             summary_pause: self.memory.compactions.pause(),
             pauses_where_it_fits: PAUSES_WITHIN_WINDOW <= self.facts.revision,
             asked: self.compacts.clone(),
             counting: self.counting(),
         }));
         self.shape_from(0);
+    }
+
+    /// Why the provider's cache holds nothing of the conversation, as far as the session can know.
+    fn cold_cache(&self) -> Option<ColdCache> {
+        if self.facts.revision < ASKS_CACHE {
+            return None;
+        }
+        let link = self.link();
+        let caching = self.settings().prompt_caching_of(self.facts.agent.is_some());
+        let Some(lasts_ms) = caching.keeps_ms(self.format(&link)) else {
+            return Some(ColdCache::Off);
+        };
+        let answered = self.memory.anchor.as_ref().map(|it| &it.model);
+        if answered.is_some_and(|it| !is_same(it, &link.model)) {
+            return Some(ColdCache::OtherModel);
+        }
+        (lasts_ms < self.state.idle_ms).then_some(ColdCache::Expired)
     }
 
     /// What a request may hold in addition to the answer. A ceiling that is not smaller than half

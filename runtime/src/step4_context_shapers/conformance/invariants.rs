@@ -184,7 +184,7 @@ fn cleared_oldest_first(case: &ShaperCase, after: &Messages) -> bool {
             if old == new {
                 let mark = marker::max_chars(old.chars(), &setup.reference_prefix);
                 saw_whole |= marker::is_worth_it(mark + 200, old.chars())
-                    && !history::tool_of(after, at, id).is_some_and(|it| setup.is_exempt(it));
+                    && !history::tool_of(after, at, id).is_some_and(|it| setup.is_kept(it, old));
             } else if old.chars() <= setup.settings.per_result_cap_chars
                 && saw_whole
                 && !superseded.contains(id)

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     block::{Block, BlockKind},
     message::Role,
-    step5_model_call::view::ViewMessage,
+    step5_model_call::{view::ViewMessage, wire_format::WireFormat},
 };
 
 /// How long a provider is asked to keep what it was sent. Each use starts the time anew.
@@ -52,6 +52,18 @@ impl PromptCaching {
             Self::Off => None,
             Self::FiveMinutes => Some(r#","cache_control":{"type":"ephemeral"}}"#),
             Self::OneHour => Some(r#","cache_control":{"type":"ephemeral","ttl":"1h"}}"#),
+        }
+    }
+
+    /// Returns how long a provider keeps what it was sent in this format, in milliseconds; `None` if it keeps nothing.
+    /// Formats without marks are those of providers that cache by themselves, for about five minutes.
+    pub(crate) fn keeps_ms(self, format: WireFormat) -> Option<u64> {
+        match self {
+            _ if matches!(format, WireFormat::OpenAiChat | WireFormat::OpenAiResponses) => {
+                Some(Self::FiveMinutes.lasts_ms())
+            }
+            Self::Off => None,
+            Self::FiveMinutes | Self::OneHour => Some(self.lasts_ms()),
         }
     }
 

@@ -25,7 +25,8 @@ fn spec(name: &str, access: Access, effect: ToolEffect, concurrency: Concurrency
         effect,
         concurrency,
         access,
-        output_cap: Some(50_000),
+        // As in the tools that these stand for: Read limits itself.
+        output_cap: (name != "Read").then_some(50_000),
         timeout_ms: None,
         polls: name == "Poll",
     }
