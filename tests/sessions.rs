@@ -28,6 +28,7 @@ mod output;
 mod overflow;
 mod own_transcript;
 mod plan_mode;
+mod planted_facts;
 mod recovery;
 mod redaction;
 mod resume;

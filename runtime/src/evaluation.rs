@@ -8,14 +8,16 @@
 //!
 //! Tokens are the estimates of the harness, so that a saving that a stage logs and the size of a
 //! request are counted alike: in every walk the savings of all stages, each counted again in every
-//! later request, add up to the difference between the messages and what was sent of them.
+//! later request, add up to the difference between the messages and what was sent of them. That is so by
+//! the way a walk counts. Whether it is so of the session as it ran, its lines say: [`Recording::logged`] adds
+//! up what the stages logged then, and the gap to what the recorded requests were smaller by.
 
 mod recording;
 mod walk;
 
 use serde::Serialize;
 
-pub use recording::{NoRecording, Recording};
+pub use recording::{LoggedTotals, NoRecording, Recording};
 pub use walk::walk;
 
 use crate::{catalogue::Money, step4_context_shapers::Stage, tokens::Tokens};
@@ -27,7 +29,7 @@ pub struct Request {
     pub conversation: Tokens,
     /// Tokens of the request as it is sent.
     pub sent: Tokens,
-    /// The part of it that equals the beginning of the request before, sent within five minutes of it.
+    /// The part of it that equals the beginning of the request before, sent while the provider keeps that.
     pub cached: Tokens,
     /// Stages that changed something for it, in order, with the tokens that each took off.
     pub fired: Vec<(Stage, Tokens)>,
@@ -42,6 +44,14 @@ pub struct StageTotals {
     pub saved_once: Tokens,
     /// The same, each counted in every request that is smaller for it.
     pub saved: Tokens,
+}
+
+impl StageTotals {
+    fn add(&mut self, other: &Self) {
+        self.fired += other.fired;
+        self.saved_once = self.saved_once + other.saved_once;
+        self.saved = self.saved + other.saved;
+    }
 }
 
 /// What a walk came to.
@@ -66,7 +76,8 @@ pub struct WalkTotals {
 }
 
 impl WalkTotals {
-    /// Returns whether the logged savings are the measured difference, which they are in every walk.
+    /// Returns whether the savings of the stages are the measured difference, which they are in every walk: both are
+    /// counted by it.
     pub fn adds_up(&self) -> bool {
         let saved: u64 = self.stages.iter().map(|it| it.saved.0).sum();
         self.conversation.saturating_sub(self.sent).0 == saved
@@ -83,9 +94,7 @@ impl WalkTotals {
         self.cached = self.cached + other.cached;
         self.cost = self.cost.zip(other.cost).map(|(a, b)| a + b);
         for (own, other) in self.stages.iter_mut().zip(&other.stages) {
-            own.fired += other.fired;
-            own.saved_once = own.saved_once + other.saved_once;
-            own.saved = own.saved + other.saved;
+            own.add(other);
         }
         self
     }

@@ -3,8 +3,12 @@
 //! What counts as having seen a file is decided here, since Write and Edit rely on it: the whole
 //! file shown, and it may be overwritten; a range that was asked for, and it may be edited; the
 //! first page of a file that did not fit, and neither.
+//!
+//! Long lines are cut, but in the results that the session keeps, which nothing else shows: there they go on in pieces
+//! that count as lines, so that `offset` reaches all of them.
 
 mod cells;
+mod kept;
 mod media;
 
 use std::{num::NonZeroU64, path::Path, sync::Arc};
@@ -24,6 +28,7 @@ use crate::{
     output::{MAX_LINE_CHARS, cut_line, push_numbered},
     paths,
 };
+use kept::LongLines;
 
 /// Lines shown when no limit is asked for.
 const DEFAULT_LIMIT: usize = 2000;
@@ -52,7 +57,8 @@ impl BuiltIn for Read {
         let description = "Reads a text file, a picture (PNG, JPEG, GIF, WebP) or a PDF file. Lines come with their number and a tab in front, \
                 which are not part of the file. Shows up to 2000 lines; for the rest of a longer \
                 file give `offset` and `limit`. A notebook (`.ipynb`) is shown by cells, with what they have put out; \
-                there `offset` and `limit` count cells. Lines over 2000 characters are cut. Does not read \
+                there `offset` and `limit` count cells. Lines over 2000 characters are cut, except in kept results \
+                of this session, where they go on as further lines. Does not read \
                 directories and other binary files. Read a file before you change it.";
         // It limits itself, and what it says about that must not be cut.
         reading_spec("Read", description, input_schema, "file_path").with_output_cap(None)
@@ -70,7 +76,8 @@ fn read(call: AtPath<'_, ReadInput>) -> Result<ToolOutcome, String> {
     let before = call.context.memory.files.get(real);
     let shown = media::show(&call.input.file_path, &loaded);
     let shown = shown.or_else(|| cells::show(call.input, &loaded, before));
-    let mut outcome = shown.unwrap_or_else(|| show(call.input, &loaded))?;
+    let long_lines = LongLines::in_file(Path::new(real), &call.context.spill_directory);
+    let mut outcome = shown.unwrap_or_else(|| show(call.input, &loaded, long_lines))?;
     // A part that is shown again does not take away that the whole was seen.
     for note in &mut outcome.notes {
         if let ToolNote::FileSeen { path, seen } = note {
@@ -84,7 +91,7 @@ fn read(call: AtPath<'_, ReadInput>) -> Result<ToolOutcome, String> {
 }
 
 /// One page of a file.
-fn show(input: &ReadInput, loaded: &Loaded) -> Result<ToolOutcome, String> {
+fn show(input: &ReadInput, loaded: &Loaded, long_lines: LongLines) -> Result<ToolOutcome, String> {
     if loaded.is_binary() {
         return Err(format!(
             "This is a binary file ({} bytes); Read shows text, pictures and PDF files.",
@@ -92,7 +99,7 @@ fn show(input: &ReadInput, loaded: &Loaded) -> Result<ToolOutcome, String> {
         ));
     }
     let text = normal(&String::from_utf8_lossy(&loaded.bytes));
-    let lines: Vec<&str> = text.split_terminator('\n').collect();
+    let lines = long_lines.split(&text);
     let index = |n: NonZeroU64| usize::saturating(n.get());
     let first = input.offset.map_or(1, index);
     let asked = input.limit.map_or(DEFAULT_LIMIT, index);
@@ -152,6 +159,9 @@ fn show(input: &ReadInput, loaded: &Loaded) -> Result<ToolOutcome, String> {
     } else {
         None
     };
+    if text.split_terminator('\n').count() < n_lines {
+        out.push_str("\n[Lines of more than 2000 characters go on as further lines here.]\n");
+    }
     let page = LinePage { first, shown: &wanted[..n_shown], n_lines, cut };
     Ok(outcome(input, loaded, out, page))
 }

@@ -11,7 +11,7 @@ use std::{
 };
 
 use ennead_runtime::{
-    evaluation::{Recording, Request, WalkTotals, place_of, walk},
+    evaluation::{LoggedTotals, Recording, Request, WalkTotals, place_of, walk},
     step4_context_shapers::Stage,
     tokens::Tokens,
 };
@@ -28,6 +28,8 @@ pub struct Evaluation {
     pub skipped: Vec<(PathBuf, String)>,
     /// What the walk with all five stages came to.
     pub all: WalkTotals,
+    /// What the lines of the sessions say that the stages did when they ran.
+    pub logged: LoggedTotals,
     /// Without each of the stages that were asked about.
     pub without: Vec<(Stage, WalkTotals)>,
     /// The requests of the session that sent most, with all stages.
@@ -45,6 +47,7 @@ pub fn evaluate(place: &Path, ablated: &[Stage]) -> io::Result<Evaluation> {
         sessions: 0,
         skipped: Vec::new(),
         all: WalkTotals { cost: Some(Default::default()), ..WalkTotals::default() },
+        logged: LoggedTotals::default(),
         without: Vec::new(),
         longest: Vec::new(),
     };
@@ -65,6 +68,7 @@ pub fn evaluate(place: &Path, ablated: &[Stage]) -> io::Result<Evaluation> {
             (most, found.longest) = (totals.sent, requests);
         }
         found.all = found.all.plus(&totals);
+        found.logged = std::mem::take(&mut found.logged).plus(recording.logged());
         for (stage, sum) in &mut found.without {
             *sum = std::mem::take(sum).plus(&walk(&recording, Some(*stage)).0);
         }
@@ -97,16 +101,21 @@ pub fn tables(found: &Evaluation) -> String {
     for (file, why) in &found.skipped {
         push_fmt(&mut text, format_args!("{} is left out: {why}\n", file.display()));
     }
-    push_fmt(&mut text, format_args!("\n| Stage | fired | in | took off | saved in requests |\n"));
-    push_fmt(&mut text, format_args!("|---|---|---|---|---|\n"));
-    let all = &found.all;
+    text.push_str(
+        "\n| Stage | fired | in | took off | saved in requests | logged: fired | took off | saved |\n\
+         |---|---|---|---|---|---|---|---|\n",
+    );
+    let (all, logged) = (&found.all, &found.logged);
     for stage in Stage::ALL.into_iter().chain([Stage::OverflowReduction]) {
-        let of_stage = all.stages[place_of(stage)];
+        let (of_stage, then) = (all.stages[place_of(stage)], logged.stages[place_of(stage)]);
         let cells = [
             of_stage.fired.to_string(),
             percent(of_stage.fired, all.requests),
             thousands(of_stage.saved_once),
             thousands(of_stage.saved),
+            then.fired.to_string(),
+            thousands(then.saved_once),
+            thousands(then.saved),
         ];
         push_fmt(&mut text, format_args!("| {} | {} |\n", stage.name(), cells.join(" | ")));
     }
@@ -117,6 +126,7 @@ pub fn tables(found: &Evaluation) -> String {
         format_args!("\nsaid {conversation} - saved {} = sent {sent}", thousands(saved)),
     );
     text.push_str(if all.adds_up() { "\n" } else { ", which does not add up\n" });
+    push_logged(&mut text, logged);
     push_fmt(
         &mut text,
         format_args!("\n| Walk | sent | from cache | summaries | too large | cost |\n"),
@@ -138,6 +148,24 @@ pub fn tables(found: &Evaluation) -> String {
         row(format!("without {}", stage.name()), totals);
     }
     text
+}
+
+/// Compares what the stages logged when the sessions ran with what the requests on record were smaller by.
+fn push_logged(text: &mut String, logged: &LoggedTotals) {
+    let [said, saved, sent] = [logged.conversation, logged.saved(), logged.sent].map(thousands);
+    push_fmt(
+        text,
+        format_args!("logged when they ran: said {said} - saved {saved}, sent {sent}, "),
+    );
+    match logged.gap() {
+        0 => text.push_str("no gap\n"),
+        gap => {
+            let sign = if gap < 0 { "-" } else { "" };
+            let tokens = Tokens(u64::try_from(gap.unsigned_abs()).unwrap_or(u64::MAX));
+            let share = percent(tokens.0, logged.conversation.0);
+            push_fmt(text, format_args!("a gap of {sign}{} ({share})\n", thousands(tokens)));
+        }
+    }
 }
 
 fn push_fmt(text: &mut String, part: std::fmt::Arguments<'_>) {

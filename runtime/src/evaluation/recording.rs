@@ -2,21 +2,24 @@
 
 use std::sync::Arc;
 
+use serde::Serialize;
+
+use super::{StageTotals, place_of};
 use crate::{
     catalogue::{Catalogue, ModelFacts},
-    message::{Message, MessageKind, estimate_of},
+    message::{Message, MessageKind},
     run::{
         conversation::TurnMemory,
         derived_settings::DerivedSettings,
         facts::{
-            APPENDS, CLEARS_OLD, CLEARS_UNCAPPED, COUNTS_CLEARED, KEEPS_FRAMES,
+            APPENDS, ASKS_CACHE, CLEARS_OLD, CLEARS_UNCAPPED, COUNTS_CLEARED, KEEPS_FRAMES,
             SHAPES_CONVERSATION, SessionFacts,
         },
     },
     step1_settings_resolution::{LayerText, Resolved, merge_with},
-    step4_context_shapers::{ShaperSetup, Sharing, shaper5_auto_compact::OPENING},
+    step4_context_shapers::{ShaperSetup, Sharing, Stage, shaper5_auto_compact::OPENING},
     time::Timestamp,
-    tokens::{Counting, Tokens},
+    tokens::{Counting, Estimate, Tokens},
     transcript::{
         entry::{ConversationLine, Record, RecordKind, StepDetail, Stored},
         read::{Entry, read_line},
@@ -43,6 +46,67 @@ pub struct Recording {
     pub(super) fixed: Tokens,
     pub(super) setup: ShaperSetup,
     pub(super) model: Option<Arc<ModelFacts>>,
+    /// Milliseconds for which the provider keeps what it was sent; `None` if it keeps nothing.
+    pub(super) keeps_ms: Option<u64>,
+    /// Whether the stages ask what the cache holds.
+    pub(super) asks_cache: bool,
+    logged: LoggedTotals,
+}
+
+/// What the lines of a session say that its stages did when it ran. A walk counts anew; this is what was counted then.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct LoggedTotals {
+    /// Requests for answers, each time the stages were through.
+    pub requests: u64,
+    /// Tokens of all requests if no stage had ever changed anything, by estimate.
+    pub conversation: Tokens,
+    /// Tokens of all requests, as recorded after the stages.
+    pub sent: Tokens,
+    /// By stage, in their order; the last one is the cut of what does not fit the window.
+    pub stages: [StageTotals; 6],
+}
+
+impl LoggedTotals {
+    /// Returns the tokens that all stages logged as saved, each counted in every later request.
+    pub fn saved(&self) -> Tokens {
+        Tokens(self.stages.iter().map(|it| it.saved.0).sum())
+    }
+
+    /// Returns by how many tokens the requests on record are smaller than the logged savings explain; negative where
+    /// more was logged than is missing.
+    pub fn gap(&self) -> i128 {
+        let measured = i128::from(self.conversation.0) - i128::from(self.sent.0);
+        measured - i128::from(self.saved().0)
+    }
+
+    /// Adds what the lines of another session say.
+    #[must_use]
+    pub fn plus(mut self, other: &Self) -> Self {
+        self.requests += other.requests;
+        self.conversation = self.conversation + other.conversation;
+        self.sent = self.sent + other.sent;
+        for (own, other) in self.stages.iter_mut().zip(&other.stages) {
+            own.add(other);
+        }
+        self
+    }
+
+    /// Takes in that a stage changed something, which later requests are smaller for.
+    fn fired(&mut self, stage: Stage, saved: Tokens) {
+        let of_stage = &mut self.stages[place_of(stage)];
+        of_stage.fired += 1;
+        of_stage.saved_once = of_stage.saved_once + saved;
+    }
+
+    /// Takes in a request of this size, which would have had that one.
+    fn request(&mut self, sent: Tokens, conversation: Tokens) {
+        self.requests += 1;
+        self.sent = self.sent + sent;
+        self.conversation = self.conversation + conversation;
+        for of_stage in &mut self.stages {
+            of_stage.saved = of_stage.saved + of_stage.saved_once;
+        }
+    }
 }
 
 /// Why a transcript cannot be evaluated.
@@ -65,9 +129,17 @@ struct RecordingReader {
     layers: Option<Vec<LayerText>>,
     models: Option<Catalogue>,
     fixed: Option<Tokens>,
+    /// Of all messages so far.
+    estimate: Estimate,
+    logged: LoggedTotals,
 }
 
 impl Recording {
+    /// Returns what the session itself logged.
+    pub fn logged(&self) -> &LoggedTotals {
+        &self.logged
+    }
+
     /// Reads a transcript; lines that cannot be read are passed over. `stored` has the texts that lie
     /// next to it. The settings are those of the first turn, as the gates of the shapers are.
     ///
@@ -99,11 +171,14 @@ impl RecordingReader {
             }
             MessageKind::Mark => {}
             _ if line.boundary.is_some() => {}
-            _ => self.messages.push(TimedMessage {
-                at: line.at,
-                message: Arc::clone(&line.message),
-                output: line.answer.as_ref().map_or(0, |it| it.usage.output_tokens),
-            }),
+            _ => {
+                self.estimate = self.estimate + line.message.estimate();
+                self.messages.push(TimedMessage {
+                    at: line.at,
+                    message: Arc::clone(&line.message),
+                    output: line.answer.as_ref().map_or(0, |it| it.usage.output_tokens),
+                });
+            }
         }
     }
 
@@ -128,13 +203,26 @@ impl RecordingReader {
                     .or_else(|| self.models.take());
             }
             RecordKind::TurnStep { detail: StepDetail::Context { tokens, .. }, .. } => {
-                let counting = self.facts.as_ref().map_or(Counting::Chars, counting);
-                let messages = || estimate_of(self.messages.iter().map(|it| &it.message));
-                self.fixed
-                    .get_or_insert_with(|| tokens.saturating_sub(counting.tokens(messages())));
+                let said = self.tokens();
+                self.fixed.get_or_insert_with(|| tokens.saturating_sub(said));
+            }
+            RecordKind::TurnStep { detail: StepDetail::Shaping { tokens, .. }, .. } => {
+                let conversation = self.fixed.unwrap_or_default() + self.tokens();
+                self.logged.request(*tokens, conversation);
+            }
+            RecordKind::Shaper { stage, fired: true, tokens_before, tokens_after, .. } => {
+                let mut all = Stage::ALL.into_iter().chain([Stage::OverflowReduction]);
+                if let Some(stage) = all.find(|it| it.name() == stage) {
+                    self.logged.fired(stage, tokens_before.saturating_sub(*tokens_after));
+                }
             }
             _ => {}
         }
+    }
+
+    /// All messages so far.
+    fn tokens(&self) -> Tokens {
+        self.facts.as_ref().map_or(Counting::Chars, counting).tokens(self.estimate)
     }
 
     fn end(self) -> Result<Recording, NoRecording> {
@@ -155,6 +243,9 @@ impl RecordingReader {
             fixed,
             setup: ShaperSetup { fixed: share, ..setup(&resolved, &facts) },
             model,
+            keeps_ms: keeps_ms(&resolved, &facts),
+            asks_cache: ASKS_CACHE <= facts.revision,
+            logged: self.logged,
         })
     }
 }
@@ -162,6 +253,12 @@ impl RecordingReader {
 /// The rule of the session, without what it learned of its models.
 fn counting(facts: &SessionFacts) -> Counting {
     TurnMemory::default().counting(facts.revision, "")
+}
+
+/// How long the first provider keeps what it was sent.
+fn keeps_ms(resolved: &Resolved, facts: &SessionFacts) -> Option<u64> {
+    let caching = resolved.settings.prompt_caching_of(facts.agent.is_some());
+    caching.keeps_ms(facts.providers.first().map(|it| it.format).unwrap_or_default())
 }
 
 /// What the stages go by, but for what changes from request to request.

@@ -90,6 +90,41 @@ fn logged_savings_are_the_measured_difference_whichever_stage_is_left_out() {
 
 // REQ: SHP-11
 #[test]
+fn what_the_lines_log_is_compared_with_what_the_recorded_requests_are_smaller_by() {
+    let play = long_session(20_000, 60, 6_000);
+    let logged = recorded(&play).logged().clone();
+    assert_eq!(logged.requests, 61);
+    assert_eq!(logged.stages[2].fired, fired(&play, "microcompact"));
+    assert!(logged.stages[2].saved_once.0 <= logged.stages[2].saved.0);
+    // The session counts from what was reported and by what it learned of that, so that there is a gap, and a small one.
+    assert!(logged.gap().unsigned_abs() * 10 < u128::from(logged.conversation.0), "{logged:?}");
+    // The same session, with a line that claims 1,000 tokens more than were saved.
+    let (at, before) = play
+        .records()
+        .find_map(|it| match &it.what {
+            RecordKind::Shaper { fired: true, tokens_before, tokens_after, .. } => {
+                Some((tokens_after.0, tokens_before.0))
+            }
+            _ => None,
+        })
+        .unwrap();
+    let text = String::from_utf8(play.bytes()).unwrap();
+    let line = format!(r#""tokens_before":{before},"tokens_after":{at}"#);
+    assert_eq!(text.matches(&line).count(), 1, "{line}");
+    let other = format!(r#""tokens_before":{},"tokens_after":{at}"#, before + 1_000);
+    let text = text.replace(&line, &other);
+    let altered = Recording::read(text.as_bytes(), &|digest| play.stored.get(&digest).cloned());
+    let altered = altered.unwrap();
+    assert_eq!(altered.logged().stages[2].saved_once.0, logged.stages[2].saved_once.0 + 1_000);
+    let n_later = (logged.gap() - altered.logged().gap()) / 1_000;
+    assert!(1 < n_later && n_later < 61, "each later request counts it again: {n_later}");
+    // The walk counts for itself and does not see it.
+    assert_eq!(walk(&altered, None), walk(&recorded(&play), None));
+    assert!(walk(&altered, None).0.adds_up());
+}
+
+// REQ: SHP-11
+#[test]
 fn what_a_stage_saved_is_sent_or_summed_up_without_it() {
     let recording = recorded(&long_session(60_000, 30, 70_000));
     let (all, _) = walk(&recording, None);

@@ -8,16 +8,14 @@ use crate::{
     ids::EntryId,
     message::{Message, MessageKind, Messages, estimate_of},
     step4_context_shapers::{
-        ShapedContext, ShaperSetup, Stage, StageResult, SummaryRequest, apply_summary, run_stage,
+        ColdCache, ShapedContext, ShaperSetup, Stage, StageResult, SummaryRequest, apply_summary,
+        run_stage,
     },
     tokens::{Estimate, Size, Tokens, Usage},
 };
 
 /// Characters of a summary that the recorded session did not make: 1,000 tokens of English.
 const MADE_UP_SUMMARY: usize = 4_000;
-
-/// How long a provider keeps what it was sent, in milliseconds: five minutes, as the Messages API does.
-const CACHE_MS: u64 = 5 * 60_000;
 
 /// Sends the messages of a session through the stages again, without one of them or with all. Where the
 /// stage that sums up fires, the next recorded summary is used, and where the session made no further
@@ -76,6 +74,7 @@ impl RecordingWalk<'_> {
     /// The request that was answered by `answer`, after the message `last`.
     fn request(&mut self, last: &TimedMessage, answer: &TimedMessage) {
         self.setup.idle_ms = self.answered_at.map_or(0, |at| last.at.millis_since(at));
+        self.setup.cold = self.cold_cache().filter(|_| self.recording.asks_cache);
         let mut fired = Vec::new();
         let stages = Stage::ALL.into_iter().filter(|it| Some(*it) != self.without);
         for stage in stages.collect::<Vec<_>>() {
@@ -136,9 +135,18 @@ impl RecordingWalk<'_> {
         apply_summary(&self.context, &self.setup, request, &text, id)
     }
 
+    /// Why the provider's cache holds nothing; all requests of a walk count as those of one model.
+    fn cold_cache(&self) -> Option<ColdCache> {
+        match self.recording.keeps_ms {
+            None => Some(ColdCache::Off),
+            Some(keeps_ms) if keeps_ms < self.setup.idle_ms => Some(ColdCache::Expired),
+            Some(_) => None,
+        }
+    }
+
     /// What of a request the provider's cache holds: the beginning that equals that of the request before.
     fn cached(&self, messages: &[Arc<Message>]) -> Tokens {
-        if self.sent_before.is_empty() || CACHE_MS < self.setup.idle_ms {
+        if self.sent_before.is_empty() || self.cold_cache().is_some() {
             return Tokens(0);
         }
         let is_same = |(a, b): &(&_, &_)| a == b;

@@ -2,5 +2,6 @@
 
 mod after_summary;
 mod cases;
+mod clearing;
 mod properties;
 pub(super) mod stages;

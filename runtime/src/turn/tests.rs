@@ -12,6 +12,7 @@ mod trace;
 mod appending;
 mod approvals;
 mod caching;
+mod cold_cache;
 mod compacting;
 mod cut_frames;
 mod dispatch;

@@ -197,3 +197,41 @@ fn what_holds_no_session_is_left_out_with_its_reason_and_a_wrong_stage_is_refuse
     assert!(ended.stdout.contains("torn.jsonl is left out: it holds no run"), "{ended:?}");
     assert!(ended.stderr.contains("holds no recorded session"), "{ended:?}");
 }
+
+// REQ: SHP-11
+#[test]
+fn gap_between_what_was_logged_and_what_is_missing_is_printed() {
+    let place = CommandDirs::new();
+    let name = "0e000000-0000-4000-8000-00000000000b";
+    let lines = fs::read_to_string(Path::new(CORPUS).join(format!("{name}.jsonl"))).unwrap();
+    for entry in fs::read_dir(Path::new(CORPUS).join(name).join("stored")).unwrap() {
+        let path = entry.unwrap().path();
+        let text = fs::read_to_string(&path).unwrap();
+        place.file(
+            &format!("sessions/{name}/stored/{}", path.file_name().unwrap().display()),
+            &text,
+        );
+    }
+    let logged = |lines: &str| {
+        place.file(&format!("sessions/{name}.jsonl"), lines);
+        let args = ["eval", text(&place.work().join("sessions")), "--output-format", "json"];
+        let found: Value = serde_json::from_str(&place.run(&args).stdout).unwrap();
+        let ended = place.run(&["eval", text(&place.work().join("sessions"))]);
+        let line = ended.stdout.lines().find(|it| it.starts_with("logged when they ran: "));
+        (found["logged"]["stages"][2].clone(), line.unwrap().to_owned())
+    };
+    let (stage, line) = logged(&lines);
+    assert_ne!(stage["fired"], 0, "{stage}");
+    // The first clearing claims 5,000 tokens more.
+    let (before, rest) = lines.split_once(r#""fired":true,"tokens_before":"#).unwrap();
+    let (number, rest) = rest.split_once(',').unwrap();
+    let more = number.parse::<u64>().unwrap() + 5_000;
+    let altered = format!(r#"{before}"fired":true,"tokens_before":{more},{rest}"#);
+    let (claimed, other) = logged(&altered);
+    assert_eq!(
+        claimed["saved_once"].as_u64().unwrap(),
+        stage["saved_once"].as_u64().unwrap() + 5_000
+    );
+    assert_ne!(line, other);
+    assert!(other.contains(", a gap of -"), "{other}");
+}

@@ -175,3 +175,29 @@ fn pdf_file_is_shown_as_a_document_and_a_broken_one_is_an_error() {
     let text = world.failed::<Read>(json!({"file_path": path}));
     assert!(text.contains("no whole PDF file"), "{text}");
 }
+
+// REQ: SHP-3, SHP-6
+#[test]
+fn long_line_of_a_kept_result_is_read_to_its_end() {
+    let mut world = World::new();
+    let kept = world.root.join("session/tool-results");
+    std::fs::create_dir_all(&kept).unwrap();
+    world.context.spill_directory = kept.to_str().unwrap().into();
+    let items: Vec<String> = (0..800).map(|it| format!("{{\"item\":{it},\"is\":\"ä\"}}")).collect();
+    let line = format!("[{}]", items.join(","));
+    let path = world.file("session/tool-results/a.txt", format!("{line}\nend\n"));
+    let all = world.ok::<Read>(json!({"file_path": path}));
+    let shown: String =
+        all.text.lines().filter_map(|it| it.split_once('\t')).map(|it| it.1).collect();
+    assert_eq!(shown, format!("{line}end"));
+    assert!(all.text.contains("go on as further lines"), "{}", all.text);
+    // A piece is reached by its number.
+    let n_pieces = line.chars().count().div_ceil(MAX_LINE_CHARS);
+    let range = json!({"file_path": path, "offset": n_pieces, "limit": 1});
+    let last = world.ok::<Read>(range);
+    assert!(last.text.contains(r#"{"item":799,"is":"ä"}]"#), "{}", last.text);
+    // The same file elsewhere is shown as files of people are.
+    let elsewhere = world.file("a.txt", &line);
+    let cut = world.ok::<Read>(json!({"file_path": elsewhere}));
+    assert!(cut.text.contains("[Long lines are cut.]") && !cut.text.contains("799"));
+}

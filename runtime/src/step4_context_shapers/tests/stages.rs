@@ -79,7 +79,7 @@ fn long_run(n_rounds: usize, chars: usize) -> Messages {
 }
 
 #[track_caller]
-fn changed(result: StageResult) -> (ShapedContext, Vec<(Digest, String)>) {
+pub(super) fn changed(result: StageResult) -> (ShapedContext, Vec<(Digest, String)>) {
     match result {
         StageResult::Changed { context, stored, .. } => (context, stored),
         other => panic!("{other:?}"),
@@ -318,23 +318,6 @@ fn request_that_is_too_long_loses_its_oldest_part_three_times_at_most() {
     assert!(matches!(applied, StageResult::Changed { .. }));
 }
 
-// REQ: SHP-5
-#[test]
-fn results_whose_ids_come_up_again_are_cleared_oldest_first() {
-    let setup = setup(|it| it.auto_compact_max_tokens = Some(8_000));
-    let mut messages = ten_calls(4_000);
-    for round in 0..10 {
-        let id = format!("t{}", round % 2);
-        messages[2 * round + 1] = call(2 * round + 1, &id);
-        messages[2 * round + 2] = results(2 * round + 2, &[(&id, 4_000)]);
-    }
-    let before = ShapedContext::estimated(messages);
-    let (context, _) = changed(run_stage(Stage::Microcompact, &before, &setup));
-    let is_changed = |at: &usize| context.messages[*at] != before.messages[*at];
-    let places: Vec<usize> = (0..before.messages.len()).filter(is_changed).collect();
-    assert_eq!(places, [2, 4, 6, 8, 10]);
-}
-
 // REQ: SHP-8, SHP-13
 #[test]
 fn results_that_were_cleared_leave_less_than_the_limit_whatever_their_marks_weigh() {
@@ -352,51 +335,4 @@ fn results_that_were_cleared_leave_less_than_the_limit_whatever_their_marks_weig
             assert!(matches!(again, StageResult::Unchanged { .. }), "{chars}: {again:?}");
         }
     }
-}
-
-/// Ten calls of Bash, each with a result of this many characters.
-fn ten_calls(chars: usize) -> Messages {
-    let mut messages = vec![prompt(0, 40)];
-    for i in 0..10 {
-        let id = format!("t{i}");
-        messages.push(call(2 * i + 1, &id));
-        messages.push(results(2 * i + 2, &[(&id, chars)]));
-    }
-    messages
-}
-
-/// Returns the results that microcompact cleared under a limit of 8,000 tokens, by their place among the results;
-/// `None` if it did not fire.
-fn cleared_by_pressure(chars: usize, change: impl FnOnce(&mut ShaperSetup)) -> Option<Vec<usize>> {
-    let mut setup = setup(|it| it.auto_compact_max_tokens = Some(8_000));
-    change(&mut setup);
-    let before = ShapedContext::estimated(ten_calls(chars));
-    match run_stage(Stage::Microcompact, &before, &setup) {
-        StageResult::Changed { context, stored, .. } => {
-            let is_changed = |at: &usize| context.messages[*at] != before.messages[*at];
-            let places: Vec<usize> = (0..before.messages.len()).filter(is_changed).collect();
-            assert_eq!(stored.len(), places.len());
-            Some(places.into_iter().map(|at| at / 2 - 1).collect())
-        }
-        _ => None,
-    }
-}
-
-// REQ: SHP-2, SHP-5
-#[test]
-fn pressure_clears_the_oldest_results_where_that_spares_a_summary() {
-    // 10,000 tokens above a limit of 8,000; at 6,000 the stage stops.
-    assert_eq!(cleared_by_pressure(4_000, |_| {}), Some(vec![0, 1, 2, 3, 4]));
-    assert_eq!(cleared_by_pressure(3_000, |_| {}), None, "no pressure");
-    assert_eq!(cleared_by_pressure(4_000, |it| it.clears = false), None, "an earlier revision");
-    let newest =
-        |keep: u32| move |it: &mut ShaperSetup| Arc::make_mut(&mut it.settings).keep_newest = keep;
-    assert_eq!(cleared_by_pressure(4_000, newest(16)), None, "a summary is due all the same");
-    let alone = |it: &mut ShaperSetup| {
-        newest(16)(it);
-        Arc::make_mut(&mut it.settings).auto_compact = false;
-    };
-    assert_eq!(cleared_by_pressure(4_000, alone), Some(vec![0, 1]), "no summary is to come");
-    let exempt = |it: &mut ShaperSetup| it.exempt_tools = Arc::new(["Bash".into()]);
-    assert_eq!(cleared_by_pressure(4_000, exempt), None);
 }

@@ -40,23 +40,40 @@ struct Setting {
     window: u64,
     output: u64,
     shapers: Value,
+    /// Characters on each side of the facts in prompts and answers.
+    around: usize,
 }
 
-fn settings() -> [Setting; 3] {
+fn settings() -> [Setting; 4] {
     let gates = json!({ "historySnip": true, "contextCollapse": true });
     [
-        Setting { name: "200,000 tokens", window: 200_000, output: 8_000, shapers: json!({}) },
+        Setting {
+            name: "200,000 tokens",
+            window: 200_000,
+            output: 8_000,
+            shapers: json!({}),
+            around: 0,
+        },
+        Setting {
+            name: "200,000 tokens, prompts and answers of 6,000 characters, `contextCollapse` on, `maxMessages` 2,000",
+            window: 200_000,
+            output: 8_000,
+            shapers: json!({ "contextCollapse": true, "maxMessages": 2_000 }),
+            around: 3_000,
+        },
         Setting {
             name: "32,000 tokens, `historySnip` and `contextCollapse` on",
             window: 32_000,
             output: 2_000,
             shapers: gates,
+            around: 0,
         },
         Setting {
             name: "32,000 tokens, both off as they are by default",
             window: 32_000,
             output: 2_000,
             shapers: json!({}),
+            around: 0,
         },
     ]
 }
@@ -94,7 +111,7 @@ fn session(setting: &Setting) -> LongSessionEnd {
         Vec::new(),
     );
     world.window = Some(ContextWindow { tokens: setting.window, bytes_per_token: 4 });
-    let facts = PlantedFacts::default();
+    let facts = PlantedFacts::with(setting.around);
     world.sources.instructions = vec![InstructionFile {
         scope: Scope::Project,
         path: "/w/CLAUDE.md".into(),
@@ -235,6 +252,9 @@ fn four_hundred_turns_never_overflow_and_each_fact_that_no_stage_dropped_is_reac
         let (n, all) = (found.summed_up, N_RUNS * N_TURNS);
         assert!(n * 10 < all, "{}: {n} of {all} turns", setting.name);
         found.facts.check(setting.name);
+        if setting.around != 0 {
+            assert!(found.facts.has_referenced_and_collapsed(), "{}", found.facts.table());
+        }
         tables.push(found.table(&setting));
     }
     let tables = tables.join("\n");

@@ -21,7 +21,8 @@ pub(super) enum Place {
     Unsaid,
     /// The request has it.
     Shown,
-    /// The request names a file that has it, or that names one that has it; Read opens them.
+    /// The request names a file that has it, or that names one that has it. That Read shows it there is held by
+    /// `tests/sessions/planted_facts.rs`.
     Referenced,
     /// The request neither has it nor names a file that has it.
     Lost,
@@ -34,6 +35,8 @@ pub(super) struct PlantedFacts {
     places: BTreeMap<usize, Place>,
     /// Of those that were lost: the stage that dropped them.
     lost_to: BTreeMap<usize, String>,
+    /// Characters on each side of a fact in a prompt or an answer.
+    around: usize,
 }
 
 /// The words of a fact.
@@ -57,6 +60,16 @@ fn kind(number: usize) -> &'static str {
 }
 
 impl PlantedFacts {
+    pub(super) fn with(around: usize) -> Self {
+        Self { around, ..Self::default() }
+    }
+
+    /// A fact in the middle of a text.
+    fn amid(&self, fact: Option<String>) -> String {
+        let filler = "plain words ".repeat(self.around / 12);
+        format!("{filler}{}{filler}", fact.unwrap_or_default())
+    }
+
     fn place(&self, number: usize) -> Place {
         self.places.get(&number).copied().unwrap_or_default()
     }
@@ -64,13 +77,13 @@ impl PlantedFacts {
     /// The prompt of a run; those of every fifth have a fact.
     pub(super) fn in_prompt(&self, run: usize) -> String {
         let fact = (run % 5 == 1).then(|| words(run / 5));
-        format!("look at part {run} {}", fact.unwrap_or_default())
+        format!("look at part {run} {}", self.amid(fact))
     }
 
     /// The last words of a run.
     pub(super) fn in_answer(&self, run: usize) -> String {
         let fact = (run % 5 == 2).then(|| words(8 + run / 5));
-        format!("part {run} is as expected {}", fact.unwrap_or_default())
+        format!("part {run} is as expected {}", self.amid(fact))
     }
 
     /// What a result has in its middle: every 50th turn a fact, in turn in results of all sizes.
@@ -141,11 +154,17 @@ impl PlantedFacts {
         assert!(self.lost_to.values().all(|it| it != "nothing"), "{name}: {:?}", self.lost_to);
     }
 
+    /// Returns whether after the last request facts of results are in files that it names, and facts of texts, too.
+    pub(super) fn has_referenced_and_collapsed(&self) -> bool {
+        let is_referenced = |it: usize| self.place(it) == Place::Referenced;
+        (0..16).any(is_referenced) && (16..24).any(is_referenced)
+    }
+
     /// Where the facts are after the last request.
     pub(super) fn table(&self) -> String {
         let mut table = String::from(
-            "| Facts in | planted | shown | referenced | lost to a summary | lost to snip |\n\
-             |---|---|---|---|---|---|\n",
+            "| Facts in | planted | shown | referenced | collapsed | lost to a summary | lost to snip |\n\
+             |---|---|---|---|---|---|---|\n",
         );
         for (at, kind) in KINDS.iter().enumerate() {
             let numbers = at * 8..at * 8 + 8;
@@ -155,10 +174,13 @@ impl PlantedFacts {
                 let to = |it: &usize| self.lost_to.get(it).is_some_and(|it| it == stage);
                 numbers.clone().filter(|it| is_lost(it) && to(it)).count()
             };
+            let (referenced, collapsed) = match *kind {
+                "prompts" | "answers" => (0, n(Place::Referenced)),
+                _ => (n(Place::Referenced), 0),
+            };
             table.push_str(&format!(
-                "| {kind} | 8 | {} | {} | {} | {} |\n",
+                "| {kind} | 8 | {} | {referenced} | {collapsed} | {} | {} |\n",
                 n(Place::Shown),
-                n(Place::Referenced),
                 lost("auto_compact"),
                 lost("snip")
             ));
