@@ -214,9 +214,10 @@ fn gap_between_what_was_logged_and_what_is_missing_is_printed() {
     }
     let logged = |lines: &str| {
         place.file(&format!("sessions/{name}.jsonl"), lines);
-        let args = ["eval", text(&place.work().join("sessions")), "--output-format", "json"];
-        let found: Value = serde_json::from_str(&place.run(&args).stdout).unwrap();
-        let ended = place.run(&["eval", text(&place.work().join("sessions"))]);
+        let sessions = place.work().join("sessions");
+        let ended = place.run(&["eval", text(&sessions), "--output-format", "json"]);
+        let found: Value = serde_json::from_str(&ended.stdout).unwrap();
+        let ended = place.run(&["eval", text(&sessions)]);
         let line = ended.stdout.lines().find(|it| it.starts_with("logged when they ran: "));
         (found["logged"]["stages"][2].clone(), line.unwrap().to_owned())
     };

@@ -6,7 +6,7 @@
 
 mod facts;
 
-use std::{collections::BTreeMap, fs, path::Path};
+use std::{collections::BTreeMap, fs, path::Path, sync::Arc};
 
 use serde_json::{Value, json};
 
@@ -18,7 +18,10 @@ use super::{
 use crate::{
     digest::Digest,
     permission::Scope,
-    run::RunEnd,
+    run::{
+        RunEnd,
+        facts::{CLEARS_UNCAPPED, REVISION},
+    },
     step3_context_assembly::InstructionFile,
     tool::{FileSeen, ToolNote, ToolOutcome},
     transcript::entry::RecordKind,
@@ -100,7 +103,7 @@ struct LongSessionEnd {
     stages: BTreeMap<String, (usize, u64)>,
 }
 
-fn session(setting: &Setting) -> LongSessionEnd {
+fn session(setting: &Setting, revision: u32) -> LongSessionEnd {
     let limits = json!({ "window": setting.window, "max_output": setting.output, "default_output": setting.output });
     let mut world = World::with(
         json!({ "model": "m", "ennead": {
@@ -110,6 +113,7 @@ fn session(setting: &Setting) -> LongSessionEnd {
         } }),
         Vec::new(),
     );
+    Arc::make_mut(&mut world.facts).revision = revision;
     world.window = Some(ContextWindow { tokens: setting.window, bytes_per_token: 4 });
     let facts = PlantedFacts::with(setting.around);
     world.sources.instructions = vec![InstructionFile {
@@ -242,7 +246,7 @@ impl LongSessionEnd {
 fn four_hundred_turns_never_overflow_and_each_fact_that_no_stage_dropped_is_reachable() {
     let mut tables = Vec::new();
     for setting in settings() {
-        let found = session(&setting);
+        let found = session(&setting, REVISION);
         assert!(found.largest <= setting.window, "{}: {}", setting.name, found.largest);
         let refused = found
             .play
@@ -267,4 +271,13 @@ fn four_hundred_turns_never_overflow_and_each_fact_that_no_stage_dropped_is_reac
     }
     assert_eq!(held, tables, "ENNEAD_WRITE_EVALUATION=1 writes them");
     assert_eq!(N_FACTS, 40);
+}
+
+// REQ: SHP-5, SHP-9
+#[test]
+fn small_window_is_summed_up_less_often_since_results_of_read_are_cleared() {
+    let setting = settings().into_iter().next_back().unwrap();
+    let [before, now] = [CLEARS_UNCAPPED - 1, REVISION].map(|it| session(&setting, it).summed_up);
+    println!("{}: {before} turns before that, {now} now", setting.name);
+    assert!(now * 4 < before, "{before} turns before that, {now} now");
 }
