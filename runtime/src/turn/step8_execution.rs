@@ -228,7 +228,7 @@ impl Turn {
         let text = replaced.unwrap_or(&outcome.text);
         let shown_text = match self.facts.revision {
             ..ESCAPES_MARKS => escape_harness_tags(text),
-            ..EXPLAINS_ESCAPES => escape_harness_marks(text),
+            ESCAPES_MARKS..EXPLAINS_ESCAPES => escape_harness_marks(text),
             _ => escape_and_explain(text),
         };
         // Of a result that is hidden from the model nothing stays in its message.
