@@ -3,14 +3,41 @@
 //! A program that dies closes its ends of the pipes. The kernel tells of that at once, and a write only when there is one: a
 //! tool that runs for minutes would run on.
 
-use std::{io, os::fd::AsFd, thread};
+use std::{
+    fmt, io,
+    os::fd::AsFd,
+    pin::Pin,
+    task::{Context, Poll},
+    thread,
+};
 
 use ennead::tool::BoxFuture;
 use rustix::event::{PollFd, PollFlags, poll};
 use tokio::sync::oneshot;
 
 /// Resolves when all is written, or nobody reads any more.
-pub type Unread = BoxFuture<'static, io::Result<()>>;
+pub struct Unread(BoxFuture<'static, io::Result<()>>);
+
+impl Unread {
+    /// Waits until all is written, or the one who writes notices that nobody reads.
+    pub fn of(written: oneshot::Receiver<io::Result<()>>) -> Self {
+        Self(Box::pin(async { written.await.unwrap_or(Ok(())) }))
+    }
+}
+
+impl Future for Unread {
+    type Output = io::Result<()>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        self.0.as_mut().poll(context)
+    }
+}
+
+impl fmt::Debug for Unread {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("Unread")
+    }
+}
 
 /// Bytes of the stack of the thread that waits.
 const STACK: usize = 64 * 1024;
@@ -42,13 +69,13 @@ pub fn written_or_unread(
     written: oneshot::Receiver<io::Result<()>>,
     unread: oneshot::Receiver<()>,
 ) -> Unread {
-    Box::pin(async {
+    Unread(Box::pin(async {
         tokio::select! {
             biased;
             written = written => written.unwrap_or(Ok(())),
             Ok(()) = unread => Err(io::ErrorKind::BrokenPipe.into()),
         }
-    })
+    }))
 }
 
 #[cfg(test)]

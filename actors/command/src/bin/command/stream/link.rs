@@ -115,7 +115,7 @@ impl ProgramLink {
             Self::Client(client) => {
                 let HostedClient { guest, pid, runtime, .. } = *client;
                 let ClientEnds { input, output, unread, signals, .. } = guest;
-                let unread = Box::pin(async { unread.await.unwrap_or(Ok(())) });
+                let unread = Unread::of(unread);
                 let rest =
                     LinkRest::Client(LinkedRuntime { input, signals, ennead: runtime.ennead });
                 OpenLink { pid, output, unread, rest }
