@@ -41,6 +41,7 @@ async fn search_of_an_embedder_answers_and_its_hits_are_looked_through() {
     let outcome = place.run(&model, allowed(&place).web_search(find)).await;
     let [(is_error, result)] = &results(&outcome)[..] else { panic!() };
     assert!(!is_error && result.starts_with("1. Actors in Rust\n   https://a.com/1\n"), "{result}");
+    let (result, _explained) = result.split_once("\n\n<system-reminder>\n").unwrap();
     assert!(!result.contains("evil") && !result.contains("</system-reminder>"), "{result}");
     let found = &structured(&place)[0];
     assert_eq!((&found["query"], &found["searchCount"]), (&json!("rust actors"), &json!(1)));
