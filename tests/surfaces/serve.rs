@@ -2,6 +2,8 @@
 
 mod access;
 mod client;
+mod confined;
+mod connections;
 mod events;
 mod killed;
 mod limits;

@@ -7,7 +7,7 @@
 use axum::{
     body::Body,
     extract::{Request, State},
-    http::{HeaderMap, Response, Uri, header},
+    http::{HeaderMap, HeaderName, HeaderValue, Response, Uri, header},
     middleware::Next,
     response::IntoResponse,
 };
@@ -18,6 +18,9 @@ use super::{
     hosting::blocking,
     problem::{Code, Problem},
 };
+
+/// Bytes of the head of a request: path, query, names and values.
+const MAX_HEAD: usize = 32 * 1024;
 
 /// Paths that need no token: their answers hold nothing of any tenant.
 pub(crate) const OPEN_PATHS: [&str; 3] = ["/healthz", "/readyz", "/openapi.json"];
@@ -67,7 +70,17 @@ pub(crate) async fn check(
     response
 }
 
+/// Bytes of the head of a request as they were sent, but for some blanks.
+fn head_size(uri: &Uri, headers: &HeaderMap) -> usize {
+    let of_uri = uri.path_and_query().map_or(0, |it| it.as_str().len());
+    let of_header = |it: (&HeaderName, &HeaderValue)| it.0.as_str().len() + it.1.len() + 4;
+    of_uri + headers.iter().map(of_header).sum::<usize>()
+}
+
 async fn admit(server: &Server, uri: &Uri, headers: &HeaderMap) -> Result<Option<Caller>, Problem> {
+    if MAX_HEAD < head_size(uri, headers) {
+        return Err(Problem::new(Code::HeadTooLarge, "a head has at most 32 KiB"));
+    }
     let hosts = &server.0.options.hosts;
     let host = uri.authority().map(ToString::to_string);
     let host = host.or_else(|| text(headers, header::HOST)).unwrap_or_default();

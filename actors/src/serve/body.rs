@@ -14,6 +14,9 @@ use ennead_runtime::saturating::Saturating as _;
 /// How long a `Prefer: wait` may be.
 const MAX_WAIT: Duration = Duration::from_secs(300);
 
+/// How long the body of a request may take.
+const BODY_TIMEOUT: Duration = Duration::from_secs(30);
+
 /// Parts of a list that one answer has.
 pub(crate) const MAX_PAGE: usize = 200;
 
@@ -23,7 +26,9 @@ pub(crate) async fn json<T: DeserializeOwned>(
     max: usize,
 ) -> Result<T, Problem> {
     let kind = header_text(request.headers(), &header::CONTENT_TYPE).map(str::to_owned);
-    let bytes = to_bytes(request.into_body(), max).await.map_err(|_| {
+    let read = tokio::time::timeout(BODY_TIMEOUT, to_bytes(request.into_body(), max)).await;
+    let slow = |_| Problem::new(Code::Slow, "the body must be whole within 30 seconds");
+    let bytes = read.map_err(slow)?.map_err(|_| {
         Problem::new(Code::TooLarge, format!("the body must be whole and have at most {max} bytes"))
     })?;
     if bytes.is_empty() {

@@ -26,14 +26,25 @@ const WRITES: Duration = Duration::from_secs(5);
 /// Whether the server is about to end.
 #[derive(Debug, Default)]
 pub(crate) struct Drain {
+    is_announced: AtomicBool,
     is_begun: AtomicBool,
     /// A run has ended, or waits for an answer.
     settled: Notify,
 }
 
 impl Drain {
+    /// Load balancers are told; nothing else changes.
+    fn announce(&self) {
+        self.is_announced.store(true, Ordering::SeqCst);
+    }
+
+    pub(crate) fn is_announced(&self) -> bool {
+        self.is_announced.load(Ordering::SeqCst)
+    }
+
     /// No run begins any more.
     fn begin(&self) {
+        self.announce();
         self.is_begun.store(true, Ordering::SeqCst);
     }
 
@@ -50,6 +61,13 @@ impl Drain {
 }
 
 impl Server {
+    /// Announces the end of the server: `/readyz` says no from now on. Returns after `notice`, in which runs are taken as
+    /// before, so that load balancers send the next ones elsewhere before the first is refused. [`Server::drain`] follows.
+    pub async fn announce_end(&self, notice: Duration) {
+        self.0.drain.announce();
+        tokio::time::sleep(notice).await;
+    }
+
     /// Ends the server in order, within a deadline. From now on `/readyz` says no and no run begins. Runs
     /// under way end after their present turn, and the next process goes on with them; those that wait for
     /// an answer keep their question. What has not settled three seconds before the deadline is

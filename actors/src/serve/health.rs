@@ -1,5 +1,7 @@
 //! `/healthz`, `/readyz` and `/metrics`: what load balancers and meters ask.
 
+use std::time::Duration;
+
 use axum::{
     Extension,
     body::Body,
@@ -22,14 +24,17 @@ pub(crate) async fn live() -> &'static str {
     "ok\n"
 }
 
-/// Reports whether runs are taken. It reports that none is before anything else changes when the server is to end.
+/// Reports whether load balancers are to send requests here. It says no first when the server is to end; runs are
+/// taken for a while longer, so that those on their way are.
 #[utoipa::path(get, path = "/readyz", operation_id = "show_readiness", tag = "server",
     responses(
         (status = 200, description = "Runs are taken", body = String, content_type = "text/plain"),
         (status = 503, description = "The server is about to end", body = ProblemBody, content_type = "application/problem+json"),
     ))]
 pub(crate) async fn ready(State(server): State<Server>) -> Result<&'static str, Problem> {
-    server.refuse_while_draining()?;
+    if server.0.drain.is_announced() {
+        return Err(server.draining());
+    }
     Ok("ready\n")
 }
 
@@ -54,11 +59,11 @@ pub(crate) async fn metrics(
 impl Server {
     /// Refuses what begins something new while the server is about to end.
     pub(crate) fn refuse_while_draining(&self) -> Result<(), Problem> {
-        if self.0.drain.is_begun() {
-            let wait = std::time::Duration::from_secs(5);
-            return Err(Problem::new(Code::Draining, "ask the next process").after(wait));
-        }
-        Ok(())
+        if self.0.drain.is_begun() { Err(self.draining()) } else { Ok(()) }
+    }
+
+    fn draining(&self) -> Problem {
+        Problem::new(Code::Draining, "ask the next process").after(Duration::from_secs(5))
     }
 
     /// Reads the gauges. To be called where the disk may be waited for.
@@ -105,6 +110,8 @@ impl Server {
         gauges.extend(depths.map(|(kind, n)| ("ennead_mailbox_depth", "kind", kind, n as f64)));
         let readers = self.0.tree_readers.n_taken();
         gauges.push(("ennead_tree_readers", "", String::new(), readers as f64));
+        let long = self.0.long_answers.n_taken();
+        gauges.push(("ennead_streams", "", String::new(), long as f64));
         if let Some(bytes) = resident_bytes() {
             gauges.push(("process_resident_memory_bytes", "", String::new(), bytes as f64));
         }

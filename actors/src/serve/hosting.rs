@@ -11,7 +11,7 @@ use tokio::{sync::OwnedMutexGuard, task::yield_now};
 use super::{
     Server,
     book::Walked,
-    directories,
+    confines, directories,
     hosted::Hosted,
     journal,
     problem::{Code, Problem},
@@ -45,10 +45,11 @@ impl Server {
         let record = &hosted.record;
         let options = &self.0.options;
         let workspace = self.directory_of(&record.tenant, &record.directory).await?;
-        let mut session = options
-            .session
-            .clone()
-            .workspace(workspace)
+        let session = options.session.clone().workspace(workspace);
+        let (server, of) = (self.clone(), record.clone());
+        let confined = blocking(move || confines::confined(&server, &of, session));
+        let mut session = confined
+            .await??
             .id(record.id.clone())
             .tenant(record.tenant.clone())
             .transcripts(self.0.paths.transcripts(&record.tenant))

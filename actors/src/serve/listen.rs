@@ -2,7 +2,13 @@
 
 use std::{io, net::SocketAddr, sync::Arc, time::Duration};
 
-use axum::Router;
+use axum::{
+    Router,
+    extract::{Request, State},
+    http::{HeaderValue, header},
+    middleware::{self, Next},
+    response::{IntoResponse, Response},
+};
 use hyper::server::conn::http1;
 use hyper_util::{
     rt::{TokioIo, TokioTimer},
@@ -14,16 +20,23 @@ use tokio::{
 };
 use tokio_rustls::TlsAcceptor;
 
-use super::{ServeError, Server, slots::Slots};
+use super::{
+    ServeError, Server,
+    problem::{Code, Problem},
+    slots::Slots,
+};
 
-/// Number of connections that are open at once at the most.
-const MAX_CONNECTIONS: usize = 4096;
+/// Connections in addition to those that there may be. They are answered, mostly by a refusal, and closed.
+const MAX_SPARE: usize = 64;
+
+/// What is answered on these, too: by it a server that is full is seen to live.
+const SPARE_PATHS: [&str; 3] = ["/healthz", "/readyz", "/metrics"];
 
 /// How long the head of a request may take, a handshake before it included.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Bytes of the head of a request.
-const MAX_HEAD: usize = 32 * 1024;
+/// Bytes of a request that are read before its head is whole. A head that is whole is measured by itself.
+const MAX_HEAD_BUFFER: usize = 32 * 1024;
 
 /// Headers of a request.
 const MAX_HEADERS: usize = 64;
@@ -54,26 +67,34 @@ impl Server {
             return Err(ServeError::NoTokens { path: self.0.tokens.path().to_owned() });
         }
         let acceptor = tls.map(TlsAcceptor::from);
-        let slots = Slots::new(MAX_CONNECTIONS);
+        let slots = Slots::new(self.0.options.max_connections);
+        let spare = Slots::new(MAX_SPARE);
+        let refusing =
+            router.clone().layer(middleware::from_fn_with_state(self.clone(), refuse_most));
         loop {
             let accepted = tokio::select! {
                 biased;
                 () = self.0.tasks.stopped().cancelled() => return Ok(()),
                 accepted = listener.accept() => accepted,
             };
-            match (accepted, slots.take()) {
+            let (slot, is_spare) = match slots.take() {
+                Some(slot) => (Some(slot), false),
+                None => (spare.take(), true),
+            };
+            match (accepted, slot) {
                 (Ok((stream, peer)), Some(slot)) => {
                     if let Err(error) = stream.set_nodelay(true) {
                         tracing::debug!(%error, "small packets may be joined");
                     }
-                    let (router, acceptor) = (router.clone(), acceptor.clone());
+                    let router = if is_spare { refusing.clone() } else { router.clone() };
+                    let acceptor = acceptor.clone();
                     self.0.tasks.spawn(async move {
                         serve(stream, peer, acceptor, router).await;
                         drop(slot);
                     });
                 }
-                // One too many is closed: the client asks again.
-                (Ok(_), None) => self.0.metrics.refused("connection_limit"),
+                // Where even refusals are too many, it is closed: the client asks again.
+                (Ok(_), None) => self.0.metrics.refused(Code::Connections.code()),
                 (Err(error), _) => {
                     tracing::warn!(%error, "a connection cannot be accepted");
                     tokio::time::sleep(PAUSE).await;
@@ -102,6 +123,20 @@ async fn serve(
     }
 }
 
+/// Answers on a spare connection, and has it closed.
+async fn refuse_most(State(server): State<Server>, request: Request, next: Next) -> Response {
+    let path = request.uri().path();
+    let mut response = if SPARE_PATHS.iter().any(|it| path.ends_with(it)) {
+        next.run(request).await
+    } else {
+        server.0.metrics.refused(Code::Connections.code());
+        let detail = "as many connections are open as there may be";
+        Problem::new(Code::Connections, detail).after(Duration::from_secs(1)).into_response()
+    };
+    response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+    response
+}
+
 async fn exchange(
     stream: impl AsyncRead + AsyncWrite + Unpin,
     router: Router,
@@ -111,7 +146,7 @@ async fn exchange(
     server
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD_TIMEOUT)
-        .max_buf_size(MAX_HEAD)
+        .max_buf_size(MAX_HEAD_BUFFER)
         .max_headers(MAX_HEADERS);
     let connection = server.serve_connection(TokioIo::new(stream), service);
     connection.await.map_err(io::Error::other)

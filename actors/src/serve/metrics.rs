@@ -40,6 +40,7 @@ const FAMILIES: &[(&str, &str)] = &[
     ("ennead_shaper_saved_tokens_total", "Tokens that shapers took out of contexts, by shaper."),
     ("ennead_shapers_fired_total", "Times that a shaper changed a context, by shaper."),
     ("ennead_steps_total", "Steps of turns that were begun, by step."),
+    ("ennead_streams", "Streams, waits for an outcome and transcripts that are being sent."),
     ("ennead_tokens_total", "Tokens that providers reported, by kind."),
     ("ennead_tool_calls_total", "Calls of tools that have ended, by outcome."),
     ("ennead_tree_readers", "Streams of the tree of actors that are open."),

@@ -42,6 +42,11 @@ pub struct ServeOptions {
     pub workspace: Option<PathBuf>,
     /// Maximum readers of one session's events. Defaults to 64.
     pub max_readers: usize,
+    /// Connections that are open at once at most; 4,096. Streams and other answers that take long have three quarters
+    /// of them, so that some are left for short requests.
+    pub max_connections: usize,
+    /// Streams, waits for an outcome and transcripts that one tenant is sent at once at most; 1,024.
+    pub max_streams: usize,
 }
 
 impl ServeOptions {
@@ -62,6 +67,8 @@ impl ServeOptions {
             limits: TenantLimits::default(),
             workspace: None,
             max_readers: 64,
+            max_connections: 4096,
+            max_streams: 1024,
         }
     }
 
@@ -106,6 +113,23 @@ impl ServeOptions {
     #[must_use]
     pub fn max_readers(self, max_readers: usize) -> Self {
         Self { max_readers, ..self }
+    }
+
+    /// Sets how many connections may be open at once.
+    #[must_use]
+    pub fn max_connections(self, max_connections: usize) -> Self {
+        Self { max_connections, ..self }
+    }
+
+    /// Sets how many answers that take long one tenant may be sent at once.
+    #[must_use]
+    pub fn max_streams(self, max_streams: usize) -> Self {
+        Self { max_streams, ..self }
+    }
+
+    /// Returns how many answers that take long are sent at once, to all tenants.
+    pub(crate) fn max_long_answers(&self) -> usize {
+        self.max_connections - self.max_connections / 4
     }
 
     /// Returns the path of the token file.

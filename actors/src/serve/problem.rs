@@ -69,6 +69,10 @@ codes! {
     Method = "method_not_allowed", METHOD_NOT_ALLOWED, "the path takes other methods";
     /// The body is longer than this server takes.
     TooLarge = "body_too_large", PAYLOAD_TOO_LARGE, "the body is too long";
+    /// The head is longer than this server takes.
+    HeadTooLarge = "head_too_large", REQUEST_HEADER_FIELDS_TOO_LARGE, "the head is too long";
+    /// The body did not come in time.
+    Slow = "body_timeout", REQUEST_TIMEOUT, "the body did not come in time";
     /// The body is not JSON.
     MediaType = "unsupported_media_type", UNSUPPORTED_MEDIA_TYPE, "the body must be JSON";
     /// The range lies outside of what there is.
@@ -95,6 +99,8 @@ codes! {
     Memory = "memory_limit", TOO_MANY_REQUESTS, "the memory is used up";
     /// There are as many streams of events as there may be.
     Streams = "stream_limit", TOO_MANY_REQUESTS, "there are as many streams as there may be";
+    /// There are as many connections as there may be.
+    Connections = "connection_limit", SERVICE_UNAVAILABLE, "there are as many connections as there may be";
     /// The server is about to end.
     Draining = "draining", SERVICE_UNAVAILABLE, "the server is about to end";
     /// The disk or the runtime failed.

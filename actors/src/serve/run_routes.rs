@@ -63,7 +63,11 @@ pub(crate) async fn create(
         |it: ennead_runtime::run::InvalidRequest| Problem::new(Code::BadRequest, it.to_string());
     RunRequest::new(new.prompt.as_str()).check().map_err(bad)?;
     let digest = digest(&new);
-    // Before the run is accepted, so that nothing of it is missed.
+    // Before the run is accepted: one that is refused is not begun.
+    let wait = body::wait(&headers);
+    let is_long = body::wants_stream(&headers) || wait.is_some();
+    let mut slot = is_long.then(|| server.take_long_answer(&caller)).transpose()?;
+    // So that nothing of it is missed.
     let place = hosted.live().ring.end();
     let known = match &key {
         Some(key) => {
@@ -90,10 +94,10 @@ pub(crate) async fn create(
         }
     };
     let ended = run.ended.clone();
-    if body::wants_stream(&headers) {
-        return server.stream_run(hosted, run.id, ended, place).await;
+    if let Some(slot) = slot.take_if(|_| body::wants_stream(&headers)) {
+        return server.stream_run(hosted, run.id, ended, place, slot).await;
     }
-    if let Some(wait) = body::wait(&headers) {
+    if let Some(wait) = wait {
         wait_for(&ended, wait).await;
     }
     let run_id = run.id;
@@ -237,6 +241,7 @@ pub(crate) async fn show(
     let none = || Problem::new(Code::NoRun, "the session has no such run, or not any more");
     let found = found.ok_or_else(none)?;
     if let Some(wait) = body::wait(&headers) {
+        let _slot = server.take_long_answer(&caller)?;
         wait_for(&found.ended, wait).await;
     }
     let found = server.with_runs(&hosted, |it| it.get(&run).cloned()).await?.ok_or_else(none)?;

@@ -4,13 +4,13 @@ use std::{fs, io, path::Path, sync::Arc};
 
 use super::{
     book::SessionBook, drain::Drain, error::ServeError, limits::Limits, metrics::Metrics,
-    options::ServeOptions, rates::Rates, record::StatePaths, slots::Slots, tasks::Tasks,
+    options::ServeOptions, rates::Rates, record::StatePaths, shares::Shares, tasks::Tasks,
     tokens::TokenFile, turnstile::Turnstile,
 };
 use crate::{Ennead, groundwork::files};
 
-/// Readers of the changes of the tree.
-const MAX_TREE_READERS: usize = 64;
+/// Readers of the changes of the tree, and those of one tenant.
+const MAX_TREE_READERS: (usize, usize) = (64, 16);
 
 /// Hosts sessions over HTTP. Clones are one server.
 ///
@@ -45,7 +45,9 @@ pub(super) struct ServerParts {
     pub(super) turnstile: Turnstile,
     /// Says to other processes that the directory is in use, as long as it is open.
     pub(super) lock: fs::File,
-    pub(super) tree_readers: Slots,
+    pub(super) tree_readers: Shares,
+    /// Answers that take long: streams, waits for an outcome, transcripts.
+    pub(super) long_answers: Shares,
     pub(super) tasks: Tasks,
 }
 
@@ -80,7 +82,8 @@ impl Server {
             lock,
             metrics: Metrics::default(),
             drain: Drain::default(),
-            tree_readers: Slots::new(MAX_TREE_READERS),
+            tree_readers: Shares::new(MAX_TREE_READERS.0, MAX_TREE_READERS.1),
+            long_answers: Shares::new(options.max_long_answers(), options.max_streams),
             tasks: Tasks::default(),
             ennead,
             options,

@@ -27,11 +27,6 @@ impl Slots {
         self.taken.fetch_update(Ordering::AcqRel, Ordering::Acquire, more).ok()?;
         Some(TakenSlot(Arc::clone(&self.taken)))
     }
-
-    /// Returns how many slots are taken.
-    pub(crate) fn n_taken(&self) -> usize {
-        self.taken.load(Ordering::Acquire)
-    }
 }
 
 impl Drop for TakenSlot {

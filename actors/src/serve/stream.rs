@@ -28,6 +28,7 @@ use super::{
     replay::Replay,
     ring::{Next, RingItem},
     run_routes::RunView,
+    shares::TakenShare,
 };
 use crate::ports::events::SessionEvent;
 
@@ -58,9 +59,10 @@ pub(crate) async fn events(
     uri: Uri,
 ) -> Result<Response<Body>, Problem> {
     let hosted = server.hosted(&caller, &id)?;
+    let slot = server.take_long_answer(&caller)?;
     let name = HeaderName::from_static("last-event-id");
     let after = body::header_text(&headers, &name).or_else(|| body::query(&uri, "after"));
-    let mut reader = StreamReader::new(&server, hosted, None)?;
+    let mut reader = StreamReader::new(&server, hosted, None, slot)?;
     match after.map(str::trim).filter(|it| !it.is_empty()) {
         None => {}
         Some(text) => {
@@ -85,6 +87,16 @@ fn parse(id: &str) -> Option<(u64, Option<Timestamp>)> {
 }
 
 impl Server {
+    /// Takes the place of an answer that takes long, from the share of the caller's tenant.
+    pub(crate) fn take_long_answer(&self, caller: &Caller) -> Result<TakenShare, Problem> {
+        let none = || {
+            let detail =
+                "the tenant has as many streams and waiting requests as it may, or the server has";
+            Problem::new(Code::Streams, detail).after(Duration::from_secs(5))
+        };
+        self.0.long_answers.take(&caller.tenant).ok_or_else(none)
+    }
+
     /// Streams the events of a session from a place on up to the end of this run, and then the run.
     pub(crate) async fn stream_run(
         &self,
@@ -92,8 +104,9 @@ impl Server {
         run: RunId,
         ended: CancellationToken,
         place: u64,
+        slot: TakenShare,
     ) -> Result<Response<Body>, Problem> {
-        let mut reader = StreamReader::new(self, hosted, Some((run, ended)))?;
+        let mut reader = StreamReader::new(self, hosted, Some((run, ended)), slot)?;
         reader.place = place;
         Ok(reader.respond())
     }
@@ -110,6 +123,7 @@ struct StreamReader {
     until: Option<(RunId, CancellationToken)>,
     is_over: bool,
     ready: VecDeque<Bytes>,
+    _slot: TakenShare,
 }
 
 impl StreamReader {
@@ -117,6 +131,7 @@ impl StreamReader {
         server: &Server,
         hosted: Arc<Hosted>,
         until: Option<(RunId, CancellationToken)>,
+        slot: TakenShare,
     ) -> Result<Self, Problem> {
         {
             let mut state = hosted.state();
@@ -128,7 +143,8 @@ impl StreamReader {
         }
         let (server, ready) = (server.clone(), VecDeque::new());
         let place = hosted.live().ring.end();
-        Ok(Self { server, hosted, place, replay: None, until, is_over: false, ready })
+        let replay = None;
+        Ok(Self { server, hosted, place, replay, until, is_over: false, ready, _slot: slot })
     }
 
     fn replay(&mut self, server: &Server, from: Timestamp) {

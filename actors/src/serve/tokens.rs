@@ -118,6 +118,8 @@ struct ReadTokens {
     /// When the file was written, and its length.
     stamp: Option<(SystemTime, u64)>,
     by_hash: BTreeMap<String, TokenEntry>,
+    /// Set once the file was read.
+    was_read: bool,
 }
 
 #[derive(Default, Serialize, Deserialize)]
@@ -205,14 +207,21 @@ impl TokenFile {
             tracing::error!(%error, "nobody is let in");
             Vec::new()
         });
-        read.by_hash = tokens.into_iter().map(|it| (it.hash.clone(), it)).collect();
-        read.stamp = stamp;
+        let by_hash = tokens.into_iter().map(|it| (it.hash.clone(), it)).collect();
+        if read.was_read {
+            report_changes(&read.by_hash, &by_hash);
+        }
+        (read.by_hash, read.stamp, read.was_read) = (by_hash, stamp, true);
     }
 
     fn content(&self) -> Result<TokenFileContent, ServeError> {
         let text = match fs::metadata(&self.path) {
             Ok(found) if MAX_FILE < found.len() => {
                 return Err(self.failed(io::Error::other("it is longer than 1 MiB")));
+            }
+            Ok(found) if may_be_written_by_others(&found) => {
+                let what = "others may write it: only its owner may (mode 0600)";
+                return Err(self.failed(io::Error::other(what)));
             }
             Ok(_) => fs::read(&self.path).map_err(|it| self.failed(it))?,
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
@@ -239,6 +248,24 @@ impl TokenFile {
     }
 }
 
+/// Whether users other than the owner may write the file.
+fn may_be_written_by_others(found: &fs::Metadata) -> bool {
+    std::os::unix::fs::PermissionsExt::mode(&found.permissions()) & 0o022 != 0
+}
+
+/// Logs what has changed in the file while the server runs. Every process of its user may write the file, commands of
+/// sessions included, so that somebody who looks sees whom it lets in.
+fn report_changes(before: &BTreeMap<String, TokenEntry>, after: &BTreeMap<String, TokenEntry>) {
+    for (hash, it) in after.iter().filter(|it| before.get(it.0) != Some(it.1)) {
+        let change = if before.contains_key(hash) { "changed" } else { "added" };
+        let (name, tenant, role) = (&it.name, &it.tenant, it.role.name());
+        tracing::warn!(name, %tenant, role, "a token was {change}");
+    }
+    for (_, it) in before.iter().filter(|it| !after.contains_key(it.0)) {
+        tracing::warn!(name = it.name, tenant = %it.tenant, role = it.role.name(), "a token was taken away");
+    }
+}
+
 fn hash(token: &str) -> String {
     blake3::hash(token.as_bytes()).to_hex().to_string()
 }
@@ -249,4 +276,30 @@ pub(crate) fn is_name(text: &str) -> bool {
     (1..=64).contains(&text.len())
         && text.bytes().all(is_plain)
         && text.as_bytes()[0].is_ascii_alphanumeric()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    // REQ: SUR-5
+    #[test]
+    fn file_that_other_users_may_write_lets_nobody_in() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = TokenFile::new(directory.path().join("tokens.json"));
+        let token = file.add("laptop", "acme", Role::User).unwrap();
+        assert!(file.bearer(&token).is_some());
+        let mode = |mode| fs::set_permissions(file.path(), fs::Permissions::from_mode(mode));
+        assert_eq!(fs::metadata(file.path()).unwrap().permissions().mode() & 0o777, 0o600);
+        for open in [0o620, 0o602, 0o666] {
+            mode(open).unwrap();
+            assert!(matches!(file.list(), Err(ServeError::Tokens { .. })), "{open:o}");
+            let anew = TokenFile::new(file.path());
+            assert!(anew.bearer(&token).is_none(), "{open:o}");
+        }
+        mode(0o644).unwrap();
+        assert!(file.list().is_ok(), "it holds hashes of what cannot be guessed");
+    }
 }

@@ -20,6 +20,7 @@ use super::{
     body,
     hosted::Hosted,
     problem::{Code, Problem, ProblemBody},
+    shares::TakenShare,
 };
 
 /// Bytes that are read at once.
@@ -46,6 +47,7 @@ pub(crate) async fn show(
 ) -> Result<Response<Body>, Problem> {
     let hosted = server.hosted(&caller, &id)?;
     let path = server.transcript_of(&hosted, body::query(&uri, "agent"))?;
+    let slot = server.take_long_answer(&caller)?;
     let file = match File::open(&path).await {
         Ok(file) => Some(file),
         // A session without a run has none yet.
@@ -69,7 +71,7 @@ pub(crate) async fn show(
         }
     };
     let mut response = Response::new(match file {
-        Some(file) => read(file, start, end).await?,
+        Some(file) => read(file, start, end, slot).await?,
         None => Body::empty(),
     });
     let headers = response.headers_mut();
@@ -132,10 +134,10 @@ fn parse(text: &str, length: u64) -> Range {
     }
 }
 
-async fn read(mut file: File, start: u64, end: u64) -> Result<Body, Problem> {
+async fn read(mut file: File, start: u64, end: u64, slot: TakenShare) -> Result<Body, Problem> {
     let sought = file.seek(SeekFrom::Start(start)).await;
     sought.map_err(|it| Problem::internal("the transcript cannot be read", &it))?;
-    let chunks = stream::unfold((file, end - start), |(mut file, left)| async move {
+    let chunks = stream::unfold((file, end - start, slot), |(mut file, left, slot)| async move {
         let n = usize::try_from(left).unwrap_or(CHUNK).min(CHUNK);
         if n == 0 {
             return None;
@@ -143,14 +145,15 @@ async fn read(mut file: File, start: u64, end: u64) -> Result<Body, Problem> {
         let mut chunk = vec![0; n];
         match file.read(&mut chunk).await {
             // It has become shorter, which no writer does: the answer is broken off.
-            Ok(0) => {
-                Some((Err(std::io::Error::from(std::io::ErrorKind::UnexpectedEof)), (file, 0)))
-            }
+            Ok(0) => Some((
+                Err(std::io::Error::from(std::io::ErrorKind::UnexpectedEof)),
+                (file, 0, slot),
+            )),
             Ok(n) => {
                 chunk.truncate(n);
-                Some((Ok(Bytes::from(chunk)), (file, left - n as u64)))
+                Some((Ok(Bytes::from(chunk)), (file, left - n as u64, slot)))
             }
-            Err(error) => Some((Err(error), (file, 0))),
+            Err(error) => Some((Err(error), (file, 0, slot))),
         }
     });
     Ok(Body::from_stream(chunks))

@@ -19,6 +19,7 @@ use super::{
     Role, Server,
     access::Caller,
     problem::{Code, Problem, ProblemBody},
+    shares::TakenShare,
     stream::sse,
 };
 use crate::groundwork::directory::{ActorKind, Live, TreeChange, TreeWatch};
@@ -93,7 +94,8 @@ pub(crate) async fn events(
     State(server): State<Server>,
     Extension(caller): Extension<Caller>,
 ) -> Result<Response<Body>, Problem> {
-    let Some(slot) = server.0.tree_readers.take() else {
+    let slot = server.take_long_answer(&caller)?;
+    let Some(reading) = server.0.tree_readers.take(&caller.tenant) else {
         let wait = std::time::Duration::from_secs(15);
         return Err(
             Problem::new(Code::Streams, "the tree has as many readers as it may").after(wait)
@@ -102,7 +104,7 @@ pub(crate) async fn events(
     let watch = server.0.ennead.directory().watch();
     let all = json!({ "type": "tree", "actors": server.actors(&caller) });
     let ready = VecDeque::from([format!("data: {all}\n\n")]);
-    let reader = TreeReader { server, caller, watch, ready, _slot: slot };
+    let reader = TreeReader { server, caller, watch, ready, _slots: [slot, reading] };
     let chunks = stream::unfold(reader, |mut reader| async move {
         let chunk = reader.chunk().await?;
         Some((Ok::<Bytes, std::convert::Infallible>(chunk.into()), reader))
@@ -115,7 +117,7 @@ struct TreeReader {
     caller: Caller,
     watch: TreeWatch,
     ready: VecDeque<String>,
-    _slot: super::slots::TakenSlot,
+    _slots: [TakenShare; 2],
 }
 
 impl TreeReader {

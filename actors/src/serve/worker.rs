@@ -87,7 +87,10 @@ impl Server {
             return Some(pass);
         }
         hosted.state().blocked_by = Some(StartBlocker::Turn);
-        Some(entering.await)
+        let pass = entering.await;
+        // Runs before it may have used up the day. The place goes to another, and the limit is waited for.
+        let is_held = self.0.limits.hold(hosted.tenant(), self.now()).is_some();
+        (!is_held).then_some(pass)
     }
 
     async fn run(&self, hosted: &Hosted, run: &Run) -> Result<RunOutcome, String> {

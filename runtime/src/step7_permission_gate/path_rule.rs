@@ -39,7 +39,15 @@ pub struct PathPattern {
     /// A text that every path has which it covers; empty where there is none. Most paths do not have it, and to
     /// look for it costs less than to match.
     literal: String,
+    /// Absolute paths that it does not cover, nor what is in them; compared byte for byte.
+    excepted: Vec<String>,
+    /// Further patterns, each with exceptions of its own.
+    others: Vec<PathPattern>,
 }
+
+/// What is between a pattern and a path that it does not cover. Two slashes follow one another in no other pattern
+/// that means something.
+const EXCEPTION: &str = ":!//";
 
 impl PathPattern {
     /// Reads the pattern of a rule (cases B2). Deny and ask rules compare composed and without
@@ -54,6 +62,11 @@ impl PathPattern {
         scope: Scope,
         anchors: &Anchors,
     ) -> Result<Self, globset::Error> {
+        let (pattern, excepted) = match kind {
+            // An exception could only make it narrower than it seems.
+            RuleKind::Allow => (pattern, Vec::new()),
+            RuleKind::Deny | RuleKind::Ask => with_exceptions(pattern),
+        };
         let (anchor, rest) = anchored(pattern, kind, scope, anchors);
         let mut absolute = vec![join(&escape(anchor), &rest)];
         for (written, real) in &anchors.real {
@@ -63,28 +76,40 @@ impl PathPattern {
                 absolute.push(join(&escape(&moved), &rest));
             }
         }
-        Self::compile(absolute, kind != RuleKind::Allow)
+        Ok(Self { excepted, ..Self::compile(absolute, kind != RuleKind::Allow)? })
     }
 
     /// Reads what [`Permit::hidden`](super::Permit::hidden) holds. Patterns that cannot be read
     /// are left out.
     pub fn hidden(patterns: &[String]) -> Self {
-        let own = |it: &String| it.strip_prefix('/').unwrap_or(it).to_owned();
-        let absolute: Vec<String> = patterns.iter().map(own).collect();
+        let mut others = Vec::new();
+        let mut absolute = Vec::new();
+        for pattern in patterns {
+            let (pattern, excepted) = with_exceptions(pattern);
+            let own = pattern.strip_prefix('/').unwrap_or(pattern).to_owned();
+            if excepted.is_empty() {
+                absolute.push(own);
+            } else if let Ok(compiled) = Self::compile(vec![own], true) {
+                others.push(Self { excepted, ..compiled });
+            }
+        }
         // Nearly always all of them can be read, and each costs as much as a turn.
         let readable = |all: &[String]| {
             let is_readable = |it: &&String| Self::compile(vec![(*it).clone()], true).is_ok();
             Self::compile(all.iter().filter(is_readable).cloned().collect(), true)
         };
         let all = Self::compile(absolute.clone(), true).or_else(|_| readable(&absolute));
-        all.unwrap_or_else(|_| Self {
+        let all = all.unwrap_or_else(|_| Self {
             globs: GlobSet::empty(),
             absolute: Vec::new(),
             written: Vec::new(),
             components: Vec::new(),
             folded: true,
             literal: String::new(),
-        })
+            excepted: Vec::new(),
+            others: Vec::new(),
+        });
+        Self { others, ..all }
     }
 
     fn compile(absolute: Vec<String>, folded: bool) -> Result<Self, globset::Error> {
@@ -120,15 +145,23 @@ impl PathPattern {
             if folded { fold(written) } else { written.to_owned() }
         });
         let written = written.collect();
-        Ok(Self { globs: globs.build()?, absolute, written, components, folded, literal })
+        let (globs, excepted, others) = (globs.build()?, Vec::new(), Vec::new());
+        Ok(Self { globs, absolute, written, components, folded, literal, excepted, others })
     }
 
     /// Returns whether it covers this absolute path.
     pub fn matches(&self, path: &str) -> bool {
-        if self.folded && !is_folded(path) {
-            return self.globs.is_match(fold(path));
-        }
-        path.contains(&self.literal) && self.globs.is_match(path)
+        let is_match = if self.folded && !is_folded(path) {
+            self.globs.is_match(fold(path))
+        } else {
+            path.contains(&self.literal) && self.globs.is_match(path)
+        };
+        is_match && !self.excepts(path) || self.others.iter().any(|it| it.matches(path))
+    }
+
+    /// Returns whether this absolute path is an exception, or lies in one.
+    fn excepts(&self, path: &str) -> bool {
+        self.excepted.iter().any(|it| lies_in(path, it))
     }
 
     /// Returns whether it covers any path that was passed through.
@@ -140,6 +173,10 @@ impl PathPattern {
 
     /// Returns whether it may cover a file that a shell's pattern names. The pattern is an absolute path.
     pub(super) fn may_meet(&self, pattern: &str) -> bool {
+        // One that leads upwards may meet what is not in the directories in front of its first sign.
+        if self.excepts(before_glob(pattern)) && !pattern.contains("/..") {
+            return false;
+        }
         let own = self.as_compared(pattern);
         let shell = Components::of(&own);
         self.components.iter().any(|it| meeting::meet(&shell, it))
@@ -166,6 +203,7 @@ impl PathPattern {
     /// Returns whether what it covers may lie in a directory with all that is below. A pattern for any depth counts
     /// where the directory that it is relative to lies there, or a root of the workspace.
     pub(super) fn may_lie_below(&self, directory: &str, holds_root: bool) -> bool {
+        let is_excepted = self.excepts(directory);
         let directory = self.as_compared(directory);
         let is_above = || {
             let mut all = self.absolute.iter().zip(&self.written);
@@ -173,7 +211,8 @@ impl PathPattern {
                 it[before_sign(it).len()..].starts_with("**") && lies_in(&directory, written)
             })
         };
-        self.written.iter().any(|it| lies_in(it, &directory)) || holds_root && is_above()
+        self.written.iter().any(|it| lies_in(it, &directory))
+            || holds_root && !is_excepted && is_above()
     }
 
     /// A path as this pattern compares it.
@@ -200,10 +239,19 @@ impl PathPattern {
         self.matches(&path.lexical) && self.matches(&path.real)
     }
 
-    /// Returns the pattern in the form of [`Permit::hidden`](super::Permit::hidden): `//` and absolute.
+    /// Returns the pattern in the form of [`Permit::hidden`](super::Permit::hidden): `//` and absolute, with its
+    /// exceptions.
     pub(crate) fn as_hidden(&self) -> impl Iterator<Item = String> {
-        self.absolute.iter().map(|it| format!("/{it}"))
+        let exceptions: String = self.excepted.iter().map(|it| format!(":!/{it}")).collect();
+        self.absolute.iter().map(move |it| format!("/{it}{exceptions}"))
     }
+}
+
+/// Returns what is in front of the exceptions of a pattern, and these as absolute paths.
+fn with_exceptions(pattern: &str) -> (&str, Vec<String>) {
+    let mut parts = pattern.split(EXCEPTION);
+    let pattern = parts.next().unwrap_or_default();
+    (pattern, parts.map(|it| format!("/{}", it.trim_end_matches('/'))).collect())
 }
 
 /// The last piece of a pattern that is written out and not short: what is in front of it is often the workspace,
@@ -268,7 +316,7 @@ fn join(a: &str, b: &str) -> String {
 }
 
 /// Takes the meaning from characters that a pattern would read.
-pub(super) fn escape(path: &str) -> String {
+pub(crate) fn escape(path: &str) -> String {
     const MEANT: [char; 5] = ['*', '?', '[', ']', '\\'];
     if !path.contains(MEANT) {
         return path.to_owned();

@@ -78,6 +78,31 @@ async fn run_that_uses_up_its_tokens_parks_after_its_turn_and_its_session_says_w
     );
 }
 
+// REQ: RUN-4, RUN-8
+#[tokio::test]
+async fn run_that_waited_for_its_turn_while_the_day_was_used_up_does_not_begin() {
+    let limits = limits(|it| (it.all_runs, it.tokens_per_day) = (1, Some(50)));
+    let rig = Rig::start_with(model(|_| text("done")), |it| it.limits(limits)).await;
+    let (first, second) = (rig.session(json!({})).await, rig.session(json!({})).await);
+    rig.model.hold().close();
+    rig.ask(&format!("POST {first}/runs"), Some(json!({ "prompt": "held" }))).await.ok(202);
+    rig.model.hold().arrived().await;
+    rig.ask(&format!("POST {second}/runs"), Some(json!({ "prompt": "more" }))).await.ok(202);
+    let waits_for = async |what: &str| {
+        until(what, async || {
+            let shown = rig.ask(&format!("GET {second}"), None).await.json();
+            shown["state"] == "parked" && shown["waiting_for"]["what"] == what
+        })
+        .await;
+    };
+    waits_for("turn").await;
+    rig.model.hold().open();
+    waits_for("token_limit").await;
+    let shown = rig.ask(&format!("GET {second}"), None).await.ok(200);
+    assert_eq!((&shown["runs"], &shown["queued"]), (&json!(0), &json!(1)));
+    assert_eq!(rig.model.asked().len(), 1, "the model was asked for the first alone");
+}
+
 // REQ: RUN-4
 #[tokio::test]
 async fn runs_of_one_tenant_leave_room_for_another() {

@@ -84,7 +84,7 @@ impl ServeDirs {
     }
 
     pub(super) fn serve(&self) -> Process {
-        self.serve_with(&["--drain", "8"])
+        self.serve_with(&["--drain", "8", "--notice", "0"])
     }
 
     /// Starts a server that may open few files unless it asks for more.
@@ -223,6 +223,26 @@ async fn server_that_is_told_to_end_settles_its_runs_and_the_next_one_takes_ever
             assert!(checked.status.success(), "{checked:?}");
         }
     }
+}
+
+// REQ: RUN-9
+#[tokio::test]
+async fn load_balancers_are_told_of_the_end_before_a_run_is_refused() {
+    let place = ServeDirs::new();
+    let token = place.token("ci");
+    let server = place.serve_with(&["--drain", "8", "--notice", "600"]);
+    let made = server.ask(&token, "POST /v1/sessions", Some(json!({}))).await.ok(201);
+    let line = format!("POST /v1/sessions/{}/runs", made["id"].as_str().unwrap());
+    server.send(Signal::TERM);
+    until("it is not ready", async || {
+        ask(&server.address, "GET /readyz", &[], None).await.status == 503
+    })
+    .await;
+    let run = server.ask(&token, &line, Some(json!({ "prompt": "late" }))).await.ok(200);
+    assert_eq!(run["outcome"]["is_success"], true, "{run}");
+    // The second signal ends the notice.
+    server.send(Signal::TERM);
+    assert_eq!(server.end().await, Some(0));
 }
 
 // REQ: SUR-5

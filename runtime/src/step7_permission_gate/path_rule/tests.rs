@@ -57,3 +57,49 @@ fn hidden_patterns_read_back() {
     assert!(hidden.matches("/w/a/.env"));
     assert!(!hidden.matches("/w/a/env"));
 }
+
+// REQ: PRM-8, SUR-5
+#[test]
+fn exception_of_a_deny_rule_is_exact_and_leaves_out_a_directory_with_all_that_is_in_it() {
+    use RuleKind::{Allow, Deny};
+    use Scope::CliArg;
+    let rule = "//srv/work:!//srv/work/acme:!//srv/work/both/x.jsonl";
+    for (path, expected) in [
+        ("/srv/work", true),
+        ("/srv/work/globex/a", true),
+        ("/SRV/Work/globex/a", true),
+        ("/srv/work/acme", false),
+        ("/srv/work/acme/a/b", false),
+        ("/srv/work/ACME/a", true),
+        ("/srv/work/acme2/a", true),
+        ("/srv/work/both/x.jsonl", false),
+        ("/srv/work/both/x.jsonl2", true),
+        ("/srv/workshop", false),
+    ] {
+        check(Deny, CliArg, rule, path, expected);
+        // An allow rule has no exceptions: it is a pattern that meets nothing.
+        check(Allow, CliArg, rule, path, false);
+    }
+    let anchors = Anchors {
+        workspace: "/srv/work/acme/s".into(),
+        project_root: "/srv/work/acme/s".into(),
+        home: "/h".into(),
+        real: BTreeMap::new(),
+    };
+    let rule = PathPattern::of_rule(rule, Deny, CliArg, &anchors).unwrap();
+    assert!(rule.may_meet("/srv/work/*/key") && !rule.may_meet("/srv/work/acme/s/*.rs"));
+    assert!(rule.may_meet("/srv/work/acme/*/../../globex/key"), "it leads out of the exception");
+    assert!(rule.may_lie_below("/srv", false) && rule.may_lie_below("/srv/work", true));
+    assert!(!rule.may_lie_below("/srv/work/acme/s", true));
+    let hidden: Vec<String> = rule.as_hidden().chain(["//w/.env".to_owned()]).collect();
+    let hidden = PathPattern::hidden(&hidden);
+    for (path, expected) in [
+        ("/srv/work/globex/a", true),
+        ("/srv/work", true),
+        ("/srv/work/acme/a", false),
+        ("/w/.env", true),
+        ("/w/a", false),
+    ] {
+        assert_eq!(hidden.matches(path), expected, "{path}");
+    }
+}

@@ -106,7 +106,12 @@ async fn serve(args: Serve) -> Result<Exit, Failure> {
         ended = &mut listening => ended.map_err(|it| failure(&it))?,
         _exit = signals.next() => {
             show::note("Ending: runs under way settle, and no new ones begin.");
-            let draining = server.drain(Duration::from_secs(args.drain));
+            let draining = async {
+                // Whoever asks a second time waits for no load balancer.
+                let notice = std::pin::pin!(server.announce_end(Duration::from_secs(args.notice)));
+                futures::future::select(notice, std::pin::pin!(signals.next())).await;
+                server.drain(Duration::from_secs(args.drain)).await;
+            };
             // Status and outcomes can be read until the end.
             futures::future::join(draining, &mut listening).await.1.map_err(|it| failure(&it))?;
         }

@@ -29,9 +29,13 @@ pub(crate) struct Serve {
     /// Seconds after which an idle session is not an actor any more, until it is asked again.
     #[arg(long, value_name = "SECONDS", default_value_t = 900)]
     pub(crate) passivate_after: u64,
-    /// Seconds that runs under way have to settle after SIGTERM or Ctrl-C.
+    /// Seconds that runs under way have to settle after SIGTERM or Ctrl-C and --notice.
     #[arg(long, value_name = "SECONDS", default_value_t = 30)]
     pub(crate) drain: u64,
+    /// Seconds before that in which only /readyz says that the server ends, and runs are still taken: as long as load
+    /// balancers need to notice.
+    #[arg(long, value_name = "SECONDS", default_value_t = 2)]
+    pub(crate) notice: u64,
     /// The one directory that all sessions work in, in place of one for each; for a server of one person.
     #[arg(long, value_name = "DIR")]
     pub(crate) workspace: Option<PathBuf>,
