@@ -19,6 +19,7 @@
 //! | `GET /v1/sessions/{id}/transcript` | the transcript, JSON lines, with ranges |
 //! | `GET /v1/approvals`, `POST /v1/approvals/{id}` | questions about calls; answers one |
 //! | `GET /v1/tree`, `/v1/tree/events` | the actors that live, and their comings and goings |
+//! | `GET /v1/me` | whose token was sent |
 //! | `GET /`, `/page/{file}` | the live page |
 //! | `GET /healthz`, `/readyz`, `/metrics` | for load balancers and Prometheus |
 //!
@@ -47,6 +48,7 @@ mod hosting;
 mod journal;
 mod limits;
 mod listen;
+mod me;
 mod memory;
 mod metrics;
 mod options;
@@ -56,6 +58,7 @@ mod pump;
 mod random;
 mod rates;
 mod record;
+mod removal;
 mod replay;
 mod ring;
 mod run_routes;

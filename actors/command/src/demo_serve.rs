@@ -1,9 +1,9 @@
 //! The demonstration inside a server: the same survey, to be watched on its page.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use ennead::{
-    Ennead, Options, SessionId,
+    Ennead, Options,
     serve::{Role, ServeError, ServeOptions, Server},
 };
 use futures::future::{self, Either};
@@ -15,6 +15,9 @@ use crate::{
     simulate,
 };
 
+/// How long the survey waits for somebody who watches.
+const PATIENCE: Duration = Duration::from_secs(30);
+
 /// The tenant of the demonstration.
 const TENANT: &str = "demo";
 
@@ -23,8 +26,6 @@ const TENANT: &str = "demo";
 pub struct DemoServer {
     /// The address of its page, with the token that opens it.
     pub page: String,
-    /// The session that surveys.
-    pub session: SessionId,
     /// The running server, to be drained or shut down.
     pub server: Server,
 }
@@ -42,7 +43,8 @@ pub enum DemoServerError {
 }
 
 /// Runs a survey inside a server on `listener`, until `stop` is cancelled; then the server ends in order.
-/// `started` is given the server once it is asked for the survey.
+/// `started` is given the server before anything happens in it. The survey begins with the first request of whoever opens
+/// the page, or after half a minute.
 ///
 /// # Errors
 ///
@@ -66,14 +68,28 @@ pub async fn serve(
         server.tokens().remove(TENANT)?;
         let token = server.tokens().add(TENANT, TENANT, Role::Admin)?;
         let at = listener.local_addr().map_err(DemoError::Serve)?;
-        let session = server.begin(TENANT, "Survey", &survey.prompt()).await?;
         let page = format!("http://{at}/#token={token}");
-        started(DemoServer { page, session, server: server.clone() });
-        let listening = std::pin::pin!(server.listen(listener, None, server.router()));
-        match future::select(listening, std::pin::pin!(stop.cancelled())).await {
+        started(DemoServer { page, server: server.clone() });
+        let listening = std::pin::pin!(server.listen(listener, None, server.app()));
+        let surveying = async {
+            // Late or not, the survey begins.
+            let _late = tokio::time::timeout(PATIENCE, server.first_request()).await;
+            server.begin(TENANT, "Survey", &survey.prompt()).await?;
+            stop.cancelled().await;
+            Ok::<(), ServeError>(())
+        };
+        let ending = async {
+            match future::select(std::pin::pin!(surveying), std::pin::pin!(stop.cancelled())).await
+            {
+                Either::Left((ended, _)) => ended,
+                Either::Right(((), _)) => Ok(()),
+            }
+        };
+        match future::select(listening, std::pin::pin!(ending)).await {
             Either::Left((ended, _)) => ended?,
-            Either::Right(((), listening)) => {
+            Either::Right((surveyed, listening)) => {
                 future::join(server.shutdown(), listening).await.1?;
+                surveyed?;
             }
         }
         Ok(())

@@ -115,6 +115,8 @@ pub struct Live {
     pub step: Option<Step>,
     /// Handle of the actor.
     pub cell: ActorCell,
+    /// Whether a turn supervisor waits for somebody's answer to a question.
+    pub is_asking: bool,
     /// When it was entered.
     pub since: Instant,
     /// When it reached its step.
@@ -162,7 +164,8 @@ impl Directory {
     ) -> Registration {
         let id = cell.get_id();
         let (session, since) = (session.cloned(), Instant::now());
-        let live = Live { kind, session, step: None, cell, since, step_since: None, mailbox: None };
+        let (step, step_since, mailbox, is_asking) = (None, None, None, false);
+        let live = Live { kind, session, step, is_asking, cell, since, step_since, mailbox };
         self.publish(|| TreeChange::Started(live.clone()));
         self.0.actors.insert(id, live);
         Registration { directory: self.clone(), id, since }
@@ -215,6 +218,14 @@ impl Directory {
         }
     }
 
+    fn set_asking(&self, id: ActorId, is_asking: bool) {
+        if let Some(mut live) = self.0.actors.get_mut(&id)
+            && std::mem::replace(&mut live.is_asking, is_asking) != is_asking
+        {
+            self.publish(|| TreeChange::Changed(live.clone()));
+        }
+    }
+
     /// Notes the bounded mailbox of an actor, so that its depth can be read.
     pub(crate) fn note_mailbox(&self, id: ActorId, gauge: Gauge) {
         if let Some(mut live) = self.0.actors.get_mut(&id) {
@@ -236,6 +247,11 @@ impl Registration {
     /// Notes the step that a turn supervisor is at.
     pub(crate) fn at_step(&self, step: Step) {
         self.directory.set_step(self.id, step);
+    }
+
+    /// Notes whether a turn supervisor waits for an answer to a question.
+    pub(crate) fn asks(&self, is_asking: bool) {
+        self.directory.set_asking(self.id, is_asking);
     }
 }
 

@@ -97,6 +97,9 @@ async fn admit(server: &Server, uri: &Uri, headers: &HeaderMap) -> Result<Option
         }
     }
     let path = uri.path();
+    if !is_text(path) {
+        return Err(Problem::new(Code::BadRequest, "the path is not UTF-8"));
+    }
     if OPEN_PATHS.contains(&path) || !path.starts_with("/v1/") && path != "/metrics" {
         return Ok(None);
     }
@@ -113,7 +116,20 @@ async fn admit(server: &Server, uri: &Uri, headers: &HeaderMap) -> Result<Option
     })?;
     let caller = Caller { tenant: entry.tenant, role: entry.role, name: entry.name };
     server.0.rates.take(&caller.name)?;
+    server.0.asked.cancel();
     Ok(Some(caller))
+}
+
+/// Whether a path is a text once its `%xx` are read.
+fn is_text(path: &str) -> bool {
+    let (mut decoded, mut rest) = (Vec::with_capacity(path.len()), path.as_bytes());
+    while let Some((&first, after)) = rest.split_first() {
+        let hex = after.get(..2).and_then(|it| std::str::from_utf8(it).ok());
+        let byte = hex.and_then(|it| u8::from_str_radix(it, 16).ok()).filter(|_| first == b'%');
+        decoded.push(byte.unwrap_or(first));
+        rest = if byte.is_some() { &after[2..] } else { after };
+    }
+    std::str::from_utf8(&decoded).is_ok()
 }
 
 fn text(headers: &HeaderMap, name: header::HeaderName) -> Option<String> {

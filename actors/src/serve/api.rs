@@ -15,7 +15,7 @@ use utoipa::{
 };
 
 use super::{
-    Server, access, approvals, health, hosted, page, problem, run_routes, sessions, stream,
+    Server, access, approvals, health, hosted, me, page, problem, run_routes, sessions, stream,
     transcript, tree, turns,
 };
 
@@ -31,7 +31,7 @@ use super::{
         run_routes::create, run_routes::list, run_routes::show, run_routes::interrupt,
         stream::events, turns::list, turns::show, transcript::show,
         approvals::list, approvals::answer,
-        tree::show, tree::events,
+        tree::show, tree::events, me::show,
         health::live, health::ready, health::metrics,
     ),
     components(schemas(problem::ProblemBody, hosted::SessionView)),
@@ -56,9 +56,26 @@ pub(crate) fn document() -> Document {
 }
 
 impl Server {
-    /// Returns the routes of the API.
+    /// Returns the routes of the API, to be merged into the router of a program or nested in it. What is at none of
+    /// their paths is the program's to answer.
     pub fn router(&self) -> Router {
-        let max_body = self.0.options.max_body;
+        self.layered(self.routes())
+    }
+
+    /// Returns the routes of the API as a whole: what is at none of their paths is refused like all else.
+    pub fn app(&self) -> Router {
+        self.layered(self.routes().fallback(health::nothing))
+    }
+
+    fn layered(&self, routes: Router<Self>) -> Router {
+        routes
+            .method_not_allowed_fallback(health::other_method)
+            .layer(DefaultBodyLimit::max(self.0.options.max_body))
+            .layer(middleware::from_fn_with_state(self.clone(), access::check))
+            .with_state(self.clone())
+    }
+
+    fn routes(&self) -> Router<Self> {
         Router::new()
             .route("/v1/sessions", post(sessions::create).get(sessions::list))
             .route("/v1/sessions/{id}", get(sessions::show).delete(sessions::delete))
@@ -73,15 +90,11 @@ impl Server {
             .route("/v1/approvals/{id}", post(approvals::answer))
             .route("/v1/tree", get(tree::show))
             .route("/v1/tree/events", get(tree::events))
+            .route("/v1/me", get(me::show))
             .route("/healthz", get(health::live))
             .route("/readyz", get(health::ready))
             .route("/metrics", get(health::metrics))
             .route("/openapi.json", get(|| async { Json(document()) }))
             .merge(page::routes())
-            .fallback(health::nothing)
-            .method_not_allowed_fallback(health::other_method)
-            .layer(DefaultBodyLimit::max(max_body))
-            .layer(middleware::from_fn_with_state(self.clone(), access::check))
-            .with_state(self.clone())
     }
 }

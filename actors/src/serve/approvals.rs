@@ -140,7 +140,11 @@ pub(crate) async fn answer(
     caller.at_least(Role::User)?;
     let none = || Problem::new(Code::NoApproval, "the tenant has no such question");
     let open = server.0.ennead.approvals();
-    let question = open.into_iter().find(|it| it.id.as_str() == id).ok_or_else(none)?;
+    let Some(question) = open.into_iter().find(|it| it.id.as_str() == id) else {
+        let ended = server.0.ennead.ended_question(&id);
+        ended.and_then(|it| server.tenant_of(&caller, &it)).ok_or_else(none)?;
+        return Err(Problem::new(Code::Answered, "the question was answered, or its time is over"));
+    };
     server.tenant_of(&caller, &question.session).ok_or_else(none)?;
     let new: NewAnswer = body::json(request, server.0.options.max_body).await?;
     let mut key = question.key();

@@ -77,12 +77,12 @@ pub(crate) struct Walk<'a> {
 }
 
 impl SessionBook {
-    /// Makes the book of sessions that were used at `at` the last time.
-    pub(crate) fn new(saved: Vec<Saved>, at: Timestamp) -> Self {
+    /// Makes the book of the sessions that an earlier process left.
+    pub(crate) fn new(saved: Vec<Saved>) -> Self {
         let book = Self::default();
         for mut saved in saved {
             saved.record.tenant = book.known(saved.record.tenant);
-            book.insert(Arc::new(Hosted::new(saved, at)));
+            book.insert(Arc::new(Hosted::new(saved)));
         }
         book
     }
@@ -234,7 +234,7 @@ mod tests {
             system: None,
             created_at: Timestamp(at),
         };
-        Saved { record, totals: Totals::default() }
+        Saved { record, totals: Totals::default(), last_used_at: None, last_model: None }
     }
 
     fn ids(found: &[Arc<Hosted>]) -> Vec<&str> {
@@ -245,7 +245,7 @@ mod tests {
     #[test]
     fn pages_of_a_tenant_have_its_own_sessions_alone_and_the_youngest_first() {
         let all = [("a", "one", 1), ("b", "two", 2), ("c", "one", 3), ("d", "one", 3)];
-        let book = SessionBook::new(all.map(|(id, of, at)| saved(id, of, at)).into(), Timestamp(9));
+        let book = SessionBook::new(all.map(|(id, of, at)| saved(id, of, at)).into());
         let one = TenantId::from("one");
         let (page, is_more) = book.youngest(Some(&one), None, 2);
         assert_eq!((ids(&page), is_more), (vec!["d", "c"], true));
@@ -274,7 +274,7 @@ mod tests {
     #[test]
     fn walk_of_those_awake_passes_over_all_others_and_ends_after_the_last_page() {
         let all = (0..3 * PAGE).map(|n| saved(&format!("{n:04}"), "one", n as u64)).collect();
-        let book = SessionBook::new(all, Timestamp(0));
+        let book = SessionBook::new(all);
         assert_eq!(book.walk(Walked::Awake).count(), 0);
         for n in (0..3 * PAGE).step_by(2) {
             assert!(book.awaken(&format!("{n:04}").as_str().into()).is_some());

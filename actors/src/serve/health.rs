@@ -75,7 +75,9 @@ impl Server {
             n_awake += 1;
             let state = hosted.state();
             let is_running = state.progress.as_ref().map(|it| it.run.is_some());
+            let is_asked = state.progress.as_ref().is_some_and(|it| !it.asked.is_empty());
             let name = match (is_running, state.blocked_by) {
+                (Some(true), _) if is_asked => "waiting",
                 (Some(true), _) => "running",
                 (_, Some(_)) => "parked",
                 (Some(false), None) => "idle",

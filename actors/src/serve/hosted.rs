@@ -55,6 +55,8 @@ pub(crate) struct HostedData {
     pub(crate) parks_for: Option<StartBlocker>,
     pub(crate) is_deleted: bool,
     pub(crate) last_used: Timestamp,
+    /// The model that answered its last run.
+    pub(crate) last_model: Option<Arc<str>>,
     /// Readers of its events.
     pub(crate) n_readers: usize,
 }
@@ -106,7 +108,7 @@ pub(crate) struct WaitingFor {
 }
 
 impl Hosted {
-    pub(crate) fn new(saved: Saved, last_used: Timestamp) -> Self {
+    pub(crate) fn new(saved: Saved) -> Self {
         let state = HostedData {
             totals: saved.totals,
             runs: None,
@@ -115,7 +117,8 @@ impl Hosted {
             blocked_by: None,
             parks_for: None,
             is_deleted: false,
-            last_used,
+            last_used: saved.last_used_at.unwrap_or(saved.record.created_at),
+            last_model: saved.last_model,
             n_readers: 0,
         };
         Self { record: saved.record, state: Mutex::new(state), live: OnceLock::new() }
@@ -209,7 +212,8 @@ pub(crate) struct SessionView {
     title: Option<String>,
     /// Its directory, below that of the tenant.
     directory: String,
-    /// The model that was asked for; `null`: that of the settings.
+    /// The model that was asked for, or else the one that answered its last run; `null`: that of the settings, of which
+    /// no run has ended yet.
     model: Option<String>,
     /// Its permission mode as it was asked for.
     #[schema(value_type = Option<String>)]
@@ -273,7 +277,7 @@ impl Hosted {
             tenant: tenant.clone(),
             title: title.as_deref().map(ToOwned::to_owned),
             directory: directory.to_string(),
-            model: model.as_deref().map(ToOwned::to_owned),
+            model: model.as_deref().or(state.last_model.as_deref()).map(ToOwned::to_owned),
             mode: mode.map(|it| serde_json::json!(it)).unwrap_or_default(),
             created_at: *created_at,
             last_used_at: state.last_used,

@@ -4,10 +4,12 @@
 //! token. The policy lets the page load its own files and nothing else, run no text as a program and
 //! be shown in no frame: what it shows comes from models and tools, which are hostile.
 
+use std::borrow::Cow;
+
 use axum::{
     Router,
     body::Body,
-    extract::Path,
+    extract::{OriginalUri, Path},
     http::{HeaderMap, HeaderValue, Response, StatusCode, header},
     routing::get,
 };
@@ -30,7 +32,7 @@ macro_rules! scripts {
 }
 
 /// The scripts of the page, by name, in the order in which they run: each uses those before it.
-pub const PAGE_SCRIPTS: [(&str, &str); 25] = scripts![
+pub const PAGE_SCRIPTS: [(&str, &str); 27] = scripts![
     "theme.js",
     "text.js",
     "dom.js",
@@ -43,6 +45,7 @@ pub const PAGE_SCRIPTS: [(&str, &str); 25] = scripts![
     "living.js",
     "list.js",
     "sessions.js",
+    "markdown.js",
     "diff.js",
     "calls.js",
     "conversation.js",
@@ -50,6 +53,7 @@ pub const PAGE_SCRIPTS: [(&str, &str); 25] = scripts![
     "context.js",
     "usage.js",
     "actors.js",
+    "asking.js",
     "approvals.js",
     "compose.js",
     "recorded.js",
@@ -60,14 +64,21 @@ pub const PAGE_SCRIPTS: [(&str, &str); 25] = scripts![
 
 /// Returns the routes of the page, for a router with any state.
 pub(crate) fn routes<S: Clone + Send + Sync + 'static>() -> Router<S> {
-    Router::new()
-        .route("/", get(|headers: HeaderMap| async move { file("index.html", &headers) }))
-        .route(
-            "/page/{name}",
-            get(
-                |Path(name): Path<String>, headers: HeaderMap| async move { file(&name, &headers) },
-            ),
-        )
+    Router::new().route("/", get(index)).route(
+        "/page/{name}",
+        get(|Path(name): Path<String>, headers: HeaderMap| async move { file(&name, &headers) }),
+    )
+}
+
+/// Answers with the text of the page, whose files are below the place where a program has mounted the server.
+async fn index(OriginalUri(asked): OriginalUri, headers: HeaderMap) -> Response<Body> {
+    let mount = asked.path().trim_end_matches('/');
+    let is_plain = |it: u8| it.is_ascii_alphanumeric() || b"/-._~".contains(&it);
+    if mount.is_empty() || !mount.bytes().all(is_plain) {
+        return file("index.html", &headers);
+    }
+    let text = PAGE_INDEX.replace("=\"page/", &format!("=\"{mount}/page/"));
+    answer(text.into(), "text/html; charset=utf-8", &headers)
 }
 
 /// The text and the media type of a file of the page.
@@ -82,13 +93,18 @@ fn find(name: &str) -> Option<(&'static str, &'static str)> {
     }
 }
 
-/// Answers with a file, or with 304 when the browser has it already.
+/// Answers with a file of the page.
 fn file(name: &str, asked: &HeaderMap) -> Response<Body> {
     let Some((text, kind)) = find(name) else {
         let mut none = Response::new(Body::from("there is no such file\n"));
         *none.status_mut() = StatusCode::NOT_FOUND;
         return secured(none, "text/plain; charset=utf-8");
     };
+    answer(text.into(), kind, asked)
+}
+
+/// Answers with a text, or with 304 when the browser has it already.
+fn answer(text: Cow<'static, str>, kind: &'static str, asked: &HeaderMap) -> Response<Body> {
     let tag = format!("\"{}\"", Digest::of(text.as_bytes()));
     let known = asked.get(header::IF_NONE_MATCH).and_then(|it| it.to_str().ok());
     let is_known = known.is_some_and(|it| it.split(',').any(|it| it.trim() == tag));
@@ -126,7 +142,7 @@ mod tests {
     fn every_script_of_the_page_is_served_in_its_order() {
         let tags: Vec<&str> = PAGE_INDEX
             .lines()
-            .filter_map(|it| it.split_once("src=\"/page/")?.1.split_once('"'))
+            .filter_map(|it| it.split_once("src=\"page/")?.1.split_once('"'))
             .map(|it| it.0)
             .collect();
         assert_eq!(tags, PAGE_SCRIPTS.map(|it| it.0));

@@ -145,6 +145,12 @@ impl Problem {
         Self { retry_after: Some(wait), ..self }
     }
 
+    /// Returns after how many milliseconds the client may ask again. Of less than one, one is left: 0 would say that
+    /// nothing has to be waited for.
+    fn wait_ms(&self) -> Option<u64> {
+        Some(u64::saturating(self.retry_after?.as_micros().div_ceil(1000)).max(1))
+    }
+
     /// Makes a failure of the disk or of the runtime. What exactly failed goes to the log and not to the caller.
     pub(crate) fn internal(what: &'static str, error: &dyn std::error::Error) -> Self {
         tracing::error!(%error, "{what}");
@@ -160,8 +166,8 @@ impl std::fmt::Display for Problem {
 
 impl IntoResponse for Problem {
     fn into_response(self) -> Response<Body> {
-        let Self { code, detail, retry_after } = self;
-        let millis = retry_after.map(|it| u64::saturating(it.as_millis()));
+        let millis = self.wait_ms();
+        let Self { code, detail, .. } = self;
         let body = ProblemBody {
             kind: format!("urn:ennead:problem:{}", code.code()),
             title: code.title(),
@@ -208,6 +214,8 @@ mod tests {
         let problem = Problem::new(Code::QueueFull, "full").after(Duration::from_millis(1_200));
         let response = problem.into_response();
         assert_eq!(response.headers()[header::RETRY_AFTER], "2");
+        let short = Problem::new(Code::RateLimited, "fast").after(Duration::from_micros(300));
+        assert_eq!(short.wait_ms(), Some(1));
         assert_eq!(response.status(), StatusCode::TOO_MANY_REQUESTS);
     }
 }

@@ -5,6 +5,7 @@ use std::{
     fs, io,
     num::NonZeroU32,
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
 use ennead_runtime::{
@@ -56,6 +57,12 @@ pub(crate) struct Saved {
     pub(crate) record: Record,
     #[serde(default)]
     pub(crate) totals: Totals,
+    /// When something last happened in it; `None` in files of earlier versions.
+    #[serde(default)]
+    pub(crate) last_used_at: Option<Timestamp>,
+    /// The model that answered its last run.
+    #[serde(default)]
+    pub(crate) last_model: Option<Arc<str>>,
 }
 
 /// The paths of what a server keeps, all below one directory.

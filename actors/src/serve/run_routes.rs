@@ -7,7 +7,7 @@ use std::sync::Arc;
 use axum::{
     Extension, Json,
     body::Body,
-    extract::{Path, Request, State},
+    extract::{OriginalUri, Path, Request, State},
     http::{HeaderName, HeaderValue, Response, StatusCode, header},
     response::IntoResponse,
 };
@@ -52,6 +52,7 @@ pub(crate) async fn create(
     State(server): State<Server>,
     Extension(caller): Extension<Caller>,
     Path(id): Path<String>,
+    OriginalUri(asked): OriginalUri,
     request: Request,
 ) -> Result<Response<Body>, Problem> {
     caller.at_least(Role::User)?;
@@ -106,7 +107,7 @@ pub(crate) async fn create(
     let status = if run.ended.is_cancelled() { StatusCode::OK } else { StatusCode::ACCEPTED };
     let view = RunView::new(&hosted, &run, position);
     let mut response = (status, Json(view)).into_response();
-    let path = format!("/v1/sessions/{}/runs/{}", hosted.id(), run.id);
+    let path = format!("{}/{}", asked.path(), run.id);
     if let Ok(place) = HeaderValue::from_str(&path) {
         response.headers_mut().insert(header::LOCATION, place);
     }

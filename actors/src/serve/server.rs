@@ -2,6 +2,8 @@
 
 use std::{fs, io, path::Path, sync::Arc};
 
+use tokio_util::sync::CancellationToken;
+
 use super::{
     book::SessionBook, drain::Drain, error::ServeError, limits::Limits, metrics::Metrics,
     options::ServeOptions, rates::Rates, record::StatePaths, shares::Shares, tasks::Tasks,
@@ -49,6 +51,8 @@ pub(super) struct ServerParts {
     /// Answers that take long: streams, waits for an outcome, transcripts.
     pub(super) long_answers: Shares,
     pub(super) tasks: Tasks,
+    /// Cancelled by the first request with a token.
+    pub(super) asked: CancellationToken,
 }
 
 impl Server {
@@ -61,12 +65,11 @@ impl Server {
     pub async fn start(ennead: Ennead, options: ServeOptions) -> Result<Self, ServeError> {
         let failed = |cause| ServeError::State { path: options.state.clone(), cause };
         let paths = StatePaths::new(options.state.clone());
-        let at = ennead.clock().now();
         let (opened, of_tenants) = (paths.clone(), options.limits.clone());
         let (lock, book, limits) = tokio::task::spawn_blocking(move || {
             let lock = lock(opened.top())?;
             let failed = |cause| ServeError::State { path: opened.top().to_owned(), cause };
-            let book = SessionBook::new(opened.load().map_err(failed)?, at);
+            let book = SessionBook::new(opened.load().map_err(failed)?);
             Ok((lock, book, Limits::load(of_tenants, opened.spent())))
         })
         .await
@@ -85,6 +88,7 @@ impl Server {
             tree_readers: Shares::new(MAX_TREE_READERS.0, MAX_TREE_READERS.1),
             long_answers: Shares::new(options.max_long_answers(), options.max_streams),
             tasks: Tasks::default(),
+            asked: CancellationToken::new(),
             ennead,
             options,
         }));
@@ -105,6 +109,11 @@ impl Server {
     /// Returns how many sessions there are, of all tenants.
     pub fn n_sessions(&self) -> usize {
         self.0.book.len()
+    }
+
+    /// Waits until somebody with a token has asked for something, as the page does once it is open.
+    pub async fn first_request(&self) {
+        self.0.asked.cancelled().await;
     }
 
     /// Returns the token file, which lists who is let in.

@@ -5,7 +5,7 @@ use std::{num::NonZeroU32, sync::Arc};
 use axum::{
     Extension, Json,
     body::Body,
-    extract::{Path, Request, State},
+    extract::{OriginalUri, Path, Request, State},
     http::{HeaderValue, Response, StatusCode, Uri, header},
     response::IntoResponse,
 };
@@ -75,6 +75,7 @@ pub(crate) struct SessionList {
 pub(crate) async fn create(
     State(server): State<Server>,
     Extension(caller): Extension<Caller>,
+    OriginalUri(asked): OriginalUri,
     request: Request,
 ) -> Result<Response<Body>, Problem> {
     caller.at_least(Role::User)?;
@@ -82,7 +83,7 @@ pub(crate) async fn create(
     let new: NewSession = body::json(request, server.0.options.max_body).await?;
     let hosted = server.make_session(caller.tenant, new).await?;
     let mut response = (StatusCode::CREATED, Json(hosted.view())).into_response();
-    if let Ok(place) = HeaderValue::from_str(&format!("/v1/sessions/{}", hosted.id())) {
+    if let Ok(place) = HeaderValue::from_str(&format!("{}/{}", asked.path(), hosted.id())) {
         response.headers_mut().insert(header::LOCATION, place);
     }
     Ok(response)
@@ -115,7 +116,8 @@ impl Server {
             system: new.system.map(Into::into),
             created_at: self.now(),
         };
-        let saved = Saved { record, totals: Totals::default() };
+        let last_used_at = Some(record.created_at);
+        let saved = Saved { record, totals: Totals::default(), last_used_at, last_model: None };
         let paths = self.0.paths.clone();
         let write = self.write(move || {
             let written = paths.save(&saved);
@@ -123,7 +125,7 @@ impl Server {
         });
         let (saved, written) = write.await?;
         written.map_err(|it| Problem::internal("the session cannot be written", &it))?;
-        let hosted = Arc::new(Hosted::new(saved, self.now()));
+        let hosted = Arc::new(Hosted::new(saved));
         self.0.book.insert(Arc::clone(&hosted));
         Ok(hosted)
     }
@@ -222,9 +224,13 @@ pub(crate) async fn show(
 }
 
 /// Deletes a session: its run is interrupted, what waits fails, and it is known no more. Its transcript
-/// and its directory stay on the disk, for the one who runs the server.
+/// and its directory stay on the disk, for the one who runs the server. With `files=true` the transcript is removed,
+/// and so is the directory if it was made for this session alone; it is for a tenant whose place on the disk is used up.
 #[utoipa::path(delete, path = "/v1/sessions/{id}", operation_id = "delete_session", tag = "sessions", security(("bearer" = [])),
-    params(("id" = String, Path, description = "The session")),
+    params(
+        ("id" = String, Path, description = "The session"),
+        ("files" = Option<bool>, Query, description = "Whether its files are removed, too"),
+    ),
     responses(
         (status = 204, description = "It is gone"),
         (status = "default", description = "A refusal", body = ProblemBody, content_type = "application/problem+json"),
@@ -233,9 +239,15 @@ pub(crate) async fn delete(
     State(server): State<Server>,
     Extension(caller): Extension<Caller>,
     Path(id): Path<String>,
+    uri: Uri,
 ) -> Result<StatusCode, Problem> {
     caller.at_least(Role::User)?;
     let hosted = server.hosted(&caller, &id)?;
+    let with_files = match body::query(&uri, "files") {
+        None | Some("false") => false,
+        Some("true") => true,
+        Some(_) => return Err(Problem::new(Code::BadRequest, "`files` is true or false")),
+    };
     let paths = &server.0.paths;
     let record = paths.record(hosted.tenant(), hosted.id());
     let journal = paths.runs(hosted.tenant(), hosted.id());
@@ -257,6 +269,9 @@ pub(crate) async fn delete(
         handle.close().await;
     }
     hosted.live().ring.close();
+    if with_files {
+        server.remove_files(&hosted).await?;
+    }
     Ok(StatusCode::NO_CONTENT)
 }
 

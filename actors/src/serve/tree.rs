@@ -200,6 +200,7 @@ impl Server {
             ActorKind::ModelCall => Some("model"),
             ActorKind::ToolExecutor | ActorKind::ShellProcess => Some("tool"),
             ActorKind::Approval => Some("answer"),
+            ActorKind::TurnSupervisor if live.is_asking => Some("answer"),
             ActorKind::HookExecution => Some("hook"),
             ActorKind::SourceReader | ActorKind::GateWorker => Some("disk"),
             ActorKind::Session if mailbox.as_ref().is_some_and(|it| it.depth == 0) => {

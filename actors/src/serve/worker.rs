@@ -148,7 +148,12 @@ impl Server {
             totals.usage = totals.usage + outcome.usage;
             totals.cost = totals.cost + total.cost;
             totals.is_partial |= total.known_cost().is_none();
-            Saved { record: hosted.record.clone(), totals: *totals }
+            let (totals, last_used_at) = (*totals, Some(self.now()));
+            if !outcome.model.is_empty() {
+                state.last_model = Some(outcome.model.as_str().into());
+            }
+            let last_model = state.last_model.clone();
+            Saved { record: hosted.record.clone(), totals, last_used_at, last_model }
         };
         self.0.metrics.add(metrics::COST, "", "", total.cost.micro_usd());
         let (server, at, cost, run) = (self.clone(), self.now(), total.cost, run.clone());

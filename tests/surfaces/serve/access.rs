@@ -48,6 +48,7 @@ const TABLE: &[(&str, Fate)] = &[
     ("POST /v1/approvals/{id}", Fate::Missing("approval_not_found")),
     ("GET /v1/tree", Fate::Without),
     ("GET /v1/tree/events", Fate::Without),
+    ("GET /v1/me", Fate::Without),
     ("GET /healthz", Fate::Open),
     ("GET /readyz", Fate::Open),
     ("GET /metrics", Fate::Forbidden),
@@ -155,6 +156,7 @@ async fn hostile_requests_are_refused_with_a_code_and_the_server_lives() {
         ("GET /v1/sessions/..%2f..%2fetc", json!({}), "session_not_found"),
         ("GET /v1/sessions/x/transcript", json!({}), "session_not_found"),
         ("GET /v1/nothing", json!({}), "not_found"),
+        ("GET /v1/sessions/%ff", json!({}), "bad_request"),
         ("PUT /v1/sessions", json!({}), "method_not_allowed"),
     ] {
         let reply = rig.ask(line, Some(body)).await;

@@ -328,7 +328,13 @@ async fn demonstration_runs_inside_a_server_that_can_be_asked() {
     let page = first_line(&mut child);
     let (address, token) = page.strip_prefix("http://").unwrap().split_once("/#token=").unwrap();
     let server = Process { address: address.to_owned(), child };
-    let list = server.ask(token, "GET /v1/sessions", None).await.ok(200);
+    // The survey begins with the first that asks.
+    let mut list = json!(null);
+    until("the survey begins", async || {
+        list = server.ask(token, "GET /v1/sessions", None).await.ok(200);
+        list["sessions"].as_array().is_some_and(|it| it.len() == 1)
+    })
+    .await;
     let session = format!("/v1/sessions/{}", list["sessions"][0]["id"].as_str().unwrap());
     let runs = server.ask(token, &format!("GET {session}/runs"), None).await.ok(200);
     let line = format!("GET {session}/runs/{}", runs["runs"][0]["id"].as_str().unwrap());

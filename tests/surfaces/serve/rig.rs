@@ -64,7 +64,7 @@ impl Rig {
         });
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap().to_string();
-        let (it, router) = (server.clone(), server.router());
+        let (it, router) = (server.clone(), server.app());
         tokio::spawn(async move { it.listen(listener, None, router).await.unwrap() });
         let [user, viewer, other, admin] = tokens;
         Self { directory, model, server, address, user, viewer, other, admin }

@@ -183,6 +183,9 @@ async fn question_of_a_session_is_listed_and_answered_once() {
     let tree = rig.ask("GET /v1/tree", None).await.ok(200);
     let turn = tree["actors"].as_array().unwrap().iter().find(|it| it["kind"] == "turn_supervisor");
     assert_eq!(turn.unwrap()["step"], "permission_gate");
+    assert_eq!(turn.unwrap()["waiting_for"], "answer");
+    let metrics = rig.ask_as(&rig.admin, "GET /metrics", None).await.text;
+    assert!(metrics.contains("ennead_sessions{state=\"waiting\"} 1"), "{metrics}");
     let line = format!("POST /v1/approvals/{}", question["id"].as_str().unwrap());
     let answer = json!({ "allow": true, "digest": question["digest"], "epoch": question["epoch"] });
     assert_eq!(rig.ask_as(&rig.viewer, &line, Some(answer.clone())).await.code(), "forbidden");
@@ -193,5 +196,8 @@ async fn question_of_a_session_is_listed_and_answered_once() {
     let run = rig.ask_with(&line_of_run, &[("Prefer", "wait=60")], None).await.ok(200);
     assert_eq!(run["outcome"]["text"], "written");
     assert_eq!(std::fs::read_to_string(rig.work("d/new.txt")).unwrap(), "hello");
-    assert_eq!(rig.ask(&line, Some(answer)).await.status, 404);
+    let again = rig.ask(&line, Some(answer.clone())).await;
+    assert_eq!((again.status, again.code().as_str()), (409, "approval_closed"));
+    let theirs = rig.ask_as(&rig.other, &line, Some(answer)).await;
+    assert_eq!(theirs.code(), "approval_not_found", "for others it never was");
 }

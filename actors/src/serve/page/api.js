@@ -3,6 +3,9 @@
 
 const api = (() => {
   const KEY = "ennead.token";
+  // What is in front of the paths of the server where a program has mounted it: the page lies next to them.
+  const source = document.currentScript?.src;
+  const MOUNT = source ? new URL("..", source).pathname.replace(/\/$/, "") : "";
   const FIRST_WAIT = 500;
   const MAX_WAIT = 15_000;
   // A line of the stream that is longer is not one of the server's.
@@ -50,7 +53,7 @@ const api = (() => {
   async function send(path, options = {}) {
     let response;
     try {
-      response = await fetch(path, {
+      response = await fetch(MOUNT + path, {
         cache: "no-store",
         credentials: "omit",
         ...options,

@@ -137,6 +137,8 @@ const app = (() => {
   function counted() {
     const bySession = new Map();
     for (const it of state.approvals) bySession.set(it.session, (bySession.get(it.session) ?? 0) + 1);
+    const titles = new Map(state.sessions.map((it) => [it.id, it.title]));
+    for (const it of state.approvals) it.title = titles.get(it.session) ?? "";
     for (const it of state.sessions) it.asks = bySession.get(it.id) ?? it.asks;
     const n = state.approvals.length;
     const button = at("asks");
@@ -215,7 +217,7 @@ const app = (() => {
     const sums = [
       [all.length === 1 ? "session" : "sessions", text.count(all.length)],
       ["running", text.count(n("runs"))],
-      ["waiting", text.count(n("waits"))],
+      ["waiting", text.count(n("waits") + n("asks"))],
       [state.approvals.length === 1 ? "question" : "questions", text.count(state.approvals.length)],
       ["spent", text.money(cost)],
     ];
@@ -297,7 +299,19 @@ const app = (() => {
     state.open?.close?.();
     state.open = undefined;
     opens();
+    known();
     await look();
+  }
+
+  /** A viewer is offered nothing that would be refused. */
+  async function known() {
+    try {
+      state.mayAct = (await server.me()).role !== "viewer";
+    } catch (error) {
+      // What is wrong is said where the sessions are asked for.
+      state.mayAct = true;
+    }
+    document.body.classList.toggle("viewer", !state.mayAct);
   }
 
   at("leave").addEventListener("click", () => {
@@ -341,7 +355,7 @@ const app = (() => {
       { key: "/", words: "Filter sessions", act: () => at("filter").focus() },
       { key: "l", words: "List of sessions", act: () => at("list").focus() },
       { key: "o", words: "Overview", act: () => go("") },
-      { key: "n", words: "New session", act: () => !state.recorded && at("new-session").showModal() },
+      { key: "n", words: "New session", act: () => !state.recorded && state.mayAct && at("new-session").showModal() },
       {
         key: "i",
         words: "Write a prompt",

@@ -30,6 +30,8 @@ const approvals = (() => {
     const input = question.input;
     const change = diff.ofCall(question.tool, input);
     const about = calls.summary(input);
+    const from = dom.el("p", { class: "muted from", dir: "auto", hidden: true });
+    const chosen = asking.fits(question) && asking.mount(question, { decide: send });
     const node = dom.el(
       "article",
       { class: "question", "aria-labelledby": `${id}-title`, data: { id: question.id } },
@@ -39,21 +41,30 @@ const approvals = (() => {
         dom.el(
           "h4",
           { id: `${id}-title` },
-          `May ${question.agent ? "a sub-agent" : "the model"} use ${question.tool}?`,
+          chosen
+            ? `${question.agent ? "A sub-agent" : "The model"} asks you`
+            : `May ${question.agent ? "a sub-agent" : "the model"} use ${question.tool}?`,
         ),
         left,
       ),
-      about && dom.el("p", { class: "about", dir: "auto" }, about),
-      question.reason && dom.el("p", { class: "muted" }, `Asked because ${text.line(question.reason, 300)}`),
-      change ?? dom.longText(text.json(input), { className: "code-block", most: 3000 }),
+      from,
+      chosen
+        ? chosen.nodes
+        : [
+            about && dom.el("p", { class: "about", dir: "auto" }, about),
+            question.reason && dom.el("p", { class: "muted" }, `Asked because ${text.line(question.reason, 300)}`),
+            change ?? dom.longText(text.json(input), { className: "code-block", most: 3000 }),
+          ],
       dom.el(
         "div",
         { class: "answer" },
         dom.el("label", { class: "spoken", for: `${id}-reason` }, "Reason, if you deny"),
         reason,
         deny,
-        hasRules && [dom.el("label", { class: "spoken", for: `${id}-rule` }, "How long it is allowed"), rule],
-        allow,
+        chosen && chosen.buttons,
+        !chosen &&
+          hasRules && [dom.el("label", { class: "spoken", for: `${id}-rule` }, "How long it is allowed"), rule],
+        !chosen && allow,
         open && dom.el("button", { type: "button", class: "quiet", on: { click: open } }, "Open session"),
       ),
       problem,
@@ -64,24 +75,33 @@ const approvals = (() => {
         decide(false);
       }
     });
-    node.parts = { left };
+    node.parts = { left, from, isLinked: Boolean(open) };
 
-    async function decide(isAllowed) {
-      allow.disabled = deny.disabled = true;
+    function decide(isAllowed) {
+      const given = { allow: isAllowed, reason: reason.value.trim(), rule: rule.value };
+      return send(given, `${question.tool} is ${isAllowed ? "allowed" : "denied"}`);
+    }
+
+    async function send(given, done) {
+      const buttons = [allow, deny, ...(chosen ? chosen.buttons : [])];
+      for (const it of buttons) it.disabled = true;
       problem.hidden = true;
       try {
-        await answer(question, { allow: isAllowed, reason: reason.value.trim(), rule: rule.value });
-        dom.announce(isAllowed ? `${question.tool} is allowed` : `${question.tool} is denied`);
+        await answer(question, given);
+        dom.announce(done);
       } catch (error) {
         problem.hidden = false;
         dom.say(problem, error.message);
-        allow.disabled = deny.disabled = false;
+        for (const it of buttons) it.disabled = false;
       }
     }
     return node;
   }
 
   function update(node, question) {
+    const { from, isLinked } = node.parts;
+    from.hidden = !isLinked;
+    if (isLinked) dom.say(from, [question.title || question.session, question.tenant].filter(Boolean).join(" · "));
     const ms = question.expires - Date.now();
     dom.say(node.parts.left, question.expires ? (0 < ms ? `${text.duration(ms)} left` : "expired") : "");
   }

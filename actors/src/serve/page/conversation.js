@@ -46,7 +46,7 @@ const conversation = (() => {
       return node;
     }
     for (const block of message.blocks) {
-      if (block.kind === "text" && block.text.trim()) body.append(dom.longText(block.text));
+      if (block.kind === "text" && block.text.trim()) body.append(message.role === "assistant" ? markdown.long(block.text) : dom.longText(block.text));
       else if (block.kind === "thinking" && block.text)
         body.append(folded("Thinking", () => [dom.longText(block.text)]));
       else if (block.kind === "note") body.append(dom.el("p", { class: "muted" }, block.text));
@@ -78,7 +78,8 @@ const conversation = (() => {
     const earlier = dom.el("button", { type: "button", class: "quiet earlier" });
     const messages = dom.el("ol", { class: "messages" });
     const streamed = dom.el("div", { class: "message streaming", data: { role: "assistant" } });
-    const streamedText = dom.el("div", { class: "prose", dir: "auto" });
+    const streamedText = dom.el("div", { class: "prose md", dir: "auto" });
+    const writeStreamed = markdown.stream(streamedText);
     const streamedThinking = dom.el("div", { class: "thinking", dir: "auto" });
     const previews = dom.el("div", { class: "previews" });
     streamed.append(
@@ -157,7 +158,7 @@ const conversation = (() => {
       streamed.hidden = !now.answer && !now.thinking && now.previews.size === 0;
       dom.say(streamedThinking, now.thinking.slice(-2000));
       streamedThinking.hidden = !now.thinking || Boolean(now.answer);
-      dom.say(streamedText, now.answer.slice(-60_000));
+      writeStreamed(now.answer);
       dom.keyed(
         previews,
         now.isAnswered ? [] : [...now.previews],

@@ -145,5 +145,5 @@ const dom = (() => {
     return whole.length <= most ? body : el("div", null, body, more);
   }
 
-  return { el, svg, say, attribute, replace, keyed, roving, announce, dots, paintDots, longText };
+  return { el, append, svg, say, attribute, replace, keyed, roving, announce, dots, paintDots, longText };
 })();

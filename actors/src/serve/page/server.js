@@ -52,6 +52,7 @@ const server = (() => {
     return {
       id: String(it.id),
       session: String(it.session),
+      tenant: String(it.tenant ?? ""),
       tool: String(it.tool),
       input: it.input,
       reason: String(it.reason ?? ""),
@@ -68,10 +69,11 @@ const server = (() => {
   }
 
   /** Answers a question. The digests say what was seen: for anything else the answer does not hold. */
-  function answer(asked, { allow, reason, rule }) {
+  function answer(asked, { allow, reason, rule, input }) {
     const body = { allow, digest: asked.digest, epoch: asked.epoch };
     if (!allow && reason) body.reason = reason;
     if (allow && rule) body.rules = [rule];
+    if (allow && input) body.input = input;
     return api.post(`/v1/approvals/${encodeURIComponent(asked.id)}`, body);
   }
 
@@ -129,6 +131,7 @@ const server = (() => {
   }
 
   return {
+    me: () => api.get("/v1/me"),
     sessions,
     session,
     approvals,

@@ -39,8 +39,8 @@ pub(crate) struct Approvals(Arc<Mutex<QuestionBook>>);
 #[derive(Default)]
 struct QuestionBook {
     open: BTreeMap<ApprovalId, PendingEntry>,
-    /// Questions that were answered or expired, the newest last.
-    ended: VecDeque<ApprovalId>,
+    /// Questions that were answered or expired, with their sessions, the newest last.
+    ended: VecDeque<(ApprovalId, SessionId)>,
     n_raised: u64,
 }
 
@@ -100,7 +100,7 @@ impl Approvals {
         let mut book = self.book();
         book.n_raised += 1;
         let number = book.n_raised;
-        book.ended.retain(|it| *it != question.id);
+        book.ended.retain(|it| it.0 != question.id);
         let entry =
             PendingEntry { question: Arc::clone(&question), number, route, is_claimed: false };
         book.open.insert(question.id.clone(), entry);
@@ -157,7 +157,7 @@ impl Approvals {
 
     fn claim(&self, of: Option<&SessionId>, key: &QuestionKey) -> Result<Claim, AnswerError> {
         let mut book = self.book();
-        let is_ended = book.ended.contains(&key.id);
+        let is_ended = book.ended.iter().any(|it| it.0 == key.id);
         let entry = book.open.get_mut(&key.id);
         let entry = entry.filter(|it| of.is_none_or(|session| it.question.session == *session));
         let Some(entry) = entry else {
@@ -177,6 +177,13 @@ impl Approvals {
             number: entry.number,
             route: entry.route.clone(),
         })
+    }
+
+    /// Returns the session of a question that was open and is not any more, as long as it is remembered.
+    #[cfg(feature = "serve")]
+    pub(crate) fn ended(&self, id: &str) -> Option<SessionId> {
+        let book = self.book();
+        book.ended.iter().find(|it| it.0.as_str() == id).map(|it| it.1.clone())
     }
 
     fn book(&self) -> MutexGuard<'_, QuestionBook> {
@@ -221,7 +228,7 @@ impl Drop for OpenQuestion {
         let mut book = self.approvals.book();
         if book.open.get(id).is_some_and(|it| it.number == self.number) {
             book.open.remove(id);
-            book.ended.push_back(id.clone());
+            book.ended.push_back((id.clone(), self.question.session.clone()));
             if REMEMBERED < book.ended.len() {
                 book.ended.pop_front();
             }

@@ -37,6 +37,7 @@ impl ActiveTurn {
         let open = approvals.raise(Arc::clone(&question), route, hub, token);
         let (number, cancel) = (open.number, open.cancel.clone());
         self.question = Some(open);
+        self.registration.asks(true);
         let left = question.expires.millis_since(session_context.world.clock.now());
         let waiting = session_context.world.timer.deadline(Duration::from_millis(left));
         let (turn, over) = (myself.clone(), cancel.clone());
@@ -98,6 +99,7 @@ impl ActiveTurn {
         if let Some(mut closed) = self.question.take_if(|it| Some(it.key()) != asked) {
             // The turn itself sends the event of an answer.
             closed.end = (!is_answered).then_some(AnsweredBy::Change);
+            self.registration.asks(false);
         }
     }
 }

@@ -22,6 +22,11 @@ use crate::{
 /// The name of the token that is made when there is none.
 const FIRST_TOKEN: &str = "first";
 
+/// What it means that no settings say whether commands are confined.
+const UNCONFINED: &str = "Commands of sessions are not confined: one that somebody allows can do what the user of this \
+     server can, with the files of other tenants and the tokens, too. Set `sandbox.required`, or \
+     `sandbox.enabled` to false if that is meant.";
+
 pub(crate) async fn run(args: Serve) -> Result<Exit, Failure> {
     match args.command {
         Some(ServeCommand::Token { ref command }) => token(&args, command),
@@ -95,12 +100,16 @@ async fn serve(args: Serve) -> Result<Exit, Failure> {
     let address = listener.local_addr().map_err(bad_address)?;
     let ennead = Ennead::start(model.options).await;
     let ennead = ennead.map_err(|error| Failure::of(Exit::RunFailed, &error))?;
+    let is_chosen = chooses_confinement(&ennead, &options.session).await;
     let server = Server::start(ennead, options).await.map_err(|it| failure(&it))?;
     if let Some(why) = model.why_simulated {
         show::problem(&why);
     }
     print_address(address, is_plain, first.as_deref())?;
-    let listening = server.listen(listener, tls, server.router());
+    if !is_chosen {
+        show::note(UNCONFINED);
+    }
+    let listening = server.listen(listener, tls, server.app());
     let mut listening = std::pin::pin!(listening);
     tokio::select! {
         ended = &mut listening => ended.map_err(|it| failure(&it))?,
@@ -117,6 +126,12 @@ async fn serve(args: Serve) -> Result<Exit, Failure> {
         }
     }
     Ok(Exit::Success)
+}
+
+/// Whether the settings of sessions say if commands are confined.
+async fn chooses_confinement(ennead: &Ennead, session: &SessionOptions) -> bool {
+    let said = ennead.explain(session).await.unwrap_or_default();
+    said.iter().any(|it| matches!(&*it.key, "sandbox.enabled" | "sandbox.required"))
 }
 
 /// Prints the address on standard output, and the token that was made on standard error.
