@@ -245,6 +245,23 @@ async fn load_balancers_are_told_of_the_end_before_a_run_is_refused() {
     assert_eq!(server.end().await, Some(0));
 }
 
+// REQ: SUR-5, TOL-10
+#[tokio::test]
+async fn operator_reads_what_commands_reach_unless_settings_say_whether_they_are_confined() {
+    for (settings, is_noted) in [("{}", true), (r#"{"sandbox": {"enabled": false}}"#, false)] {
+        let place = ServeDirs::new();
+        place.token("ci");
+        place.dirs.file("../home/.claude/settings.json", settings);
+        let mut command = place.command(&["serve", "--listen", "127.0.0.1:0", "--notice", "0"]);
+        let mut child = command.spawn().unwrap();
+        first_line(&mut child);
+        kill_process(Pid::from_child(&child), Signal::TERM).unwrap();
+        let ended = child.wait_with_output().unwrap();
+        let said = String::from_utf8(ended.stderr).unwrap();
+        assert_eq!(said.contains("Commands of sessions are not confined"), is_noted, "{said}");
+    }
+}
+
 // REQ: SUR-5
 #[tokio::test]
 async fn address_that_others_reach_is_refused_without_tls_and_without_a_token() {
