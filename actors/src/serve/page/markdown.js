@@ -10,6 +10,7 @@ const markdown = (() => {
   // Characters of a paragraph in which marks are looked for.
   const MAX_INLINE = 20_000;
   const MAX_DEPTH = 8;
+  const MAX_TITLE = 500;
   const MAX_COLUMNS = 40;
   // Characters of a streamed answer that are made anew with each of its pieces: of the block that is being written.
   const MAX_TAIL = 8000;
@@ -177,7 +178,9 @@ const markdown = (() => {
       else if (heading) {
         const level = Math.min(6, heading[1].length + 2);
         const node = dom.el("p", { class: "heading", role: "heading", "aria-level": level });
-        inline(node, heading[2].replace(/[ \t]+#+[ \t]*$/, ""), left);
+        // A run of blanks is looked through from each of them, so that of a long line nothing is taken off.
+        const title = heading[2].length <= MAX_TITLE ? heading[2].replace(/[ \t]+#+[ \t]*$/, "") : heading[2];
+        inline(node, title, left);
         parent.append(node);
         at += 1;
       } else if (RULE.test(line)) {
