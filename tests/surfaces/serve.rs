@@ -14,3 +14,4 @@ mod passive;
 mod process;
 mod rig;
 mod runs;
+mod sandboxed;

@@ -296,6 +296,7 @@ const LOCKS: &[(&str, &str)] = &[
     ("serve/metrics.rs", "counters"),
     ("serve/rates.rs", "how fast tokens ask"),
     ("serve/ring.rs", "events that have happened, for readers outside of the tree"),
+    ("serve/shares.rs", "a count of streams and readers by tenants"),
     ("serve/slots.rs", "a count of connections and readers"),
     ("serve/tokens.rs", "the file of the tokens as it was read last"),
     ("serve/turnstile.rs", "which runs wait for a place, before any turn of theirs begins"),

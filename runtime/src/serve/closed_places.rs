@@ -9,12 +9,12 @@ use crate::step7_permission_gate::path_rule::escape;
 /// use ennead_runtime::serve::closed_places::ClosedPlaces;
 ///
 /// let places = ClosedPlaces {
-///     closed: vec!["/srv/state".into(), "/srv/work".into()],
-///     open: vec!["/srv/work/acme".into()],
+///     closed: vec!["/host/state".into(), "/host/desks".into()],
+///     open: vec!["/host/desks/acme".into()],
 /// };
 /// assert_eq!(
 ///     places.rules(),
-///     ["Read(//srv/state:!//srv/work/acme)", "Read(//srv/work:!//srv/work/acme)"]
+///     ["Read(//host/state:!//host/desks/acme)", "Read(//host/desks:!//host/desks/acme)"]
 /// );
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -44,6 +44,17 @@ when.answers = 0
 reply = [{ tool = "Bash", input = { command = "echo x >> begun; sleep 1000" } }]
 
 [[rule]]
+name = "looks"
+when.prompt.regex = "^look"
+when.answers = 0
+reply = [{ tool = "Bash", input = { command = "sh ./look.sh" } }]
+
+[[rule]]
+name = "shows what it saw"
+when.prompt.regex = "^look"
+reply = [{ text = "{{ new_results|join }}" }]
+
+[[rule]]
 name = "says"
 reply = [{ text = "said {{ prompt }}" }]
 "#;

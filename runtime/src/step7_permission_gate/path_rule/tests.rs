@@ -63,40 +63,40 @@ fn hidden_patterns_read_back() {
 fn exception_of_a_deny_rule_is_exact_and_leaves_out_a_directory_with_all_that_is_in_it() {
     use RuleKind::{Allow, Deny};
     use Scope::CliArg;
-    let rule = "//srv/work:!//srv/work/acme:!//srv/work/both/x.jsonl";
+    let rule = "//host/desks:!//host/desks/acme:!//host/desks/both/x.jsonl";
     for (path, expected) in [
-        ("/srv/work", true),
-        ("/srv/work/globex/a", true),
-        ("/SRV/Work/globex/a", true),
-        ("/srv/work/acme", false),
-        ("/srv/work/acme/a/b", false),
-        ("/srv/work/ACME/a", true),
-        ("/srv/work/acme2/a", true),
-        ("/srv/work/both/x.jsonl", false),
-        ("/srv/work/both/x.jsonl2", true),
-        ("/srv/workshop", false),
+        ("/host/desks", true),
+        ("/host/desks/globex/a", true),
+        ("/HOST/Desks/globex/a", true),
+        ("/host/desks/acme", false),
+        ("/host/desks/acme/a/b", false),
+        ("/host/desks/ACME/a", true),
+        ("/host/desks/acme2/a", true),
+        ("/host/desks/both/x.jsonl", false),
+        ("/host/desks/both/x.jsonl2", true),
+        ("/host/desktops", false),
     ] {
         check(Deny, CliArg, rule, path, expected);
         // An allow rule has no exceptions: it is a pattern that meets nothing.
         check(Allow, CliArg, rule, path, false);
     }
     let anchors = Anchors {
-        workspace: "/srv/work/acme/s".into(),
-        project_root: "/srv/work/acme/s".into(),
+        workspace: "/host/desks/acme/s".into(),
+        project_root: "/host/desks/acme/s".into(),
         home: "/h".into(),
         real: BTreeMap::new(),
     };
     let rule = PathPattern::of_rule(rule, Deny, CliArg, &anchors).unwrap();
-    assert!(rule.may_meet("/srv/work/*/key") && !rule.may_meet("/srv/work/acme/s/*.rs"));
-    assert!(rule.may_meet("/srv/work/acme/*/../../globex/key"), "it leads out of the exception");
-    assert!(rule.may_lie_below("/srv", false) && rule.may_lie_below("/srv/work", true));
-    assert!(!rule.may_lie_below("/srv/work/acme/s", true));
+    assert!(rule.may_meet("/host/desks/*/key") && !rule.may_meet("/host/desks/acme/s/*.rs"));
+    assert!(rule.may_meet("/host/desks/acme/*/../../globex/key"), "it leads out of the exception");
+    assert!(rule.may_lie_below("/host", false) && rule.may_lie_below("/host/desks", true));
+    assert!(!rule.may_lie_below("/host/desks/acme/s", true));
     let hidden: Vec<String> = rule.as_hidden().chain(["//w/.env".to_owned()]).collect();
     let hidden = PathPattern::hidden(&hidden);
     for (path, expected) in [
-        ("/srv/work/globex/a", true),
-        ("/srv/work", true),
-        ("/srv/work/acme/a", false),
+        ("/host/desks/globex/a", true),
+        ("/host/desks", true),
+        ("/host/desks/acme/a", false),
         ("/w/.env", true),
         ("/w/a", false),
     ] {
