@@ -13,7 +13,7 @@ use super::{
     problem::{Code, Problem},
     record::Record,
 };
-use crate::{SessionOptions, options::settings::Settings};
+use crate::{SessionOptions, options::Settings};
 
 /// Returns the options of a session with what closes these places to it. To be called where the disk may be waited
 /// for.
