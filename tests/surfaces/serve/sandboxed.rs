@@ -32,16 +32,16 @@ async fn confined_script_reaches_neither_the_tokens_nor_another_tenant() {
     fs::create_dir(&tmp).unwrap();
     for (path, text) in [
         (
-            "../home/.claude/settings.json",
+            "../../home/.claude/settings.json",
             &*json!({ "sandbox": { "enabled": true, "tmpdir": tmp } }).to_string(),
         ),
-        ("ennead-server/work/globex/s/plan.txt", "launch code 0451"),
-        ("ennead-server/state/transcripts/globex/t.jsonl", "launch code 0451"),
-        ("ennead-server/work/acme/s/own.txt", "notes of our own"),
-        ("ennead-server/work/acme/s/look.sh", LOOK),
-        ("ennead-server/work/acme/sibling/own.txt", "notes of a sibling"),
+        ("work/globex/s/plan.txt", "launch code 0451"),
+        ("state/transcripts/globex/t.jsonl", "launch code 0451"),
+        ("work/acme/s/own.txt", "notes of our own"),
+        ("work/acme/s/look.sh", LOOK),
+        ("work/acme/sibling/own.txt", "notes of a sibling"),
     ] {
-        let path = place.path(path);
+        let path = place.path("ennead-server").join(path);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, text).unwrap();
     }
