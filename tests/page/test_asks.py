@@ -109,7 +109,7 @@ def test_hostile_marks_cost_little_and_make_few_elements(page, given):
     )
     assert n <= 6500, n
     assert ms < 2000, ms
-    assert whole > 0
+    assert whole <= len(given)
 
 
 def test_a_text_that_streams_looks_at_its_end_as_it_does_at_once(page):

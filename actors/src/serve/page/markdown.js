@@ -309,8 +309,12 @@ const markdown = (() => {
         fence = undefined;
         place = at;
       } else if (mark && FENCE.test(line)) fence = mark;
-      else if (!line.trim() && /^\S/.test(value.slice(at, at + 1)) && !ITEM.test(value.slice(at, at + 60).split("\n")[0]))
-        place = at;
+      else if (!line.trim()) {
+        // The next line is known only when it is whole: a dash may become an item of the list before it.
+        const end = value.indexOf("\n", at);
+        const next = end < 0 ? "" : value.slice(at, end);
+        if (/^\S/.test(next) && !ITEM.test(next)) place = at;
+      }
     }
     return place;
   }
