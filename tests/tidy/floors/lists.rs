@@ -238,7 +238,8 @@ pub(super) const BINARY: &[Floor] = &[
     ("forms of flags", &["args::formats", "args::vault", "endpoint", "program", "rules"]),
     ("the terminal", &["prompter", "screen", "show", "telemetry"]),
     ("flags", &["args"]),
-    ("one prompt, and keys of vaults", &["mcp", "print", "stream", "trusted", "vault"]),
+    ("the log", &["observed"]),
+    ("one prompt, and keys of vaults", &["chosen", "mcp", "print", "stream", "trusted", "vault"]),
     ("the demonstration", &["demo"]),
     (
         "other commands",
