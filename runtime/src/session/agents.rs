@@ -116,6 +116,12 @@ impl Agents {
         self.running.len()
     }
 
+    /// Returns how many places of the session's lease are taken.
+    #[cfg(test)]
+    pub(super) fn n_places_taken(&self) -> usize {
+        self.lease.running()
+    }
+
     /// Returns whether a sub-agent of this turn runs.
     pub(super) fn works_for(&self, key: TurnKey) -> bool {
         self.running.values().any(|it| it.key == key && it.background.is_none())

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::{
     Machine, Now, SessionEffect,
     recorder::{PendingLines, WriteOrigin},
-    run::record,
+    run::{ActiveRun, Phase, record},
 };
 use crate::{
     event::Event,
@@ -18,7 +18,7 @@ use crate::{
 
 impl Machine {
     /// Handles that a server has answered, or cannot be reached. The notice about it waits for the next run when none
-    /// is under way, since records belong to runs.
+    /// is under way, since records belong to runs, or when the last record of the run is on its way.
     pub(super) fn server_answered(
         &mut self,
         now: Now,
@@ -26,7 +26,10 @@ impl Machine {
         notes: Vec<Arc<str>>,
     ) {
         self.joining.extend(tools);
-        let Some(active) = &self.active else { return self.alerts.extend(notes) };
+        let is_open = |it: &&Box<ActiveRun>| !matches!(it.phase, Phase::Ending(_));
+        let Some(active) = self.active.as_ref().filter(is_open) else {
+            return self.alerts.extend(notes);
+        };
         if notes.is_empty() {
             return;
         }

@@ -119,6 +119,26 @@ fn messages_of_a_turn_that_is_over_have_no_effect() {
     assert_eq!(world.log.len(), n_effects, "{:#?}", &world.log[n_effects..]);
 }
 
+// REQ: TRN-7
+#[test]
+fn notice_about_a_server_that_answers_after_the_last_record_of_a_run_waits_for_the_next_one() {
+    let (mut world, key) = turning();
+    world.done(key, Some(RunEnd::NoPendingTools));
+    let notes = vec!["the server s has answered".into()];
+    world.input(SessionInput::ServerAnswered { tools: Vec::new(), notes });
+    let n_records = |world: &SessionWorld| {
+        let is_notice = |it: &&Line| format!("{it:?}").contains("the server s has answered");
+        world.written().into_iter().filter(is_notice).count()
+    };
+    assert_eq!(n_records(&world), 0, "the run is over");
+    world.prompt(10);
+    write_all(&mut world);
+    assert_eq!((n_records(&world), world.turn.is_some()), (0, true), "it is held with the prompt");
+    world.finish();
+    assert_eq!(n_records(&world), 1);
+    world.check();
+}
+
 #[test]
 fn long_prompt_waits_until_the_settings_are_read() {
     let mut world = SessionWorld::new();

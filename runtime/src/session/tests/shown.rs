@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::{checks::append, world::SessionWorld};
 use crate::{
     block::Block,
-    ids::RunId,
+    ids::{EntryId, RunId},
     message::{Message, MessageKind},
     ports::agents::{EndedAgent, ends_shown},
     session::{SessionInput, TurnKey},
@@ -24,7 +24,8 @@ impl SessionWorld {
         }
         let end = self.unshown.remove(0);
         let mut append = append(false);
-        append.lines = shown(&end, self.now.at, self.machine.summary().run).into();
+        let last = self.machine.conversation().last_entry.clone();
+        append.lines = shown(&end, self.now.at, self.machine.summary().run, last).into();
         let messages = append.lines.iter().filter_map(|it| match it {
             Line::Conversation(line) => Some(HistoryUpdate::Message(Arc::clone(&line.message))),
             Line::Harness(_) => None,
@@ -35,7 +36,7 @@ impl SessionWorld {
 }
 
 /// The message that shows an end, and the record of that, together as step 8 writes them.
-fn shown(end: &EndedAgent, at: Timestamp, run: Option<RunId>) -> [Line; 2] {
+fn shown(end: &EndedAgent, at: Timestamp, run: Option<RunId>, last: Option<EntryId>) -> [Line; 2] {
     let mut outcome = ToolOutcome::ok(&*end.report);
     outcome.notes.push(end.agent.end_note());
     let id = format!("shown-{}", end.agent.agent);
@@ -44,7 +45,7 @@ fn shown(end: &EndedAgent, at: Timestamp, run: Option<RunId>) -> [Line; 2] {
     let what = ends_shown(&outcome).next().unwrap();
     let record = Record { at, run, turn: 1, what, shares_line: false };
     [
-        Line::Conversation(Box::new(ConversationLine::of(at, None, Arc::new(message)))),
+        Line::Conversation(Box::new(ConversationLine::of(at, last, Arc::new(message)))),
         Line::Harness(Box::new(record)),
     ]
 }
