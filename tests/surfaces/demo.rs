@@ -100,7 +100,7 @@ fn without_numbers(text: &str) -> String {
 async fn readme_shows_what_the_demonstration_prints() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap();
     let readme = fs::read_to_string(root.join("README.md")).unwrap();
-    let (_, shown) = readme.split_once("`demo tests/cases` prints:\n\n```text\n").unwrap();
+    let (_, shown) = readme.split_once("It prints:\n\n```text\n").unwrap();
     let (shown, _) = shown.split_once("```").unwrap();
     let printed = survey(Demo::new(root.join("tests/cases")), |_| ()).await.outcome.text;
     assert_eq!(without_numbers(shown), without_numbers(&printed), "{printed}");

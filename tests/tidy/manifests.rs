@@ -170,7 +170,7 @@ fn the_first_look_is_built_without_optimisation_and_is_what_is_timed() {
     // Tests want some packages optimised, and what inherits from `dev` has them so; a first look wants none.
     assert_eq!(quick["inherits"].as_str(), Some("release"));
     assert_eq!((quick["opt-level"].as_integer(), quick["lto"].as_str()), (Some(0), Some("off")));
-    let command = "cargo run --profile quick -- demo";
+    let command = "cargo run --profile quick -- demo tests/cases";
     let readme = read("README.md");
     let first = readme.split("```sh\n").nth(1).and_then(|it| it.lines().next());
     assert_eq!(first, Some(command));
