@@ -197,8 +197,17 @@ async fn one(session: &SessionHandle, request: RunRequest, clock: &dyn Clock) ->
 
 /// Returns the resident memory of this process in kibibytes; 0 where the system does not report it.
 pub(super) fn resident_kib() -> u64 {
+    memory_kib("VmRSS:")
+}
+
+/// Returns the most resident memory in kibibytes since the system was told to forget it; 0 where it does not report it.
+pub(super) fn peak_kib() -> u64 {
+    memory_kib("VmHWM:")
+}
+
+fn memory_kib(field: &str) -> u64 {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let line = status.lines().find_map(|it| it.strip_prefix("VmRSS:"));
+    let line = status.lines().find_map(|it| it.strip_prefix(field));
     line.and_then(|it| it.trim().strip_suffix(" kB")?.parse().ok()).unwrap_or(0)
 }
 

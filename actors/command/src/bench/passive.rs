@@ -25,7 +25,7 @@ use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
 use super::{BenchError, isolation::hall::Hall};
-use crate::demo_load::resident_kib;
+use crate::demo_load::{peak_kib, resident_kib};
 
 /// Tenants that the sessions of a server are of.
 const TENANTS: u32 = 100;
@@ -194,13 +194,6 @@ impl Resumed {
 
 fn ms(time: Duration) -> u64 {
     u64::saturating(time.as_millis())
-}
-
-/// The most resident memory since it was forgotten.
-fn peak_kib() -> u64 {
-    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let line = status.lines().find_map(|it| it.strip_prefix("VmHWM:"));
-    line.and_then(|it| it.trim().strip_suffix(" kB")?.parse().ok()).unwrap_or(0)
 }
 
 fn transcript(directory: &Path) -> PathBuf {
