@@ -12,6 +12,7 @@
 pub(crate) mod agents;
 pub(crate) mod background;
 mod child_end;
+mod chosen;
 pub(crate) mod context;
 mod end_hooks;
 mod file_watch;
@@ -267,7 +268,7 @@ impl SessionState {
                 SessionInput::MessageAnswered { spawn, fate }
             }
             SessionMsg::StopAgent(call) => SessionInput::StopAgent(call),
-            SessionMsg::LastWords { of, reply } => return self.say_last_words(of.as_ref(), reply),
+            SessionMsg::LastWords { of, reply } => return self.send_last_words(of.as_ref(), reply),
             SessionMsg::AgentEnded { agent, result } => SessionInput::AgentEnded { agent, result },
             SessionMsg::AgentCrashed { agent, used } => SessionInput::AgentCrashed { agent, used },
             SessionMsg::TreeQuestion { question, from } => {

@@ -83,7 +83,7 @@ pub struct Governor {
     shares: Shares,
     queue: FairQueue,
     /// Retries that wait for the budget, in the order they came.
-    repeaters: VecDeque<Ticket>,
+    waiting_retries: VecDeque<Ticket>,
     calls: BTreeMap<Ticket, WaitingCall>,
     /// Deadlines of the calls that wait.
     deadlines: BTreeSet<(u64, Ticket)>,
@@ -102,7 +102,7 @@ impl Governor {
             bill: Arc::default(),
             shares: Shares::default(),
             queue: FairQueue::new(limits.quantum),
-            repeaters: VecDeque::new(),
+            waiting_retries: VecDeque::new(),
             calls: BTreeMap::new(),
             deadlines: BTreeSet::new(),
             n_admitted: 0,
@@ -135,7 +135,7 @@ impl Governor {
         let (deadline, _) = self.deadlines.first()?;
         let heads = self.queue.heads().map(|(tenant, it)| self.obstacle(now, tenant, it.cost));
         let ends = heads.filter_map(|it| it.and_then(|it| it.parking.until));
-        let soonest = ends.chain(self.repeaters_wake_at(now)).min();
+        let soonest = ends.chain(self.next_retry_at(now)).min();
         // Never now: what could be done now is done.
         Some(soonest.map_or(*deadline, |it| it.min(*deadline)).max(now + 1))
     }
@@ -151,8 +151,8 @@ impl Governor {
     }
 
     /// When the first retry that waits may have its budget.
-    fn repeaters_wake_at(&self, now: u64) -> Option<u64> {
-        self.repeaters.front()?;
+    fn next_retry_at(&self, now: u64) -> Option<u64> {
+        self.waiting_retries.front()?;
         let budget = now.saturating_add(self.retries.wait_ms(now)?);
         match self.breaker.verdict(now) {
             BreakerVerdict::Call | BreakerVerdict::Probe => Some(budget),
@@ -163,7 +163,8 @@ impl Governor {
     fn ask(&mut self, now: u64, ask: Ask, out: &mut Vec<GovernorOutput>) {
         let ticket = ask.ticket;
         self.shares.note_request(now, &ask.tenant);
-        let has_budget = !ask.is_retry || (self.repeaters.is_empty() && self.retries.take(now));
+        let has_budget =
+            !ask.is_retry || (self.waiting_retries.is_empty() && self.retries.take(now));
         let is_free =
             self.queue.is_empty() && self.obstacle(now, &ask.tenant, ask.tokens).is_none();
         let stage = if has_budget { AdmissionStage::Queued } else { AdmissionStage::Budget };
@@ -174,7 +175,7 @@ impl Governor {
         }
         self.deadlines.insert((call.deadline(), ticket));
         match stage {
-            AdmissionStage::Budget => self.repeaters.push_back(ticket),
+            AdmissionStage::Budget => self.waiting_retries.push_back(ticket),
             _ => self.queue.push(&call.ask.tenant, ticket, call.ask.tokens),
         }
         self.calls.insert(ticket, call);
@@ -188,11 +189,11 @@ impl Governor {
             return;
         }
         self.expire(now, out);
-        while let Some(ticket) = self.repeaters.front().copied()
+        while let Some(ticket) = self.waiting_retries.front().copied()
             && !matches!(self.breaker.verdict(now), BreakerVerdict::Wait(..))
             && self.retries.take(now)
         {
-            self.repeaters.pop_front();
+            self.waiting_retries.pop_front();
             if let Some(call) = self.calls.get_mut(&ticket) {
                 call.stage = AdmissionStage::Queued;
                 self.queue.push(&call.ask.tenant, ticket, call.ask.tokens);
@@ -259,7 +260,7 @@ impl Governor {
         let Some(call) = self.calls.get(&ticket) else { return };
         self.deadlines.remove(&(call.deadline(), ticket));
         match call.stage {
-            AdmissionStage::Budget => self.repeaters.retain(|it| *it != ticket),
+            AdmissionStage::Budget => self.waiting_retries.retain(|it| *it != ticket),
             AdmissionStage::Queued if is_sent => self.queue.take(&call.ask.tenant, ticket),
             AdmissionStage::Queued => self.queue.remove(&call.ask.tenant, ticket),
             AdmissionStage::InFlight { .. } => {}

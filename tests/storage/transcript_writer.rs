@@ -359,7 +359,7 @@ fn mode(path: &Path) -> u32 {
 
 // REQ: SES-1
 #[tokio::test]
-async fn long_texts_lie_beside_and_only_the_owner_reads() {
+async fn long_texts_lie_next_to_it_and_only_the_owner_reads() {
     let world = ArchiveRig::new(StoreKind::InFiles, Durability::Process).await;
     let mut session = world.open().await;
     let beside = world.root().join(SESSION);

@@ -1,4 +1,5 @@
-//! Looks after files that hooks wait for, in a leaf that lives as long as some are watched.
+//! Looks after files that hooks wait for, in a leaf that lives as long as some are watched. Which files these are the machine
+//! decides (`runtime/src/session/watched.rs`); `watcher` holds the leaf and what it knows.
 //!
 //! It looks again and again: one look costs a few microseconds for each file, and there is no thread and no handle of
 //! the operating system for it.

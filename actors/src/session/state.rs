@@ -13,12 +13,13 @@ use tokio::sync::oneshot;
 
 use super::{
     agents::children::Children,
+    chosen::ChosenSettings,
     context::SessionContext,
     message::{MessageReply, RunReply},
     opening::Readiness,
     processes::Processes,
     timer::RunTimer,
-    turn_handles::{ChosenSettings, TurnHandles},
+    turn_handles::TurnHandles,
     watcher::FileWatcher,
     woken::WokenRuns,
 };

@@ -4,19 +4,14 @@
 use std::{sync::Arc, time::Duration};
 
 use ennead_runtime::{
-    approval::ModeError,
     ids::ToolUseId,
-    mcp::names::rule_for_all,
-    permission::{PermissionMode, Scope},
     ports::CommittedOutcome,
     session::{CallName, SessionInput, TurnKey, TurnRemains},
-    step1_settings_resolution::LayerText,
     turn::TurnSetup,
 };
 use ractor::{ActorId, ActorProcessingErr, ActorRef, MessagingErr};
-use tokio::sync::oneshot;
 
-use super::{SessionMsg, SessionState, WaitingCall, state::Starting};
+use super::{SessionMsg, SessionState, WaitingCall};
 use crate::{
     groundwork::{
         directory::ActorKind,
@@ -58,37 +53,6 @@ impl TurnHandles {
     }
 }
 
-/// What was chosen since the session was opened: the model, and the MCP servers whose tools are withheld.
-#[derive(Debug, Default)]
-pub(super) struct ChosenSettings {
-    model: Option<String>,
-    disabled_servers: Vec<String>,
-    /// The choices, as settings.
-    layer: Option<LayerText>,
-    /// Whether no turn has seen them yet.
-    is_new: bool,
-}
-
-impl ChosenSettings {
-    /// Makes settings of the choices. They are recorded with the turn, as those of files are.
-    fn take_effect(&mut self) {
-        let mut settings = serde_json::Map::new();
-        if let Some(model) = &self.model {
-            settings.insert("model".into(), model.as_str().into());
-        }
-        if !self.disabled_servers.is_empty() {
-            let rules: Vec<String> =
-                self.disabled_servers.iter().map(|it| rule_for_all(it)).collect();
-            settings.insert("permissions".into(), serde_json::json!({ "deny": rules }));
-        }
-        self.layer = (!settings.is_empty()).then(|| {
-            let text = serde_json::Value::Object(settings).to_string();
-            LayerText::new(Scope::CliArg, "session", text)
-        });
-        self.is_new = true;
-    }
-}
-
 impl SessionState {
     /// Returns whether this child walks the active turn.
     pub(super) fn is_turn(&self, child: ActorId) -> bool {
@@ -110,18 +74,18 @@ impl SessionState {
         let scope = TurnScope::default();
         let first_look = self.open.first_look.take();
         let first_seen = first_look.as_ref().map(|it| Arc::clone(&it.seen));
+        let chosen = self.chosen.take();
         let next = NextTurn {
             key,
             turn,
             scope: scope.clone(),
             fingerprints: match first_seen {
-                None => self.fingerprints.clone().filter(|_| !self.chosen.is_new),
+                None => self.fingerprints.clone().filter(|_| !chosen.is_new),
                 seen => seen,
             },
             first_layers: first_look.map(|it| it.layers),
-            chosen: self.chosen.layer.clone(),
+            chosen: chosen.layer,
         };
-        self.chosen.is_new = false;
         let supervisor = self.supervise(myself, Box::new(next)).await?;
         self.turn = Some(TurnHandles {
             key,
@@ -170,35 +134,6 @@ impl SessionState {
             turn.rests = false;
             turn.supervisor.stop(None);
         }
-    }
-
-    /// Chooses the model of the turns to come. Nothing is to be waited for.
-    pub(super) fn choose_model(&mut self, model: Option<String>) -> Starting<'static> {
-        self.chosen.model = model;
-        self.chosen.take_effect();
-        Ok(None)
-    }
-
-    /// Withholds the tools of these servers, and of no others, from the turns to come. Nothing is to be waited for.
-    pub(super) fn disable_servers(&mut self, names: Vec<String>) -> Starting<'static> {
-        self.chosen.disabled_servers = names;
-        self.chosen.take_effect();
-        Ok(None)
-    }
-
-    /// Changes the permission mode here and in sub-agents, if it may be changed, and replies whether it may. Returns what
-    /// the machine is asked.
-    pub(super) fn change_mode(
-        &mut self,
-        mode: PermissionMode,
-        reply: oneshot::Sender<Result<(), ModeError>>,
-    ) -> Option<SessionInput> {
-        let may = self.machine.may_change_to(mode);
-        // A caller that has left needs no answer.
-        let _gone = reply.send(may);
-        may.ok()?;
-        self.children.set_mode(mode);
-        Some(SessionInput::SetMode(mode))
     }
 
     /// Keeps a model call that waits, and returns what the machine is asked.

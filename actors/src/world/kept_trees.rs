@@ -58,14 +58,15 @@ impl KeptTrees {
         tree.text
     }
 
+    /// Returns the kept tree of this directory, if no directory in it has changed since.
     fn at(&self, top: &Path, hidden: &[String], look: FilesLook<'_>) -> Option<String> {
         let kept = self.0.locked().iter().find(|it| it.is_of(top, hidden)).cloned()?;
         let is_same = |it: &(PathBuf, PathState)| look.reported(&it.0) == Some(it.1);
         kept.directories.iter().all(is_same).then(|| kept.text.as_ref().to_owned())
     }
 
-    /// Keeps a tree that was listed after `now_ns`. Not kept is one of which a directory had only just been changed: a further
-    /// change could bear the same time.
+    /// Keeps a tree that was listed after `now_ns`, in nanoseconds since 1970. A tree with a directory that had only just been
+    /// changed by then is not kept: a further change of that directory could bear the same time and would not be noticed.
     fn keep(&self, top: &Path, hidden: &Arc<[String]>, tree: &PlaceTree, now_ns: i128) {
         let is_settled = |it: &(PathBuf, PathState)| it.1.is_settled(now_ns);
         let Some(directories) = tree.directories.as_deref() else { return };

@@ -1,5 +1,5 @@
 //! Hooks that are not waited for: their end is on record at once, and what they add reaches the model with the next
-//! turn.
+//! turn. This module handles their ends; `heard_hooks` keeps what they add until then.
 //!
 //! The record names the message that will show it. A session that is resumed finds the record without that message,
 //! and shows it then; so it is shown once.

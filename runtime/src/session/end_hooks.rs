@@ -1,5 +1,5 @@
 //! Hooks that the session fires itself, outside of any turn. Those at its end leave no record: nothing that is walked
-//! again depends on them.
+//! again depends on them. This module chooses the handlers and makes the [`SessionFiring`] that `firing` defines.
 
 use std::sync::Arc;
 

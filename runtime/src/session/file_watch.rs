@@ -2,7 +2,7 @@
 //!
 //! What is watched follows from the settings of the last turn that began, its working directory, and what hooks have
 //! named. The handlers are not waited for: nothing depends on what they answer but what is watched. So nothing of this is
-//! recorded but their ends.
+//! recorded but their ends. `watched` chooses the files; the session's actor looks at them.
 
 use std::{mem, sync::Arc};
 

@@ -1,4 +1,5 @@
-//! What runs when a session itself fires hooks, outside of any turn.
+//! What runs when a session itself fires hooks, outside of any turn: the type alone. `end_hooks` makes it at the end of the
+//! session, and `file_watch` when files have changed.
 
 use std::sync::Arc;
 

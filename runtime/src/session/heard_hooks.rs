@@ -1,4 +1,4 @@
-//! What hooks that were not waited for add, until a turn begins.
+//! What hooks that were not waited for add, until a turn begins: the data alone. `detached_hooks` fills and empties it.
 
 use std::mem;
 

@@ -1,4 +1,5 @@
-//! Admission: from the queue of prompts to the first lines of a run.
+//! Admission: from the queue of prompts to the first lines of a run. Its first turn is not started here: `begin` leaves the
+//! run in `Phase::Next`, and `start_next_turn` in `turns` starts the turn when the input under way has been handled.
 
 use std::{mem, sync::Arc, time::Duration};
 

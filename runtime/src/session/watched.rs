@@ -1,4 +1,5 @@
-//! Which files are watched for hooks, and which are not.
+//! Which files are watched for hooks, and which are not: a function of settings, directory and names. `file_watch` asks it and
+//! fires the hooks.
 
 use std::sync::Arc;
 

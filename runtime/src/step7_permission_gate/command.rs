@@ -2,6 +2,17 @@
 //!
 //! A part is one simple command, with what is known of where it runs. Rules, the read-only set,
 //! worktrees, transcripts and classes all look at the same parts.
+//!
+//! Its modules by idea:
+//!
+//! * **From the text to parts**: `walk`, `part`, `context`, `dirs`, `places`, `starts`, `piped`; programs in programs in
+//!   `runners`, `wrappers`, `interpreters`, `shells`, `scripts`, `evaluated`.
+//! * **What a part is judged by**: `rules` (allow, deny and ask rules), `read_only`, `escapes`, `class`, `edits`.
+//! * **Files that a part names**: `named`, `mentions`, `suspects`, `file_url`, `git_files`, `lists`, `searches`.
+//! * **What a part does to files**: `changes` is the value and `files` finds it, from `writers`, `written`, `outputs`;
+//!   `changed_below`, `unpacked` and `unpackers` for files that the text does not name.
+//! * **Links and other names**: `links`, `links_below`, `followed` (those that are there already), `moved`, `moves`.
+//! * **Data about programs**: `programs`, `options`, `names`.
 
 mod changed_below;
 mod changes;

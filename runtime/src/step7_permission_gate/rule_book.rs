@@ -10,7 +10,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 pub(super) use self::specifiers::{CallFields, Match, host, specifier};
-use self::specifiers::{is_of_a_network, parameter, yes};
+use self::specifiers::{is_private, parameter, yes};
 use super::{
     ResolvedPath, RuleRef,
     call_input::CallInput,
@@ -337,7 +337,7 @@ impl Compiled {
             Spec::Whole | Spec::Path(_) => false,
         };
         let url = || subject.input.get("url").and_then(serde_json::Value::as_str);
-        subject.tool == "WebFetch" && !names_host && url().is_some_and(is_of_a_network)
+        subject.tool == "WebFetch" && !names_host && url().is_some_and(is_private)
     }
 
     /// `Read` rules are for what reads files, `Edit` rules for what changes them. A `Read` deny

@@ -1,6 +1,6 @@
 //! Checks a transcript from its conversation lines; what the records claim is not believed.
 //!
-//! First the chain: every line of ours whole, in its place, unchanged. Then the story: runs, turns
+//! First the chain: every line of ours whole, in its place, unchanged. Then the sequence: runs, turns
 //! and steps in order; for every tool use one decision, one result, in order; the stop reason as
 //! the stop check gives it on the conversation so far. The first thing that is wrong is named.
 //!

@@ -89,7 +89,7 @@ impl Turn {
             Some(_) => Firing::SubagentStart,
         };
         if !self.fire(firing, None, FiringReason::Prompt) {
-            self.say_initially();
+            self.add_initial_message();
             self.initialized();
         }
     }
@@ -102,7 +102,7 @@ impl Turn {
         match verdict.stop.or(verdict.block_reason) {
             Some(reason) => self.refuse_prompt(event, reason),
             None => {
-                self.say_initially();
+                self.add_initial_message();
                 self.add_context(event, &verdict.additional_context);
                 self.initialized();
             }
@@ -110,7 +110,7 @@ impl Turn {
     }
 
     /// Adds what a hook at the start has the user say with the prompt, which no hook has refused.
-    fn say_initially(&mut self) {
+    fn add_initial_message(&mut self) {
         if let Some(text) = self.state.initial_message.take() {
             let blocks = vec![Block::text(&escape_harness_tags(&text))];
             let id = self.journal.next_id(self.now);

@@ -12,7 +12,7 @@ use crate::{
 };
 
 /// Bytes of what the server last wrote to its standard error that are kept.
-const MAX_SAID: usize = 2048;
+const MAX_STDERR: usize = 2048;
 
 /// What the server writes to its standard error: a log, of which the end is kept.
 pub(super) struct Errors {
@@ -33,7 +33,7 @@ impl Errors {
             Ok(0) | Err(_) => self.pipe = None,
             Ok(n) => {
                 self.printed.extend_from_slice(&buffer[..n]);
-                let surplus = self.printed.len().saturating_sub(MAX_SAID);
+                let surplus = self.printed.len().saturating_sub(MAX_STDERR);
                 self.printed.drain(..surplus);
             }
         }

@@ -57,8 +57,8 @@ pub(super) struct Tasks {
 }
 
 impl Tasks {
-    /// Notes where the transcript of the session lies, and so those of its sub-agents.
-    pub(super) fn lie_beside(&mut self, transcript: &Path) {
+    /// Sets the transcript of the session. Those of its sub-agents are in the folder next to it.
+    pub(super) fn set_transcript(&mut self, transcript: &Path) {
         self.folder = Some(transcript.with_extension("").join("subagents"));
     }
 

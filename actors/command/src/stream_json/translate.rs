@@ -70,7 +70,7 @@ impl Translator {
 
     /// Notes where the transcript of the session lies.
     pub(crate) fn transcript_lies_at(&mut self, transcript: &Path) {
-        self.tasks.lie_beside(transcript);
+        self.tasks.set_transcript(transcript);
     }
 
     /// Returns the call whose sub-agent can be ended alone, by the name of its task.

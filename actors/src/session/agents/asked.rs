@@ -43,7 +43,7 @@ impl KeepAgents for ProcessPort {
 
 impl SessionState {
     /// Returns what the session said last, or has a sub-agent do so. The one that asks waits, and not the session.
-    pub(in crate::session) fn say_last_words(
+    pub(in crate::session) fn send_last_words(
         &self,
         of: Option<&AgentId>,
         reply: oneshot::Sender<String>,

@@ -13,14 +13,15 @@ use crate::{
 pub(super) struct SettledTexts(SharedList<SettledMessage>);
 
 impl SettledTexts {
-    /// Makes the body of a request of what is in front of the settled messages, these, whose texts have this length, and
-    /// what follows them.
+    /// Makes the body of a request from its three pieces, in this order: `front`, the texts of the settled messages, and
+    /// `back`. `n_bytes` is the length of those texts. They are shared with other requests and not copied.
     pub(super) fn body(
         front: Vec<u8>,
         (settled, n_bytes): (&SharedList<SettledMessage>, usize),
         back: Vec<u8>,
     ) -> WireBody {
-        WireBody::with_kept(front, (Arc::new(Self(settled.clone())), n_bytes), back)
+        let texts = Arc::new(Self(settled.clone()));
+        WireBody::with_kept(front, (texts, n_bytes), back)
     }
 }
 

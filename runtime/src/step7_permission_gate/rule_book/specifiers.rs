@@ -95,9 +95,10 @@ pub(in super::super) fn host(url: &str) -> Option<String> {
     (!host.is_empty()).then_some(host)
 }
 
-/// Returns whether the host of an address is this machine or in a network of somebody, by what the address says alone. Only
-/// a rule that names such a host allows it, since a leave for the web is none for what is behind a firewall.
-pub(super) fn is_of_a_network(url: &str) -> bool {
+/// Returns whether a URL leads to this machine or into a private network, as far as its text shows: its host is an address that is
+/// not public, or `localhost`, or cannot be read. Such a host has to be named by the rule that allows it: a permission for the
+/// web does not extend to what a firewall protects.
+pub(super) fn is_private(url: &str) -> bool {
     host(url).is_some_and(|it| match Host::read(&it) {
         Some(Host::Address(address)) => !is_public(address),
         Some(Host::Name(name)) => name == "localhost" || name.ends_with(".localhost"),

@@ -51,6 +51,7 @@ struct UnsealedLine {
     n_joined: usize,
 }
 
+/// The record that a line begins with, as far as records that are joined to the line must be like it.
 #[derive(Debug)]
 struct FirstRecord {
     at: Timestamp,
@@ -59,7 +60,9 @@ struct FirstRecord {
 }
 
 impl FirstRecord {
-    /// Returns what a record must have in common with that of a line; `None` for one of no turn, which bears a hash.
+    /// Returns what a further record must share with the one that begins this line, so that it may be joined to it: time, run
+    /// and turn. `None` where nothing may be joined: for a message, and for a record of no turn, whose line ends with a
+    /// hash of its own.
     fn of(line: &Line) -> Option<Self> {
         let record = line.record().filter(|it| it.turn != 0)?;
         Some(Self { at: record.at, run: record.run.clone(), turn: record.turn })

@@ -24,8 +24,8 @@ use crate::process_tree::{ProcessInput, ProcessLaunch, Rest, Started, new_mark};
 /// at most.
 const LIMIT: Duration = Duration::from_secs(600);
 
-/// Bytes that a command may say on each of its outputs.
-const MAX_SAID: u64 = 64 << 20;
+/// Bytes that a command may write to each of its outputs.
+const MAX_OUTPUT: u64 = 64 << 20;
 
 /// What the repository cannot say otherwise: no program of its own is run, and no file is taken for
 /// unchanged without a look at it.
@@ -182,12 +182,12 @@ async fn finish(
     let reading = async {
         let output = async {
             if let Some(it) = output {
-                let _as_far_as_it_goes = it.take(MAX_SAID).read_to_end(&mut printed).await;
+                let _as_far_as_it_goes = it.take(MAX_OUTPUT).read_to_end(&mut printed).await;
             }
         };
         let errors = async {
             if let Some(it) = errors {
-                let _as_far_as_it_goes = it.take(MAX_SAID).read_to_end(&mut complained).await;
+                let _as_far_as_it_goes = it.take(MAX_OUTPUT).read_to_end(&mut complained).await;
             }
         };
         tokio::join!(output, errors);
@@ -226,7 +226,7 @@ async fn finish(
         let printed = String::from_utf8_lossy(&complained).trim().to_owned();
         return Err(GitError::Failed { command, code: status.code(), printed });
     }
-    if printed.len() as u64 == MAX_SAID {
+    if printed.len() as u64 == MAX_OUTPUT {
         return Err(GitError::TooMuchSaid { command });
     }
     let printed = printed.strip_suffix(b"\n").unwrap_or(&printed);
