@@ -11,6 +11,7 @@ mod floors;
 mod front_door;
 mod listing;
 mod manifests;
+mod messages;
 mod named_elsewhere;
 mod public_names;
 mod purity;

@@ -145,7 +145,7 @@ impl PermissionAnswer {
             let is_object = serde_json::from_str::<Value>(input).is_ok_and(|it| it.is_object());
             if !self.allowed || !is_object {
                 return Err(AnswerError::BadInput(
-                    "it is no JSON object of an allowed call".into(),
+                    "it is not a JSON object of an allowed call".into(),
                 ));
             }
         }

@@ -41,7 +41,7 @@ impl fmt::Display for Picture {
 #[non_exhaustive]
 pub enum NotShown {
     /// The bytes do not begin as a PNG, JPEG, GIF or WebP picture does.
-    #[error("it is no PNG, JPEG, GIF or WebP picture")]
+    #[error("it is not a PNG, JPEG, GIF or WebP picture")]
     NoPicture,
     /// Providers refuse sides over `MAX_SIDE`, and none at all.
     #[error("it has {width} x {height} pixels; each side may have 1 to {MAX_SIDE}")]
@@ -60,7 +60,7 @@ pub enum NotShown {
         max: usize,
     },
     /// The bytes do not begin and end as a PDF file does.
-    #[error("it is no whole PDF file")]
+    #[error("it is not a whole PDF file")]
     NoPdf,
     /// It can be read only with its password.
     #[error("it is encrypted")]

@@ -74,7 +74,7 @@ const PRIVATE_OF_SYSTEM: &[&str] = &[
 pub struct SandboxPolicy {
     /// Files and directories that may be read and written.
     pub write: Vec<String>,
-    /// Files of this command alone, which it may read and write. What is no regular file with this one name, or a link by
+    /// Files of this command alone, which it may read and write. What is not a regular file with this one name, or a link by
     /// then, is not given to it.
     #[serde(default)]
     pub own_files: Vec<String>,

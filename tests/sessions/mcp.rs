@@ -326,7 +326,7 @@ async fn servers_of_a_project_are_used_as_far_as_it_is_trusted() {
 async fn servers_of_a_project_that_are_in_no_file_are_told_and_the_session_goes_on() {
     type Way = (fn(&Path), &'static str);
     let none: [Way; 2] = [
-        (fifo, "it is no regular file"),
+        (fifo, "it is not a regular file"),
         (|path| std::os::unix::fs::symlink("/dev/zero", path).unwrap(), "it is a link that leads"),
     ];
     for (make, why) in none {

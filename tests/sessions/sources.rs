@@ -197,7 +197,7 @@ async fn settings_file_that_breaks_while_a_session_is_open_leaves_what_held() {
     notes.retain(|it| it.contains("goes on to hold"));
     assert_eq!(notes.len(), 1, "once for each change: {notes:?}");
     assert!(
-        notes[0].contains("settings.json: is no JSON") && notes[0].contains("line 2"),
+        notes[0].contains("settings.json: is not JSON") && notes[0].contains("line 2"),
         "{notes:?}"
     );
     finish(ennead, session).await;
@@ -239,7 +239,7 @@ async fn settings_that_are_no_file_end_the_run_with_a_line() {
     type Way = (fn(&Path), &'static str);
     let none: [Way; 3] = [
         (|path| std::os::unix::fs::symlink(path, path).unwrap(), "a link that leads nowhere"),
-        (fifo, "settings.json: it is no regular file"),
+        (fifo, "settings.json: it is not a regular file"),
         (|path| std::os::unix::fs::symlink("/dev/zero", path).unwrap(), "/workspace"),
     ];
     for (make, end) in none {

@@ -105,7 +105,7 @@ async fn holder_of_the_key_replays_exactly_what_nobody_else_can() {
     assert!(vault(&left.place).exists() && sidechains[0].with_extension("vault").exists());
     check_exact(&file, &secret, 2);
     check_exact(&sidechains[0], &secret, 1);
-    // Another secret key, a text that is no key, and the public key open nothing.
+    // Another secret key, a text that is not a key, and the public key open nothing.
     let wrong = with_key(&file, &new_vault_key().0).unwrap_err();
     assert!(
         matches!(&wrong, TranscriptError::WrongVaultKey { vault: it } if *it == vault(&left.place))

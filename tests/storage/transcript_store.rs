@@ -204,7 +204,7 @@ fn device_among_the_transcripts_of_a_directory_is_not_read() {
     let file = link.path().join("s.jsonl");
     std::os::unix::fs::symlink("/dev/null", &file).unwrap();
     let error = FileStore::default().read(&file).unwrap_err().to_string();
-    assert!(error.contains("it is no regular file"), "{error}");
+    assert!(error.contains("it is not a regular file"), "{error}");
 }
 
 // REQ: SES-1
@@ -215,5 +215,5 @@ fn pipe_under_the_name_of_a_transcript_is_refused_before_anything_is_lost_in_it(
     fs::create_dir_all(pipe.parent().unwrap()).unwrap();
     crate::support::processes::fifo(&pipe);
     let refused = FileStore::default().open(&pipe).unwrap_err();
-    assert_eq!(refused.to_string(), "it is no regular file");
+    assert_eq!(refused.to_string(), "it is not a regular file");
 }

@@ -51,7 +51,7 @@ pub struct CustomTool {
 #[non_exhaustive]
 pub enum CustomToolError {
     /// Model servers accept `^[a-zA-Z0-9_-]{1,64}$`.
-    #[error("{name:?} is no name of a tool: 1 to 64 of a-z, A-Z, 0-9, _ and -")]
+    #[error("{name:?} is not a name of a tool: 1 to 64 of a-z, A-Z, 0-9, _ and -")]
     Name {
         /// The name, as it was given.
         name: String,

@@ -52,7 +52,7 @@ pub enum ReadError {
     #[error("it is a link that leads nowhere")]
     TooManyLinks,
     /// A directory, a pipe, a socket or a device.
-    #[error("it is no regular file")]
+    #[error("it is not a regular file")]
     NotRegular,
     /// A file of `/proc`, `/sys`, `/dev` or the like.
     #[error("it is a file that the system makes up")]
@@ -64,7 +64,7 @@ pub enum ReadError {
         max_bytes: u64,
     },
     /// It is not UTF-8.
-    #[error("it is no UTF-8 text")]
+    #[error("it is not UTF-8 text")]
     NotText,
     /// The operating system refuses to read the file.
     #[error("{0}")]

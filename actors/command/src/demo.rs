@@ -78,7 +78,7 @@ pub enum DemoError {
         cause: io::Error,
     },
     /// Its path cannot be put into a prompt.
-    #[error("cannot survey {}: its path holds a line break or is no UTF-8", path.display())]
+    #[error("cannot survey {}: its path holds a line break or is not UTF-8", path.display())]
     NoName {
         /// Directory whose name cannot be put into a prompt.
         path: PathBuf,

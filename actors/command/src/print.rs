@@ -34,7 +34,7 @@ pub enum InputError {
     #[error("standard input is longer than 10 MB; name a file in the prompt instead")]
     TooLong,
     /// The input is not text.
-    #[error("standard input is no UTF-8 text")]
+    #[error("standard input is not UTF-8 text")]
     NotText,
     /// There is nothing to ask.
     #[error("there is no prompt: give one after -p, or on standard input")]

@@ -42,7 +42,7 @@ pub enum RecordError {
         cause: ReadError,
     },
     /// It is not JSON of the known shape.
-    #[error("{} is no record of trust: {cause}", path.display())]
+    #[error("{} is not a record of trust: {cause}", path.display())]
     NotARecord {
         /// Path of the file.
         path: PathBuf,

@@ -54,7 +54,7 @@ pub enum OptionError {
         variable: &'static str,
     },
     /// A name with signs that cannot be a part of an address.
-    #[error("{variable} `{value}` is no name of a region, a location or a project")]
+    #[error("{variable} `{value}` is not a name of a region, a location or a project")]
     BadName {
         /// Name of the variable to correct.
         variable: &'static str,

@@ -260,7 +260,7 @@ fn at(endpoint: Endpoint, has_token: bool, base: Option<String>) -> Endpoint {
 /// Refuses what is certainly no address of a server. What is left is read by the transport.
 fn checked(base: &str, variable: &'static str) -> Result<(), OptionError> {
     let bad = |why| Err(OptionError::BadAddress { variable, base: base.to_owned(), why });
-    let Some((scheme, rest)) = base.split_once("://") else { return bad("is no URL") };
+    let Some((scheme, rest)) = base.split_once("://") else { return bad("is not a URL") };
     if !["http", "https"].iter().any(|it| scheme.eq_ignore_ascii_case(it)) {
         return bad("has a scheme that is not supported");
     }
@@ -275,7 +275,7 @@ fn checked(base: &str, variable: &'static str) -> Result<(), OptionError> {
         return bad("has a query or a fragment");
     }
     if base.contains(|it: char| it.is_whitespace() || it.is_control()) {
-        return bad("is no URL");
+        return bad("is not a URL");
     }
     Ok(())
 }

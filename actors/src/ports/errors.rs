@@ -43,7 +43,7 @@ pub enum OpenError {
         cause: io::Error,
     },
     /// The id is not a UUID.
-    #[error("{0} is no session id: it must be a UUID")]
+    #[error("{0} is not a session id: it must be a UUID")]
     BadId(String),
     /// The directory of the transcripts cannot be believed.
     #[error(transparent)]

@@ -55,7 +55,7 @@ pub(crate) fn query<'a>(uri: &'a axum::http::Uri, name: &str) -> Option<&'a str>
 /// Reads a number of the query.
 pub(crate) fn number(uri: &axum::http::Uri, name: &str) -> Result<Option<u64>, Problem> {
     let Some(text) = query(uri, name) else { return Ok(None) };
-    let bad = |_| Problem::new(Code::BadRequest, format!("the parameter {name} is no number"));
+    let bad = |_| Problem::new(Code::BadRequest, format!("the parameter {name} is not a number"));
     text.parse().map(Some).map_err(bad)
 }
 

@@ -25,7 +25,7 @@ pub(crate) fn prepare(root: &Path, tenant: &TenantId, name: &str) -> Result<Path
     let parts: Vec<Component<'_>> = Path::new(name).components().collect();
     let is_plain = parts.iter().all(|it| matches!(it, Component::Normal(_)));
     if !is_plain || MAX_PARTS < parts.len() || name.chars().any(char::is_control) {
-        return Err(refused("is no relative path of plain names"));
+        return Err(refused("is not a relative path of plain names"));
     }
     let failed = |error: io::Error| refused(&format!("cannot be used: {}", error.kind()));
     files::make_directory(root).map_err(failed)?;

@@ -74,7 +74,7 @@ pub enum TranscriptError {
         file: PathBuf,
     },
     /// Not one line of it is of a transcript.
-    #[error("{}: it is no transcript: not one of its lines is a message or a record", file.display())]
+    #[error("{}: it is not a transcript: not one of its lines is a message or a record", file.display())]
     NoTranscript {
         /// Path of the transcript.
         file: PathBuf,

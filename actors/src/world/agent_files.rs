@@ -75,7 +75,7 @@ pub(super) fn read_all(
 fn read(path: &Path, within: Option<&Root>) -> Result<AgentType, String> {
     let text = text_of(path, within, MAX_BYTES).map_err(|it| it.to_string())?;
     let (header, body) = split(&text).ok_or("it has no header")?;
-    let header = fields(header).ok_or("its header is no YAML")?;
+    let header = fields(header).ok_or("its header is not YAML")?;
     let mut definition = Map::new();
     for (key, value) in header {
         let value = match value {

@@ -90,7 +90,7 @@ impl HookServers {
             let read = tokio::task::spawn_blocking(|| object(text));
             read.await.unwrap_or_default()
         };
-        text.ok_or_else(|| "the answer is no JSON object".into())
+        text.ok_or_else(|| "the answer is not a JSON object".into())
     }
 
     /// The headers of a handler, with the variables that it may send. What its session keeps from children it does not

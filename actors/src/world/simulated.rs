@@ -69,7 +69,7 @@ pub fn parse_in(folder: &Path, text: &str, name: &str) -> Result<Playbook, Playb
         let path = folder.join(file);
         let found = fs::metadata(&path).map_err(|error| error.to_string())?;
         if !found.is_file() {
-            return Err("it is no file".to_owned());
+            return Err("it is not a file".to_owned());
         }
         if MAX_BODY_FILE < found.len() {
             return Err("it has more than 64 MiB".to_owned());

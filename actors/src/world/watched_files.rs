@@ -100,7 +100,7 @@ mod tests {
         fs::remove_file(&path).unwrap();
         assert_eq!((kinds(), kinds()), ("unlink".into(), String::new()));
         fs::create_dir(&path).unwrap();
-        assert_eq!(kinds(), "", "a directory is no file");
+        assert_eq!(kinds(), "", "a directory is not a file");
     }
 
     // REQ: HKS-1

@@ -91,7 +91,7 @@ impl Playbook {
         }
         let body = match serde_json::from_slice(exchange.body) {
             Ok(body) => body,
-            Err(cause) => return error(400, &format!("the body is no JSON: {cause}")),
+            Err(cause) => return error(400, &format!("the body is not JSON: {cause}")),
         };
         let (dialect, body) = match dialect.read(body, counting) {
             Ok(read) => read,

@@ -109,7 +109,8 @@ impl Templates {
             .get_template(&id.0.to_string())
             .and_then(|template| template.render_captured_to(scope, &mut out).map(drop))
             .map_err(|error| one_line(&error))?;
-        String::from_utf8(out.0).map_err(|_| "a template wrote bytes that are no text".to_owned())
+        String::from_utf8(out.0)
+            .map_err(|_| "a template wrote bytes that are not a text".to_owned())
     }
 
     /// Checks that an expression can be compiled.

@@ -99,7 +99,7 @@ impl HttpHook {
             Some(Value::Object(headers)) => {
                 header_texts(headers).ok_or("its headers are not all texts")?
             }
-            Some(_) => return Err("its headers are no object".into()),
+            Some(_) => return Err("its headers are not an object".into()),
         };
         let variables = match entry.get("allowedEnvVars") {
             None | Some(Value::Null) => Vec::new(),

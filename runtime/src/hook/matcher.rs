@@ -13,7 +13,7 @@ const MAX_NAME: usize = 255;
 
 /// The matcher is not a regular expression.
 #[derive(Debug, thiserror::Error)]
-#[error("the matcher `{text}` is no regular expression")]
+#[error("the matcher `{text}` is not a regular expression")]
 #[non_exhaustive]
 pub struct BadMatcher {
     /// The matcher, as it was written.
@@ -61,7 +61,7 @@ impl Matcher {
             !matches!(it.as_str(), "." | "..") && !it.contains(['/', '\0']) && it.len() <= MAX_NAME
         };
         match names.iter().find(|it| !is_plain(it)) {
-            Some(name) => Err(format!("`{name}` is no name of a file in the working directory")),
+            Some(name) => Err(format!("`{name}` is not a name of a file in the working directory")),
             None => Ok(Self::Names(names)),
         }
     }

@@ -16,7 +16,7 @@ pub(crate) const DEFAULT_TIMEOUT_MS: u64 = 600_000;
 pub(crate) fn read_table(hooks: &Value, scope: Scope, warnings: &mut Vec<String>) -> HookTable {
     let mut table = HookTable::new();
     let Some(events) = hooks.as_object() else {
-        warnings.push("`hooks` is no object; it is ignored".into());
+        warnings.push("`hooks` is not an object; it is ignored".into());
         return table;
     };
     for (name, groups) in events {
@@ -25,7 +25,7 @@ pub(crate) fn read_table(hooks: &Value, scope: Scope, warnings: &mut Vec<String>
             continue;
         };
         let Some(groups) = groups.as_array() else {
-            warnings.push(format!("`hooks.{name}` is no list; it is ignored"));
+            warnings.push(format!("`hooks.{name}` is not a list; it is ignored"));
             continue;
         };
         for (i, group) in groups.iter().enumerate() {
@@ -52,7 +52,7 @@ fn read_group(
             Matcher::parse_files(Some(text))?
         }
         Some(Value::String(text)) => Matcher::parse(Some(text)).map_err(|it| it.to_string())?,
-        Some(_) => return Err("its matcher is no text".into()),
+        Some(_) => return Err("its matcher is not a text".into()),
     };
     let entries = group.get("hooks").and_then(Value::as_array).ok_or("it has no list `hooks`")?;
     let mut handlers = Vec::new();
@@ -82,7 +82,7 @@ fn read_handler(
             HookAction::Agent(_) => AGENT_TIMEOUT_MS,
             _ => DEFAULT_TIMEOUT_MS,
         },
-        Some(seconds) => milliseconds(seconds).ok_or("its timeout is no positive number")?,
+        Some(seconds) => milliseconds(seconds).ok_or("its timeout is not a positive number")?,
     };
     let on_failure = match entry.get("onFailure").and_then(Value::as_str) {
         Some("block") => OnFailure::Block,
@@ -95,7 +95,7 @@ fn read_handler(
         Some(Value::String(rule)) => Some(HookCondition { rule: rule.clone(), scope }),
         Some(_) => {
             // A guard that runs too often is a nuisance, one that does not run is a hole.
-            notes.push("`if` is no text, the handler always runs".to_owned());
+            notes.push("`if` is not a text, the handler always runs".to_owned());
             None
         }
     };

@@ -175,7 +175,7 @@ mod tests {
         );
         check(vec![], None, "(no output)");
         let odd = McpContent::Image { mime: "image/png".into(), data: "QUJD".into() };
-        let why = "it is no PNG, JPEG, GIF or WebP picture";
+        let why = "it is not a PNG, JPEG, GIF or WebP picture";
         check(vec![odd], None, &format!("[image/png, about 3 bytes, is not shown: {why}]"));
         check(vec![], Some(json!({"n": 1})), r#"{"n":1}"#);
         check(vec![McpContent::Text("said".into())], Some(json!({"n": 1})), "said");

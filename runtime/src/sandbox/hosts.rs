@@ -167,7 +167,7 @@ mod tests {
         let all = rules(&["*"], &["*.no.example"]);
         assert!(all.allow(&Host::read("any.example").unwrap()));
         assert!(!all.allow(&Host::read("x.no.example").unwrap()));
-        assert!(!all.allow(&Host::read("192.0.2.7").unwrap()), "an address is no name");
+        assert!(!all.allow(&Host::read("192.0.2.7").unwrap()), "an address is not a name");
     }
 
     // REQ: TOL-10

@@ -23,7 +23,7 @@ pub struct Certificates {
 }
 
 impl Certificates {
-    /// Names files of authorities in addition to the system's, and in their place; an empty name is no file, and `None` is
+    /// Names files of authorities in addition to the system's, and in their place; an empty name is not a file, and `None` is
     /// as the environment of the process says.
     pub fn new(extra: Option<Arc<str>>, file: Option<Arc<str>>) -> Self {
         Self { extra, file }

@@ -78,7 +78,7 @@ pub(super) fn limits(layers: &[SettingsLayer], warnings: &mut Vec<String>) -> Ht
                 (_, None) => {
                     // What was to restrict must not let everything pass.
                     allowed.get_or_insert_default();
-                    warnings.push(format!("{source}: `{key}` is no list; it allows nothing"));
+                    warnings.push(format!("{source}: `{key}` is not a list; it allows nothing"));
                 }
             }
         }

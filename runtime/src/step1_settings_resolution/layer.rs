@@ -60,8 +60,8 @@ pub(crate) fn read_layer(layer: &LayerText, warnings: &mut Vec<String>) -> Optio
 fn object(text: &str) -> Result<Map<String, Value>, String> {
     match serde_json::from_str(text) {
         Ok(Value::Object(values)) => Ok(values),
-        Ok(_) => Err("is no JSON object".into()),
-        Err(error) => Err(format!("is no JSON ({error})")),
+        Ok(_) => Err("is not a JSON object".into()),
+        Err(error) => Err(format!("is not JSON ({error})")),
     }
 }
 
@@ -109,7 +109,7 @@ fn take_rules(
         Some(Value::Object(permissions)) => permissions,
         Some(_) => {
             values.remove("permissions");
-            warnings.push("`permissions` is no object; it is ignored".into());
+            warnings.push("`permissions` is not an object; it is ignored".into());
             return rules;
         }
     };
@@ -120,13 +120,13 @@ fn take_rules(
             None => continue,
             Some(Value::Array(entries)) => entries,
             Some(_) => {
-                warnings.push(format!("`permissions.{name}` is no list; it is ignored"));
+                warnings.push(format!("`permissions.{name}` is not a list; it is ignored"));
                 continue;
             }
         };
         for entry in entries {
             let Some(text) = entry.as_str() else {
-                warnings.push(format!("`permissions.{name}`: {entry} is no rule"));
+                warnings.push(format!("`permissions.{name}`: {entry} is not a rule"));
                 continue;
             };
             let rule = RuleText { kind, scope, text: text.into() };
@@ -248,7 +248,7 @@ fn drop_unless_fits(
     if !super::ennead_section::fits(group, one) {
         values.remove(name);
         let why = match whole {
-            "redact.vault" => "is no public key of a vault, as `ennead vault` prints it",
+            "redact.vault" => "is not a public key of a vault, as `ennead vault` prints it",
             _ => "cannot be read",
         };
         warnings.push(format!("`ennead.{whole}` {why}; it is ignored"));

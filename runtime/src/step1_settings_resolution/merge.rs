@@ -245,7 +245,7 @@ fn start_mode(
         };
         let Ok(mode) = PermissionMode::deserialize(value) else {
             warnings
-                .push(format!("{}: {value} is no permission mode; it is ignored", layer.source));
+                .push(format!("{}: {value} is not a permission mode; it is ignored", layer.source));
             continue;
         };
         let is_refused = match (mode, layer.scope) {

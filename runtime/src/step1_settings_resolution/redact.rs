@@ -119,7 +119,7 @@ mod tests {
                 merge(&[layer(Scope::User, &mine.to_string()), layer(Scope::Policy, wrong)]);
             assert_eq!(settings.redact.vault, Some(mine));
             assert_eq!(warnings.len(), 1, "{warnings:?}");
-            assert!(warnings[0].contains("`ennead.redact.vault` is no public key of a vault"));
+            assert!(warnings[0].contains("`ennead.redact.vault` is not a public key of a vault"));
             assert!(!warnings[0].contains("0707"), "{warnings:?}");
         }
     }

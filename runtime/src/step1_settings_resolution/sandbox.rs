@@ -69,7 +69,7 @@ impl SandboxSettings {
                 "home" => read_path(value, &mut self.home),
                 "tmpdir" => read_path(value, &mut self.tmpdir),
                 _ => {
-                    warnings.push(format!("`sandbox.{key}` is no setting; it is ignored"));
+                    warnings.push(format!("`sandbox.{key}` is not a setting; it is ignored"));
                     true
                 }
             };

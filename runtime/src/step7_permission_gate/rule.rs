@@ -144,7 +144,7 @@ impl Rule {
         }
         let meant = known().find(|it| it.eq_ignore_ascii_case(name));
         let meant = meant.map(|it| format!("; `{it}` is one")).unwrap_or_default();
-        Some(format!("the rule `{text}` has no effect: `{name}` is no tool{meant}"))
+        Some(format!("the rule `{text}` has no effect: `{name}` is not a tool{meant}"))
     }
 
     /// Returns whether the rule's name part covers this tool.
@@ -231,9 +231,9 @@ mod tests {
     fn deny_and_ask_rules_for_tools_that_nobody_knows_are_told() {
         let warns = |kind, text| rule(kind, text).unwrap().names_nothing(&[]);
         for (text, why) in [
-            ("Raed", "the rule `Raed` has no effect: `Raed` is no tool"),
-            ("Bsh(x)", "the rule `Bsh(x)` has no effect: `Bsh` is no tool"),
-            ("bash", "the rule `bash` has no effect: `bash` is no tool; `Bash` is one"),
+            ("Raed", "the rule `Raed` has no effect: `Raed` is not a tool"),
+            ("Bsh(x)", "the rule `Bsh(x)` has no effect: `Bsh` is not a tool"),
+            ("bash", "the rule `bash` has no effect: `bash` is not a tool; `Bash` is one"),
         ] {
             for kind in [RuleKind::Deny, RuleKind::Ask] {
                 assert_eq!(warns(kind, text).as_deref(), Some(why));

@@ -39,7 +39,7 @@ const DOCUMENTATION: [&str; 25] = [
 pub(super) fn is_documentation(url: &str) -> bool {
     let Some(found) = host(url) else { return false };
     let authority = url.split("://").nth(1).and_then(|it| it.split(['/', '?', '#']).next());
-    // A port is no part of the host.
+    // A port is not a part of the host.
     let is_plain = authority.is_some_and(|it| !it.contains([':', '\\']));
     is_plain && DOCUMENTATION.contains(&&*found)
 }

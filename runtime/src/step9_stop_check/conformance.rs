@@ -25,7 +25,7 @@ pub enum BadCase {
         part: &'static str,
     },
     /// A block is none.
-    #[error("message {message} holds something that is no block")]
+    #[error("message {message} holds something that is not a block")]
     Block {
         /// Index of the message, counted from 0.
         message: usize,

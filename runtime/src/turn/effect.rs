@@ -112,7 +112,7 @@ pub struct Append {
     pub lines: Vec<Line>,
     /// Texts that the lines refer to; written before them.
     pub stored: Vec<StoredText>,
-    /// What the session is known by from now on. It follows the lines and is no record of ours: nothing is decided by it.
+    /// What the session is known by from now on. It follows the lines and is not a record of ours: nothing is decided by it.
     pub title: Option<Arc<str>>,
     /// Counts up within the turn.
     pub ticket: u64,

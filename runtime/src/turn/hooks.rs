@@ -79,7 +79,7 @@ impl Turn {
         reason: FiringReason,
     ) -> bool {
         let event = what.event();
-        // What a hook has started is no agent of the session's: its beginning and its end are the hook's.
+        // What a hook has started is not an agent of the session's: its beginning and its end are the hook's.
         let is_hooks_own = self.facts.verifies
             && matches!(event, HookEvent::SubagentStart | HookEvent::SubagentStop);
         if self.facts.revision < first_revision(event) || is_hooks_own {

@@ -253,7 +253,7 @@ impl Turn {
             }
             (Purpose::Compaction, Some(answer), None) => self.summary_answered(&answer),
             (_, _, Some((failure, remedy))) => self.apply(purpose, remedy, failure),
-            // Without an answer there is a failure, and what was asked apart from the conversation is no answer in it.
+            // Without an answer there is a failure, and what was asked apart from the conversation is not an answer in it.
             (Purpose::Classification | Purpose::Hook | Purpose::Synthesis, ..)
             | (_, None, None) => {}
         }

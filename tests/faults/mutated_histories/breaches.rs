@@ -191,7 +191,7 @@ const BREACHES: [Breach; 16] = [
         ],
     },
     Breach {
-        name: "an input is no object",
+        name: "an input is not an object",
         edits: [
             Some(|it| set(it, "/messages/1/content/2/input", json!("{}"))),
             Some(|it| set(it, "/messages/2/tool_calls/1/function/arguments", json!("[1]"))),

@@ -1,4 +1,4 @@
-//! Hooks that have an agent verify: a sub-agent that reads, answers, and is no part of the conversation.
+//! Hooks that have an agent verify: a sub-agent that reads, answers, and is not a part of the conversation.
 
 mod ends;
 

@@ -185,7 +185,7 @@ async fn repository_watches_nothing_outside_of_the_workspace_and_nothing_without
     let (seen, alerts) = of_repository(Trust::Trusted, &answer).await;
     assert!(seen.iter().all(|it| *it == change("file", "change")), "{seen:?}");
     let text = alerts.join("\n");
-    for why in ["is no name of a file", "files of the workspace alone", "not an absolute path"] {
+    for why in ["is not a name of a file", "files of the workspace alone", "not an absolute path"] {
         assert!(text.contains(why), "{why}: {text}");
     }
 }

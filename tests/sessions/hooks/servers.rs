@@ -91,10 +91,10 @@ async fn server_without_a_usable_answer_decides_nothing_and_is_told() {
     let cases: [(u16, Vec<u8>, &str); 7] = [
         (403, b"{\"decision\":\"block\",\"reason\":\"x\"}".to_vec(), "status 403"),
         (302, Vec::new(), "status 302"),
-        (200, b"plain".to_vec(), "no JSON object"),
-        (200, b"[1]".to_vec(), "no JSON object"),
-        (200, [b"{\"x\":\"", &vec![b'x'; 3 << 20][..], b"\"}"].concat(), "no JSON object"),
-        (200, b"{\"x\":".repeat(100_000), "no JSON object"),
+        (200, b"plain".to_vec(), "not a JSON object"),
+        (200, b"[1]".to_vec(), "not a JSON object"),
+        (200, [b"{\"x\":\"", &vec![b'x'; 3 << 20][..], b"\"}"].concat(), "not a JSON object"),
+        (200, b"{\"x\":".repeat(100_000), "not a JSON object"),
         (200, b" ".to_vec(), ""),
     ];
     for (status, body, alert) in cases {

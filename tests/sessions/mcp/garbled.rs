@@ -20,7 +20,7 @@ async fn server_that_writes_what_is_no_message_fails_its_calls_and_is_started_ag
     let outcome = session.prompt("use mcp__srv__garble").await.unwrap();
     for outcome in [&outcome, &held.await.unwrap().unwrap()] {
         let (is_error, text) = only_result(outcome);
-        let why = "MCP server `srv` wrote what is no JSON";
+        let why = "MCP server `srv` wrote what is not JSON";
         assert!(is_error && text.contains(why) && text.contains("it was ended"), "{text}");
     }
     assert_eq!(reader.await.unwrap(), "p\n", "nothing of the first one is left");
@@ -30,5 +30,5 @@ async fn server_that_writes_what_is_no_message_fails_its_calls_and_is_started_ag
     assert_eq!(pauses.seconds(), [1]);
     check_usable(&session).await;
     let recorded = std::fs::read_to_string(session.transcript()).unwrap();
-    assert!(recorded.contains("wrote what is no JSON"), "the transcript says so");
+    assert!(recorded.contains("wrote what is not JSON"), "the transcript says so");
 }

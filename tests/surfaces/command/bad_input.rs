@@ -84,7 +84,7 @@ fn settings_that_cannot_be_read_end_the_run_and_malformed_ones_are_told() {
     assert!(ended.stderr.contains("cannot read the settings: "), "{}", ended.stderr);
     std::fs::remove_dir(place.work().join(".claude/settings.json")).unwrap();
     for (text, what) in [
-        ("{bad", "settings.json: is no JSON"),
+        ("{bad", "settings.json: is not JSON"),
         (r#"{"permissions": {"deny": ["Read("]}}"#, "Read("),
     ] {
         place.file(".claude/settings.json", text);

@@ -191,7 +191,7 @@ fn every_file_is_checked_and_one_without_lines_is_no_transcript() {
             let ended = place.run(&[command, name]);
             assert_eq!(ended.code, Some(4), "{command} {name}: {ended:?}");
             assert_eq!(ended.stderr.lines().count(), 1, "{}", ended.stderr);
-            assert!(ended.stderr.contains("it is no transcript"), "{}", ended.stderr);
+            assert!(ended.stderr.contains("it is not a transcript"), "{}", ended.stderr);
         }
     }
     let ended = place.run(&["verify", "notes", "nowhere", "empty", text(&good)]);
@@ -264,7 +264,7 @@ fn trace_of_a_file_that_is_no_transcript_is_one_line_and_code_4() {
         let ended = place.run(&["trace", name]);
         assert_eq!((ended.code, &*ended.stdout), (Some(4), ""), "{name}: {ended:?}");
         assert_eq!(ended.stderr.lines().count(), 1, "{}", ended.stderr);
-        assert!(ended.stderr.contains("it is no transcript"), "{}", ended.stderr);
+        assert!(ended.stderr.contains("it is not a transcript"), "{}", ended.stderr);
     }
 }
 

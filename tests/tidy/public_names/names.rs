@@ -161,6 +161,6 @@ impl VisitMut for Namer<'_> {
 
     fn visit_attribute_mut(&mut self, _: &mut syn::Attribute) {}
 
-    // What a type is made of by a value is no type.
+    // What a type is made of by a value is not a type.
     fn visit_expr_mut(&mut self, _: &mut syn::Expr) {}
 }

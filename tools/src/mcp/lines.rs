@@ -253,12 +253,12 @@ fn judge(line: &[u8], tasks: &TaskTools) -> Verdict {
             Verdict::Message(Box::new(message))
         }
         Err(_) if std::str::from_utf8(text).is_err() => {
-            unreadable_line(text, "bytes that are no UTF-8".into())
+            unreadable_line(text, "bytes that are not UTF-8".into())
         }
         Err(error) if error.is_data() => {
-            unreadable_line(text, "JSON that is no message of the protocol".into())
+            unreadable_line(text, "JSON that is not a message of the protocol".into())
         }
-        Err(error) => unreadable_line(text, format!("what is no JSON ({error})")),
+        Err(error) => unreadable_line(text, format!("what is not JSON ({error})")),
     }
 }
 

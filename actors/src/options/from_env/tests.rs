@@ -71,7 +71,7 @@ fn claude_in_the_clouds_is_read_from_variables() {
     check(&[bedrock], Err("needs AWS_BEARER_TOKEN_BEDROCK, or ANTHROPIC_BEDROCK_BASE_URL"));
     let elsewhere = ("AWS_REGION", "evil.example/#");
     let token = ("AWS_BEARER_TOKEN_BEDROCK", "token");
-    check(&[bedrock, token, elsewhere], Err("AWS_REGION `evil.example/#` is no name"));
+    check(&[bedrock, token, elsewhere], Err("AWS_REGION `evil.example/#` is not a name"));
 }
 
 // REQ: MDL-8
@@ -100,7 +100,7 @@ fn errors_name_the_variable_to_set() {
     check(&[("ENNEAD_PROVIDER", "else")], Err("set ENNEAD_PROVIDER to one of"));
     check(&[("ANTHROPIC_API_KEY", "a\nb")], Err("ANTHROPIC_API_KEY has a line break"));
     let base = |text| [("ANTHROPIC_BASE_URL", text)];
-    check(&base("nonsense"), Err("ANTHROPIC_BASE_URL `nonsense` is no URL"));
+    check(&base("nonsense"), Err("ANTHROPIC_BASE_URL `nonsense` is not a URL"));
     check(&base("ftp://a"), Err("scheme that is not supported"));
     check(&base("https://:80/"), Err("names no host"));
     check(&base("https://a/?b"), Err("query or a fragment"));

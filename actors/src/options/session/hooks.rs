@@ -49,7 +49,7 @@ impl SessionOptions {
         hook: Arc<dyn Hook>,
         on_failure: OnFailure,
     ) -> Result<Self, OptionError> {
-        // Names of files are no patterns.
+        // Names of files are not patterns.
         if event != HookEvent::FileChanged {
             Matcher::parse(Some(matcher))?;
         }

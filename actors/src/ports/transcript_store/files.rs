@@ -37,7 +37,7 @@ fn a_link() -> io::Error {
 }
 
 fn no_regular_file() -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidInput, "it is no regular file")
+    io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file")
 }
 
 /// Reads what is under a name, unless that would be waited for or has no end.

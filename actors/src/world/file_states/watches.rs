@@ -61,7 +61,7 @@ impl Watches {
     ///
     /// # Errors
     ///
-    /// `ENOENT` where nothing is. Others where it is no directory, or not all that changes in it would be reported.
+    /// `ENOENT` where nothing is. Others where it is not a directory, or not all that changes in it would be reported.
     pub(super) fn add(&self, path: &Path) -> Result<i32, Errno> {
         let queue = self.queue.as_ref().ok_or(Errno::BADF)?;
         let number = inotify::add_watch(queue, path, EVENTS | DIRECTORY)?;

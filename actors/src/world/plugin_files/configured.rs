@@ -81,7 +81,7 @@ fn objects(
             paths.extend(listed.take(MAX_FILES));
         }
         Some(_) => {
-            problems.push(format!("what its plugin.json says in place of {usual} is no path"))
+            problems.push(format!("what its plugin.json says in place of {usual} is not a path"))
         }
     }
     let is_usual = |path: &str| path.trim_start_matches("./") == usual;

@@ -195,7 +195,7 @@ fn call_block(id: &Json, name: &Json, arguments: &Json) -> Result<Json, String> 
         return Err("a call needs an id, a name, and a text of arguments".to_owned());
     };
     let input: Json = serde_json::from_str(arguments)
-        .map_err(|error| format!("the arguments of {name} are no JSON: {error}"))?;
+        .map_err(|error| format!("the arguments of {name} are not JSON: {error}"))?;
     Ok(json!({"type": "tool_use", "id": id, "name": name, "input": input}))
 }
 

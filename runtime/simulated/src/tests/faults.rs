@@ -189,5 +189,5 @@ fault = { status = 200, body_file = "streams/a.sse", content_type = "text/event-
     let playbook = Playbook::parse_with(&paced, "test.toml", read).unwrap();
     assert_eq!(send(&playbook, &asked("x")).pieces.len(), 2);
     let nowhere = send(&Playbook::parse_with(text, "test.toml", read).unwrap(), &asked("x"));
-    assert_eq!(nowhere.status, 400, "a place that is no number is a mistake of the playbook");
+    assert_eq!(nowhere.status, 400, "a place that is not a number is a mistake of the playbook");
 }

@@ -146,7 +146,7 @@ fn what_the_real_ones_refuse_is_refused() {
     let reasoning = json!({"type": "reasoning", "summary": [], "encrypted_content": "x"});
     check_refused(responses, &asked(json!([user, reasoning, user])), "the item it led to");
     let call = json!({"type": "function_call", "call_id": "c", "name": "n", "arguments": "[1"});
-    check_refused(responses, &asked(json!([user, call])), "no JSON");
+    check_refused(responses, &asked(json!([user, call])), "not JSON");
 }
 
 // REQ: MDL-11

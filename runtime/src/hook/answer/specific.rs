@@ -64,7 +64,7 @@ fn watched(specific: &Map<String, Value>) -> Option<Vec<WatchedFile>> {
     let path = |it: &Value| match it.as_str() {
         Some(path) if path.len() <= MAX_WATCHED_PATH => path.to_owned(),
         Some(path) => path[..path.floor_char_boundary(MAX_WATCHED_PATH + 1)].to_owned(),
-        None => "something that is no text".to_owned(),
+        None => "something that is not a text".to_owned(),
     };
     // One more than there may be, so that it is known that there are too many.
     let paths = paths.iter().take(MAX_WATCHED + 1);

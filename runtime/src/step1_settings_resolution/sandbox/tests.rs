@@ -91,8 +91,8 @@ fn key_without_effect_is_told() {
         of(Scope::User, &json!({"enable": true, "enableWeakerNestedSandbox": true, "home": "/h"}));
     assert!(!found.settings.sandbox.enabled);
     let told = found.warnings.join("; ");
-    assert!(told.contains("`sandbox.enable` is no setting"), "{told}");
-    assert!(told.contains("`sandbox.enableWeakerNestedSandbox` is no setting"), "{told}");
+    assert!(told.contains("`sandbox.enable` is not a setting"), "{told}");
+    assert!(told.contains("`sandbox.enableWeakerNestedSandbox` is not a setting"), "{told}");
 }
 
 // REQ: TOL-10, PRM-9

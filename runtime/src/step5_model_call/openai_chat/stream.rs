@@ -238,7 +238,7 @@ impl Format for Chat {
             return if data.is_empty() || !event.event.is_empty() {
                 Ok(())
             } else {
-                Err(Broken::malformed("a chunk is no object"))
+                Err(Broken::malformed("a chunk is not an object"))
             };
         }
         self.read(data, progress, out)

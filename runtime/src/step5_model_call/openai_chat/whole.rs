@@ -28,7 +28,7 @@ fn read(text: &str, request: Digest) -> Result<ModelAnswer, Broken> {
     let (mut chat, mut progress) = (Chat::new(request), ReadProgress::default());
     let mut shown = Vec::new();
     if !text.starts_with('{') {
-        return Err(Broken::malformed("the answer is no object"));
+        return Err(Broken::malformed("the answer is not an object"));
     }
     chat.read(text, &mut progress, &mut DeltaBatch::new(&mut shown))?;
     if progress.phase == StreamPhase::Idle {

@@ -181,7 +181,7 @@ impl Responses {
                 other => StopReason::Other(other.into()),
             }),
             _ if response.is_nothing() => {
-                return Err(Broken::malformed("the answer is no response"));
+                return Err(Broken::malformed("the answer is not a response"));
             }
             _ => {
                 let error = response.error.map_or("{}", |it| it.get());

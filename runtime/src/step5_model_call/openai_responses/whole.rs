@@ -28,7 +28,7 @@ fn read(text: &str, request: Digest) -> Result<ModelAnswer, Broken> {
     let (mut responses, mut progress) = (Responses::new(request), ReadProgress::default());
     let mut shown = Vec::new();
     if !text.starts_with('{') {
-        return Err(Broken::malformed("the answer is no object"));
+        return Err(Broken::malformed("the answer is not an object"));
     }
     responses.conclude(text, "failed", &mut progress, &mut DeltaBatch::new(&mut shown))?;
     Ok(responses.into_answer(&progress))

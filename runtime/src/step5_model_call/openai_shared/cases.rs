@@ -105,7 +105,7 @@ fn page_in_the_place_of_an_answer_is_named_by_its_title() {
     for &(_, format, ..) in OPENAI {
         let failure = format.read_whole(page, request()).unwrap_err();
         assert!(
-            failure.message.ends_with("the answer is no object, but \"Sign in\""),
+            failure.message.ends_with("the answer is not an object, but \"Sign in\""),
             "{failure:?}"
         );
     }

@@ -73,7 +73,7 @@ impl BlockBuilder {
     pub(super) fn start(raw: &str) -> Result<Box<Self>, Malformed> {
         let raw = single_line(raw);
         let start: BlockStart<'_> =
-            serde_json::from_str(&raw).map_err(|_| Malformed("the block is no object"))?;
+            serde_json::from_str(&raw).map_err(|_| Malformed("the block is not an object"))?;
         let kind = start.kind.ok_or(Malformed("the block has no type"))?.0;
         let owned = |text: Option<WireText<'_>>| text.map(|it| it.0.into_owned());
         Ok(Box::new(match kind.as_ref() {
@@ -190,7 +190,8 @@ impl BlockBuilder {
             Self::Whole { raw, added: None } => whole(&raw)?,
             Self::Whole { raw, added: Some(content) } => {
                 let mut fields: serde_json::Map<String, serde_json::Value> =
-                    serde_json::from_str(&raw).map_err(|_| Malformed("the block is no object"))?;
+                    serde_json::from_str(&raw)
+                        .map_err(|_| Malformed("the block is not an object"))?;
                 fields.insert("content".into(), content.into());
                 whole(&serde_json::Value::Object(fields).to_string())?
             }

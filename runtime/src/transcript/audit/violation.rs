@@ -64,7 +64,7 @@ wrong! {
     /// A name that an earlier line has.
     DoubledId { id: EntryId }, "doubled_id", "the line {id} was there before";
     /// The parent is not an earlier line.
-    UnknownParent, "unknown_parent", "the parent is no earlier line";
+    UnknownParent, "unknown_parent", "the parent is not an earlier line";
     /// The session begins otherwise than with a prompt.
     NoPrompt, "no_prompt", "no prompt is in front";
     /// A run inside a run.

@@ -117,7 +117,7 @@ impl ReportKind {
     fn words(self) -> &'static str {
         match self {
             Self::Empty => "it is empty",
-            Self::BadLine => "a line is no JSON; it is passed over",
+            Self::BadLine => "a line is not JSON; it is passed over",
             Self::BadRecord => "a line lacks what its type needs; it is passed over",
             Self::BadBlock => "blocks of a message cannot be read; they are left out",
             Self::TornTail => "the last line is not whole; it is passed over",
@@ -132,7 +132,7 @@ impl ReportKind {
             Self::CrLineEnds => "lines end with a carriage return alone; they are read one by one",
             Self::ByteOrderMark => "a byte order mark before it is left out",
             Self::NulBlock => "zero bytes are taken out",
-            Self::InvalidUtf8 => "bytes that are no UTF-8 are replaced",
+            Self::InvalidUtf8 => "bytes that are not UTF-8 are replaced",
             Self::DuplicateId => "a line was there before; it is passed over",
             Self::DuplicateIdConflict => {
                 "another line has the name of an earlier one; it is passed over"
@@ -144,8 +144,8 @@ impl ReportKind {
             Self::BrokenBoundary => {
                 "what a compaction preserved cannot be followed; it is left out"
             }
-            Self::AdoptedResult => "a result beside the chain is taken in",
-            Self::AdoptedAnswer => "a piece of an answer beside the chain is taken in",
+            Self::AdoptedResult => "a result outside of the chain is taken in",
+            Self::AdoptedAnswer => "a piece of an answer outside of the chain is taken in",
             Self::UnsignedThinking => "reasoning without a signature is left out",
             Self::ThinkingOnlyDropped => "a last answer of reasoning alone is left out",
             Self::LeadingAssistantDropped => "answers before the first prompt are left out",

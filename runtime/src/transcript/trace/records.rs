@@ -102,7 +102,7 @@ pub(super) fn write(record: &Record, out: &mut TraceLines) -> fmt::Result {
         }
         RecordKind::Alert { what } => out.end(format_args!("  alert: {}", short(what))),
         RecordKind::Repair(SkippedBytes { offset, length, .. }) => {
-            out.end(format_args!("  {length} bytes at {offset} are no line"))
+            out.end(format_args!("  {length} bytes at {offset} are not a line"))
         }
         RecordKind::Links(_) => out.end(format_args!("    its paths lead through links")),
         RecordKind::Path { path, .. } => out.end(format_args!("    path {}", short(&path.real))),

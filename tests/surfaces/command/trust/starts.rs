@@ -71,7 +71,7 @@ fn flag_and_record_of_the_user_are_trust_and_a_named_source_only_starts() {
     let broken = place();
     broken.file("../home/.claude.json", "{");
     let ended = check(&broken, &[], false, false, false);
-    assert!(ended.stderr.contains("is no record of trust"), "{}", ended.stderr);
+    assert!(ended.stderr.contains("is not a record of trust"), "{}", ended.stderr);
     let unknown = broken.run(&["-p", "x", "--setting-sources", "user,all"]);
     assert_eq!(unknown.code, Some(2), "{unknown:?}");
     assert!(unknown.stderr.contains("no source of settings `all`"), "{unknown:?}");

@@ -190,11 +190,11 @@ async fn answer_that_cannot_be_read_fails_its_call_and_the_server_goes_on() {
     let good =
         r#"echo '{"jsonrpc":"2.0","id":3,"result":{"content":[{"type":"text","text":"good"}]}}'"#;
     for (bad, why) in [
-        (r#"echo '{"jsonrpc":"2.0","id":2,"result":{oops'"#, "what is no JSON"),
+        (r#"echo '{"jsonrpc":"2.0","id":2,"result":{oops'"#, "what is not JSON"),
         (r#"echo '{"jsonrpc":"2.0","id":2,"outcome":{}}'"#, "no message of the protocol"),
         (
             r#"printf '{"jsonrpc":"2.0","id":2,"result":{"content":[{"type":"text","text":"\377"}]}}\n'"#,
-            "bytes that are no UTF-8",
+            "bytes that are not UTF-8",
         ),
         // The end of the line comes with the next call.
         (
@@ -225,9 +225,9 @@ async fn line_that_answers_nobody_knows_whom_fails_every_call_and_ends_the_conne
     let (one, other, why) = tokio::join!(call(), call(), connection.wait_for_end());
     for answer in [one, other] {
         let Some(Err(CallError::Garbled { server, what })) = answer else { panic!("{answer:?}") };
-        assert!(server == "s" && what.starts_with("what is no JSON"), "{what}");
+        assert!(server == "s" && what.starts_with("what is not JSON"), "{what}");
     }
-    assert!(why.starts_with("it wrote what is no JSON"), "{why}");
+    assert!(why.starts_with("it wrote what is not JSON"), "{why}");
     drop(connection);
     assert!(gone.await.is_err(), "nothing of it is left");
 }

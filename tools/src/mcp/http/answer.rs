@@ -36,7 +36,7 @@ pub(super) async fn read_answer(
                     Err(HttpFailure::of_call("it gave an answer to another request"))
                 }
                 Verdict::Unreadable(_, what) | Verdict::Garbled(what) => Err(unreadable(&what)),
-                Verdict::Nothing => Err(unreadable("what is no message")),
+                Verdict::Nothing => Err(unreadable("what is not a message")),
             }
         }
         "text/event-stream" => {

@@ -40,7 +40,7 @@ impl Request {
     /// Reads a head, with the empty line at its end.
     pub(super) fn read(head: &[u8]) -> Result<Self, Refusal> {
         let text = std::str::from_utf8(head).ok().and_then(|it| it.strip_suffix("\r\n\r\n"));
-        let text = text.ok_or_else(|| Refusal::bad("the head is no text"))?;
+        let text = text.ok_or_else(|| Refusal::bad("the head is not a text"))?;
         let mut lines = text.split("\r\n");
         let first = lines.next().unwrap_or_default();
         let headers: Vec<&str> = lines.collect();

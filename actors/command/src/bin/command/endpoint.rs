@@ -151,7 +151,7 @@ fn url_of(base: &str, variable: &str) -> Result<Url, Failure> {
         let what = format!("{variable} `{base}` {why}; set it to http(s)://host[:port]");
         Failure::new(Exit::BadInput, what)
     };
-    let url = Url::parse(base).map_err(|error| bad(&format!("is no URL ({error})")))?;
+    let url = Url::parse(base).map_err(|error| bad(&format!("is not a URL ({error})")))?;
     if !url.username().is_empty() || url.password().is_some() {
         let what = format!("{variable} holds a name or password; set the key in its own variable");
         return Err(Failure::new(Exit::BadInput, what));

@@ -56,7 +56,7 @@ pub(crate) fn read_keys(files: &[PathBuf]) -> Result<Vec<String>, Failure> {
 fn read_key(file: &Path) -> Result<String, Failure> {
     // Somebody has given the key itself: it is not to be seen in a log.
     if public_vault_key(&file.to_string_lossy()).is_ok() {
-        let why = "the secret key itself is no file: name the file that it is in, and make a new key if others could see this one";
+        let why = "the secret key itself is not a file: name the file that it is in, and make a new key if others could see this one";
         return Err(Failure::new(Exit::BadInput, why));
     }
     let read = || -> io::Result<String> {

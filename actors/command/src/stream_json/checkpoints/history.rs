@@ -65,7 +65,7 @@ impl History {
         }
         let was = match open_chosen(path) {
             Err(ReadError::Missing) => CheckpointState::Missing,
-            // No tool changes what is no regular file.
+            // No tool changes what is not a regular file.
             Err(ReadError::NotRegular | ReadError::MadeUp) => return Ok(()),
             Err(error) => return Err(error.into()),
             Ok(opened) => match opened.read(MAX_BYTES) {

@@ -95,7 +95,7 @@ impl Face {
                 Some(Value::String(model)) if !model.trim().is_empty() => {
                     Ok(self.choose_model(Some(model)))
                 }
-                Some(other) => Err(format!("{other} is no model")),
+                Some(other) => Err(format!("{other} is not a model")),
             },
             "stop_task" => self.stop_task(fields.get("task_id").and_then(Value::as_str)),
             "rewind_files" => {

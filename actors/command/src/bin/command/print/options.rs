@@ -106,7 +106,7 @@ pub(crate) fn options_in(
 
 /// Adds the tool that a rule names, if it is one that sessions do not have otherwise.
 fn with_named(options: SessionOptions, rule: &str) -> SessionOptions {
-    // A text that is no rule is refused where the rule is added.
+    // A text that is not a rule is refused where the rule is added.
     let tool = rule.split_once('(').map_or(rule, |it| it.0).trim();
     let named = optional_tools().into_iter().find(|it| it.spec().name.as_str() == tool);
     match named {
@@ -179,9 +179,9 @@ fn add_directory(options: SessionOptions, dir: &Path) -> Result<SessionOptions, 
     };
     let path = dir.canonicalize().map_err(|error| bad(error.to_string()))?;
     if !path.is_dir() {
-        return Err(bad("it is no directory".into()));
+        return Err(bad("it is not a directory".into()));
     }
-    let path = path.to_str().ok_or_else(|| bad("its path is no UTF-8".into()))?;
+    let path = path.to_str().ok_or_else(|| bad("its path is not UTF-8".into()))?;
     let settings = options.settings.clone().additional_directory(path);
     Ok(options.settings(settings))
 }

@@ -92,7 +92,7 @@ pub(super) fn with_protocol(
     let mut settings = json!({});
     if let Some(max) = protocol.max_budget_usd {
         if !(0.0..1e9).contains(&max) {
-            return Err(bad(format!("--max-budget-usd: {max} is no amount of money")));
+            return Err(bad(format!("--max-budget-usd: {max} is not an amount of money")));
         }
         settings["ennead"]["maxCostMicroUsd"] = ((max * 1e6) as u64).into();
     }
