@@ -48,6 +48,10 @@ impl Machine {
 
     /// Takes the earlier conversation, which was read.
     pub(super) fn loaded(&mut self, now: Now, earlier: Result<EarlierConversation, String>) {
+        // Its writer may have been lost meanwhile: then no run can be recorded, whatever was read.
+        if self.readiness != Readiness::Pending {
+            return;
+        }
         let Ok(earlier) = earlier else {
             return self.become_ready(now, Readiness::Failed);
         };

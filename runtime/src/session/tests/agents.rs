@@ -82,17 +82,29 @@ impl SessionWorld {
         self.input(SessionInput::MessageAnswered { spawn, fate });
     }
 
-    /// An agent that goes on has its message on record, or has ended before.
-    pub(super) fn goes_on(&mut self, spawn: SpawnId, agent: &AgentId, how: u64) {
-        let fate = match self.running.contains(agent) {
-            true => MessageFate::Taken,
-            false if how.is_multiple_of(2) => MessageFate::NotTaken,
-            false => MessageFate::Unclear,
-        };
-        if fate == MessageFate::Taken {
-            *self.tallies.beginnings.entry(agent.clone()).or_default() += 1;
-        }
+    /// An agent that goes on has its message on record.
+    pub(super) fn goes_on(&mut self, spawn: SpawnId, agent: &AgentId) {
+        *self.tallies.beginnings.entry(agent.clone()).or_default() += 1;
+        self.input(SessionInput::MessageAnswered { spawn, fate: MessageFate::Taken });
+    }
+
+    /// An agent that was to go on has ended before its message was on record.
+    pub(super) fn did_not_go_on(&mut self, spawn: SpawnId, how: u64) {
+        let is_unclear = how.is_multiple_of(2);
+        let fate = if is_unclear { MessageFate::Unclear } else { MessageFate::NotTaken };
         self.input(SessionInput::MessageAnswered { spawn, fate });
+    }
+
+    /// An agent is over, and what it was to go on with will not begin.
+    pub(super) fn note_end(&mut self, agent: &AgentId) {
+        self.running.remove(agent);
+        for it in &mut self.owed {
+            if let Owed::GoesOn(spawn, of) = it
+                && of == agent
+            {
+                *it = Owed::NotBegun(*spawn);
+            }
+        }
     }
 
     /// Whether an agent was started to go on and has not begun.

@@ -119,6 +119,24 @@ fn messages_of_a_turn_that_is_over_have_no_effect() {
     assert_eq!(world.log.len(), n_effects, "{:#?}", &world.log[n_effects..]);
 }
 
+// REQ: SES-4, SES-3
+#[test]
+fn session_whose_writer_is_lost_while_its_conversation_is_read_refuses_prompts_and_can_be_closed() {
+    let (mut first, key) = turning();
+    first.done(key, None);
+    write_all(&mut first);
+    let mut world = first.reopened(0);
+    world.owed.clear();
+    world.input(SessionInput::Opened(OpenedTranscript::Existing));
+    let Some(Owed::Earlier(earlier)) = world.owed.pop() else { panic!("nothing is read") };
+    world.input(SessionInput::Opened(OpenedTranscript::Failed("the disk is gone".into())));
+    world.input(SessionInput::Loaded(Box::new(Ok(*earlier))));
+    world.prompt(10);
+    assert_eq!((world.turn, last_of(&world, "Reply")), (None, 1), "it cannot be recorded");
+    world.input(SessionInput::Close);
+    assert_eq!(last_of(&world, "CloseTranscript"), 1);
+}
+
 // REQ: TRN-7
 #[test]
 fn notice_about_a_server_that_answers_after_the_last_record_of_a_run_waits_for_the_next_one() {

@@ -48,6 +48,8 @@ pub(super) enum Owed {
     Delivery(SpawnId),
     /// A sub-agent that is to go on with a message.
     GoesOn(SpawnId, AgentId),
+    /// A sub-agent that was to go on and has ended before.
+    NotBegun(SpawnId),
     /// A command in the background.
     Shell(ShellId),
     /// A hook that is not waited for.
@@ -192,7 +194,7 @@ impl SessionWorld {
             SessionInput::Opened(opened) => _ = self.kinds.insert(opening_kind(opened)),
             SessionInput::AgentEnded { agent, .. }
             | SessionInput::AgentCrashed { agent, .. }
-            | SessionInput::AgentRefused { agent, .. } => _ = self.running.remove(agent),
+            | SessionInput::AgentRefused { agent, .. } => self.note_end(agent),
             _ => {}
         }
         self.now.elapsed += Duration::from_millis(5);

@@ -116,7 +116,7 @@ pub(crate) fn choose_session(
         Some(earlier) if protocol.fork_session => {
             let id = fresh();
             let (Some(source), Some(target)) = (file_of(&earlier), file_of(&id)) else {
-                return Err(format!("{id} is no session id"));
+                return Err(format!("{id} is not a session id"));
             };
             fork::fork(&source, &target, &id, protocol.resume_session_at.as_deref())?;
             id
