@@ -26,8 +26,8 @@ impl Machine {
         notes: Vec<Arc<str>>,
     ) {
         self.joining.extend(tools);
-        let is_open = |it: &&Box<ActiveRun>| !matches!(it.phase, Phase::Ending(_));
-        let Some(active) = self.active.as_ref().filter(is_open) else {
+        let is_open = |it: &&ActiveRun| !matches!(it.phase, Phase::Ending(_));
+        let Some(active) = self.active.as_deref().filter(is_open) else {
             return self.alerts.extend(notes);
         };
         if notes.is_empty() {

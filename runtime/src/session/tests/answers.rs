@@ -108,6 +108,8 @@ impl SessionWorld {
         if is_gone || how.is_multiple_of(2) {
             self.owed.retain(|it| !matches!(it, Owed::Written(_)));
         }
+        // What was not read by then is not taken over any more.
+        self.is_not_open |= is_gone && self.owed.iter().any(|it| matches!(it, Owed::Earlier(_)));
         self.tallies.has_lost |= is_gone;
         self.tallies.is_writer_gone = is_gone;
         self.input(SessionInput::Opened(match is_gone {

@@ -106,7 +106,7 @@ impl SessionWorld {
             let path = format!("/w/{name}");
             self.tallies.watched.iter().any(|it| it.path == path)
         };
-        assert!(self.tallies.matched.iter().all(|it| is_watched(it)), "a file is not watched");
+        assert!(self.tallies.matched.iter().all(is_watched), "a file is not watched");
     }
 
     /// Files change, one of which may not be watched.
