@@ -80,10 +80,17 @@ impl ShellReader<'_> {
             self.eat(")");
             return CommandKind::Arithmetic(word);
         }
+        let is_double = self.sees("((");
+        let (n_documents, is_pending) = (self.documents.len(), !self.announced.is_empty());
         self.eat("(");
         let list = self.list();
         self.skip_lines();
         self.close();
+        if is_double && (is_pending || self.documents.len() > n_documents) {
+            // Bash takes it for a sum first, then reads it again: by then the text of a here-document is one of
+            // commands.
+            self.fail(Fault::Syntax);
+        }
         CommandKind::Subshell(list)
     }
 

@@ -154,7 +154,11 @@ impl ShellReader<'_> {
         };
         self.skip_blanks();
         let start = self.at;
-        let target = self.word();
+        // A sign that closes is a word of its own, whatever touches it: `<&-rm x` runs `rm x`.
+        let target = match kind {
+            Redirect::Copy if self.eat("-") => Word::plain("-"),
+            _ => self.word(),
+        };
         if self.at == start {
             self.fail(Fault::Syntax);
         }
