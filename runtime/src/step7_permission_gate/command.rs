@@ -17,6 +17,7 @@
 mod changed_below;
 mod changes;
 mod class;
+mod composed;
 mod context;
 mod dirs;
 pub(crate) mod edits;

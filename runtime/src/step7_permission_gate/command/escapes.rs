@@ -3,6 +3,7 @@
 
 mod awk;
 mod git;
+mod hidden;
 mod pattern;
 mod sed;
 mod tables;
@@ -33,7 +34,7 @@ pub(crate) fn escapes(part: &CommandPart) -> bool {
         // What comes from the input is not known.
         return true;
     }
-    holds(name, args) || is_escape(name, args)
+    holds(name, args) || is_escape(name, args) || hidden::may_become(name, args)
 }
 
 /// Returns whether an argument may become one that escapes: what a pattern meets may be named like an option.
@@ -93,7 +94,8 @@ pub(super) fn is_escape(name: &str, args: &[Word]) -> bool {
         "sort" => args.iter().any(may_be_option),
         "tar" => {
             let bundle = args.first().filter(|it| !it.text.starts_with('-'));
-            bundle.is_some_and(|it| it.text.contains(['I', 'F'])) || args.iter().any(may_be_option)
+            bundle.is_some_and(|it| it.text.contains(['I', 'F']) || !it.is_literal())
+                || args.iter().any(may_be_option)
         }
         "git" => git::escapes(args),
         "sed" => !sed::is_harmless(args),
@@ -101,7 +103,9 @@ pub(super) fn is_escape(name: &str, args: &[Word]) -> bool {
         // The second file is the one that is written.
         "uniq" | "xxd" => {
             let mut operands = super::options::operands(args);
-            operands.next().is_some_and(Word::has_glob) || operands.next().is_some()
+            operands.next().is_some_and(Word::has_glob)
+                || operands.next().is_some()
+                || hidden::may_be_several(args)
         }
         "date" => args.iter().any(|it| sets_date(&it.text)),
         "ssh" | "scp" | "sftp" => runs_for_connection(name, args),
@@ -232,10 +236,12 @@ fn may_be_option(arg: &Word) -> bool {
     begins_open || is_plain && arg.text.starts_with(['*', '?', '['])
 }
 
-/// Actions of `find` that run something or write.
+/// What actions of `find` begin with that run something or write.
+const ACTIONS: [&str; 6] = ["-exec", "-ok", "-fprint", "-delete", "-fls", "-files0-from"];
+
+/// Whether it is one of them.
 fn is_action(arg: &str) -> bool {
-    let acts = ["-exec", "-ok", "-fprint", "-delete", "-fls", "-files0-from"];
-    acts.iter().any(|it| arg.starts_with(it))
+    ACTIONS.iter().any(|it| arg.starts_with(it))
 }
 
 /// `-s`, or a time in place of a format.

@@ -4,15 +4,20 @@
 //! `test -v 'a[$(rm x)]'`. So where a builtin takes a name, only plain ones pass, and what an expansion may put
 //! in such a place counts as one. Source: bash 5.2, "Bash Builtins" and "Shell Arithmetic".
 
-use super::CommandPart;
+mod numbers;
+
+use super::{
+    CommandPart,
+    composed::{composes, literal_start, pattern},
+};
 use crate::step7_permission_gate::{
     rule::wildcard,
     shell::{
         arithmetic::{self, is_number},
-        tree::{CommandKind, List},
         word::{PieceKind, Word, WordSpan},
     },
 };
+use numbers::prints_number;
 
 /// What a part gives the shell to evaluate.
 #[derive(Debug, Default)]
@@ -123,7 +128,8 @@ pub(super) enum Value {
 
 /// Returns what the value of a variable may be to arithmetic.
 pub(super) fn value(word: &Word) -> Value {
-    let is_option = |it: &str| it.starts_with('-') && it.contains(['v', 'R', 'p']);
+    // A sign alone may be put in front of a letter.
+    let is_option = |it: &str| it == "-" || it.starts_with('-') && it.contains(['v', 'R', 'p']);
     if word.is_known() && word.text.split_whitespace().any(is_option) {
         return Value::Harmful;
     }
@@ -148,7 +154,17 @@ impl EvaluatedNames {
     fn name(&mut self, word: &Word) {
         match word.literal() {
             Some(text) => self.name_as_written(text),
-            None => self.expansion(word),
+            None => {
+                // `"$x"'[$(rm x)]'`: what is quoted is evaluated all the same.
+                let mut at = 0;
+                let ends = word.spans.iter().filter(|it| it.piece != PieceKind::Quoted);
+                for (start, end) in ends.map(|it| (it.start, it.end)).chain([(word.text.len(), 0)])
+                {
+                    self.is_open |= word.text[at..start].contains(['$', '`']);
+                    at = end;
+                }
+                self.expansion(word);
+            }
         }
     }
 
@@ -177,11 +193,8 @@ impl EvaluatedNames {
     /// What comes of a word may be anything that its variables hold.
     fn expansion(&mut self, word: &Word) {
         if word.has_glob() {
-            // Of the files that there are only one with such a name matters. From the first bracket on it may be
-            // any.
-            let begin = word.text.find('[').unwrap_or(word.text.len());
-            let rest = if begin < word.text.len() { "*" } else { "" };
-            let pattern = word.text[..begin].replace('?', "*") + rest;
+            // Of the files that there are only one with such a name matters.
+            let pattern = pattern(word);
             self.is_open |= ["-v", "-R", "-p"].iter().any(|it| wildcard(&pattern, it));
         }
         for span in word.spans.iter().filter(|it| it.piece != PieceKind::Quoted) {
@@ -204,6 +217,10 @@ impl EvaluatedNames {
                 .filter(|it| !is_over && it.len() > 1)
                 .and_then(|it| it.strip_prefix('-'))
             else {
+                let start = literal_start(arg);
+                let has_value = start.contains(|it| named.contains(it) || texts.contains(it));
+                self.is_open |=
+                    !is_over && !has_value && !named.is_empty() && composes(arg, "-", false);
                 is_over |= takes_names && arg.is_literal();
                 if takes_names {
                     self.name(arg);
@@ -239,6 +256,7 @@ impl EvaluatedNames {
                 }
                 return;
             }
+            self.is_open |= composes(arg, "-v", false);
             let begins_open =
                 arg.spans.first().is_some_and(|it| it.start == 0 && it.piece != PieceKind::Quoted);
             if begins_open || arg.has_glob() {
@@ -271,11 +289,14 @@ impl EvaluatedNames {
                 word.spans.first().is_none_or(|it| it.start > 0 || it.piece == PieceKind::Quoted);
             let is_operand = follows
                 || at(Some(i + 1)).is_some_and(|it| compares(it) || joins(it))
-                || before.is_some_and(is_unary)
+                || before.is_some_and(|it| is_unary(it) || args.len() == 2 && joins_or_asks(it))
                 || args.len() == 1
                 || args.len() == 2 && before == Some("!");
             if !(is_one && (is_operand || begins_plain && !word.text.is_empty())) {
                 self.expansion(word);
+            }
+            if !is_operand || !is_one && word.text.starts_with('-') {
+                self.is_open |= ["-v", "-R"].iter().any(|it| composes(word, it, true));
             }
         }
     }
@@ -330,38 +351,6 @@ fn variable(text: &str) -> Option<String> {
     }
 }
 
-/// Whether a word is the output of a program that prints a number, or a name that others do not choose.
-fn prints_number(word: &Word) -> bool {
-    let [span] = &word.spans[..] else { return false };
-    let text = &word.text[span.start..span.end];
-    let is_whole = text.starts_with("$(") && text.ends_with(')') || text.starts_with('`');
-    let [list] = &word.inner[..] else { return false };
-    is_whole && last_prints_number(list)
-}
-
-fn last_prints_number(list: &List) -> bool {
-    let [item] = &list.0[..] else { return false };
-    let Some(last) = item.first.commands.last().filter(|_| item.rest.is_empty()) else {
-        return false;
-    };
-    let CommandKind::Simple(simple) = &last.kind else { return false };
-    if !simple.assignments.is_empty() || !simple.words.iter().all(Word::is_literal) {
-        return false;
-    }
-    let Some((name, args)) = simple.words.split_first() else { return false };
-    let plain = args.iter().filter(|it| !it.text.starts_with('-')).count();
-    match name.text.as_str() {
-        // With a file it prints the name of that, too.
-        "wc" => plain == 0,
-        "nproc" | "whoami" | "hostname" => args.is_empty(),
-        "id" => args.iter().all(|it| matches!(&*it.text, "-u" | "-g" | "-un" | "-gn")),
-        "date" => args.iter().all(|it| matches!(&*it.text, "+%s" | "+%Y" | "+%s%N" | "-u")),
-        // Of one input.
-        "grep" => plain == 1 && args.iter().any(|it| it.text == "-c"),
-        _ => false,
-    }
-}
-
 /// Whether it is between two operands of a test.
 fn compares(text: &str) -> bool {
     matches!(
@@ -382,8 +371,13 @@ fn compares(text: &str) -> bool {
     )
 }
 
+/// Whether it joins two tests, and asks about a file or an option where there is only one word after it.
+fn joins_or_asks(text: &str) -> bool {
+    matches!(text, "-a" | "-o")
+}
+
 /// Whether it is in front of the operand of a test, and evaluates no name.
 fn is_unary(text: &str) -> bool {
     let letter = text.strip_prefix('-').filter(|it| it.len() == 1);
-    letter.is_some_and(|it| "abcdefghknoprstuwxzGLNOS".contains(it))
+    letter.is_some_and(|it| "bcdefghknprstuwxzGLNOS".contains(it))
 }

@@ -2,10 +2,11 @@
 
 use super::{
     CommandContext, CommandPart,
+    composed::literal_start,
     dirs::{PathTarget, target},
     escapes::{self, call},
     named::{NamedFile, named},
-    options::{has_letter, operands},
+    options::{has_letter, is_long, operands},
     programs::{HARMLESS, PRINTERS, READERS},
     walk::destination,
 };
@@ -13,7 +14,7 @@ use crate::step7_permission_gate::{
     path_resolution::by_text,
     shell::{
         tree::Redirect,
-        word::{Word, WordSpan},
+        word::{PieceKind, Word, WordSpan},
     },
 };
 
@@ -76,7 +77,25 @@ fn is_in_set(part: &CommandPart, around: &CommandContext) -> bool {
     if opens && part.is_fed {
         return false;
     }
-    part.args().iter().all(|it| is_inside(it, opens, part, around))
+    (name != "date" || names_known_files(part.args()))
+        && part.args().iter().all(|it| is_inside(it, opens, part, around))
+}
+
+/// Whether every word of a `date` is known that may name a file: all but its format, and the time after `-d`.
+fn names_known_files(args: &[Word]) -> bool {
+    let is_one =
+        |it: &Word| it.spans.iter().all(|it| it.piece != PieceKind::Open { quoted: false });
+    let is_time = |text: &str| is_long(text, "--date") || has_letter(text, 'd', "frsI");
+    let takes_next = |text: &str| {
+        is_time(text) && !text.contains('=') && (text.starts_with("--") || text.ends_with('d'))
+    };
+    args.iter().enumerate().all(|(i, arg)| {
+        let follows = || i > 0 && args[i - 1].is_known() && takes_next(&args[i - 1].text);
+        let text = literal_start(arg);
+        let begins = text.starts_with('+') || text.contains('=') && is_time(text);
+        let is_attached = !text.starts_with("--") && is_time(text);
+        arg.is_known() || is_one(arg) && (begins || is_attached || follows())
+    })
 }
 
 /// `command -v` and `-V`.

@@ -27,6 +27,7 @@ mod command_files;
 mod confirmed;
 mod evaluated;
 mod everyday;
+mod hidden_options;
 mod hostile;
 mod invented;
 mod led_elsewhere;

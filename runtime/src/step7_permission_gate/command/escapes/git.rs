@@ -177,6 +177,17 @@ pub(in super::super) fn escapes(args: &[Word]) -> bool {
         }
 }
 
+/// Returns whether an option with which a call runs others may begin so.
+pub(super) fn may_begin(args: &[Word], start: &str) -> bool {
+    let has_letters = matches!(
+        call(args).command,
+        "grep" | "rebase" | "clone" | "fetch" | "pull" | "help" | "archive" | "config"
+    );
+    let more = ["--config", "--web", "--edit", "--strategy"];
+    ANYWHERE.iter().chain(&more).any(|it| it.starts_with(start))
+        || has_letters && !start.starts_with("--")
+}
+
 /// Commands that take a strategy.
 const MERGERS: [&str; 5] = ["merge", "pull", "rebase", "cherry-pick", "revert"];
 

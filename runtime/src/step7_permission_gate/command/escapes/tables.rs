@@ -53,8 +53,8 @@ pub(in super::super) const TABLES: &[Table] = &[
         valued: "eFP",
         long: &["--compile", "--magic-file", "--files-from"],
     },
-    // tree 2.1, tree(1): long options may not be cut.
-    Table { name: "tree", short: "oR", valued: "LPIH", long: &["--output"] },
+    // tree 2.1, tree(1): long options may not be cut, and no letter takes the rest of its cluster.
+    Table { name: "tree", short: "oR", valued: "", long: &["--output"] },
     // vim's xxd(1).
     Table { name: "xxd", short: "r", valued: "colsgn", long: &["-revert"] },
     // Info-ZIP 3.0, zip(1): `-T` runs what `-TT` names.
