@@ -35,11 +35,14 @@ use std::{collections::BTreeMap, sync::Arc};
 
 pub(crate) use ennead_runtime::run::outcome::{RunError, RunOutcome};
 use ennead_runtime::{
+    approval::ModeError,
     ids::AgentId,
+    permission::PermissionMode,
     run::conversation::Conversation,
     session::{Machine, MessageNumber, Now, PromptId, SessionInput, TreePlace},
 };
 use ractor::{Actor, ActorProcessingErr, ActorRef, SupervisionEvent};
+use tokio::sync::oneshot;
 
 use crate::{
     groundwork::{
@@ -246,8 +249,15 @@ impl SessionState {
             SessionMsg::HookEnded(ended) => SessionInput::HookEnded(ended),
             SessionMsg::ShellKept(status) => SessionInput::ShellKept(status),
             SessionMsg::ShellsEnded => return self.close_transcript(myself).map(|()| None),
-            SessionMsg::SetModel(model) => return self.choose_model(model),
-            SessionMsg::DisableServers(names) => return self.disable_servers(names),
+            // Nothing is to be waited for: the next turn is given them.
+            SessionMsg::SetModel(model) => {
+                self.chosen.set_model(model);
+                return Ok(None);
+            }
+            SessionMsg::DisableServers(names) => {
+                self.chosen.disable_servers(names);
+                return Ok(None);
+            }
             SessionMsg::TurnDone { key, report, fingerprints, rests } => {
                 if self.machine.is_turning(key) {
                     self.fingerprints = fingerprints;
@@ -290,6 +300,21 @@ impl SessionState {
             },
         };
         self.advance(myself, input)
+    }
+
+    /// Changes the permission mode here and in sub-agents, if it may be changed, and replies whether it may. Returns what
+    /// the machine is asked.
+    fn change_mode(
+        &mut self,
+        mode: PermissionMode,
+        reply: oneshot::Sender<Result<(), ModeError>>,
+    ) -> Option<SessionInput> {
+        let may = self.machine.may_change_to(mode);
+        // A caller that has left needs no answer.
+        let _gone = reply.send(may);
+        may.ok()?;
+        self.children.set_mode(mode);
+        Some(SessionInput::SetMode(mode))
     }
 
     /// Returns where the session is. The step and the parked call are known to the directory.

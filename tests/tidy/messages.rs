@@ -42,6 +42,7 @@ fn messages_say_that_something_is_not_an_object() {
             found.push((path, n));
         }
     }
+    found.sort();
     let expected = RECORDED.map(|(path, n)| (path.to_owned(), n));
     assert_eq!(found, expected, "messages with \"is no\", \"are no\" or \"beside\"");
 }

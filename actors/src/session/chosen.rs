@@ -1,18 +1,10 @@
-//! What a caller chooses for the turns to come, while the session is open: the model, the MCP servers whose tools are withheld,
-//! and the permission mode.
+//! What a caller chooses for the turns to come, while the session is open: the model, and the MCP servers whose tools are withheld.
 
 use std::mem;
 
 use ennead_runtime::{
-    approval::ModeError,
-    mcp::names::rule_for_all,
-    permission::{PermissionMode, Scope},
-    session::SessionInput,
-    step1_settings_resolution::LayerText,
+    mcp::names::rule_for_all, permission::Scope, step1_settings_resolution::LayerText,
 };
-use tokio::sync::oneshot;
-
-use super::{SessionState, state::Starting};
 
 /// What was chosen since the session was opened: the model, and the MCP servers whose tools are withheld.
 #[derive(Debug, Default)]
@@ -29,6 +21,18 @@ impl ChosenSettings {
     /// Returns the choices for the turn that begins, and that they are known from then on.
     pub(super) fn take(&mut self) -> ChosenLayer {
         ChosenLayer { layer: self.layer.clone(), is_new: mem::take(&mut self.is_new) }
+    }
+
+    /// Chooses the model of the turns to come; `None`: the one of the settings.
+    pub(super) fn set_model(&mut self, model: Option<String>) {
+        self.model = model;
+        self.take_effect();
+    }
+
+    /// Withholds the tools of these servers, and of no others, from the turns to come.
+    pub(super) fn disable_servers(&mut self, names: Vec<String>) {
+        self.disabled_servers = names;
+        self.take_effect();
     }
 
     /// Makes settings of the choices. They are recorded with the turn, as those of files are.
@@ -56,35 +60,4 @@ pub(super) struct ChosenLayer {
     pub(super) layer: Option<LayerText>,
     /// Whether no turn has seen them yet.
     pub(super) is_new: bool,
-}
-
-impl SessionState {
-    /// Chooses the model of the turns to come. Nothing is to be waited for.
-    pub(super) fn choose_model(&mut self, model: Option<String>) -> Starting<'static> {
-        self.chosen.model = model;
-        self.chosen.take_effect();
-        Ok(None)
-    }
-
-    /// Withholds the tools of these servers, and of no others, from the turns to come. Nothing is to be waited for.
-    pub(super) fn disable_servers(&mut self, names: Vec<String>) -> Starting<'static> {
-        self.chosen.disabled_servers = names;
-        self.chosen.take_effect();
-        Ok(None)
-    }
-
-    /// Changes the permission mode here and in sub-agents, if it may be changed, and replies whether it may. Returns what
-    /// the machine is asked.
-    pub(super) fn change_mode(
-        &mut self,
-        mode: PermissionMode,
-        reply: oneshot::Sender<Result<(), ModeError>>,
-    ) -> Option<SessionInput> {
-        let may = self.machine.may_change_to(mode);
-        // A caller that has left needs no answer.
-        let _gone = reply.send(may);
-        may.ok()?;
-        self.children.set_mode(mode);
-        Some(SessionInput::SetMode(mode))
-    }
 }

@@ -20,6 +20,7 @@ impl Machine {
             true => self.not_begun(running.spawn, why),
         }
         self.agent_over(now, agent);
+        self.send_returned(now, agent);
         self.leave_turn_if_over();
         self.close_if_over(now);
     }

@@ -91,6 +91,24 @@ fn agent_that_cannot_go_on_is_an_error_of_the_call_and_no_end() {
     world.finish();
 }
 
+// REQ: AGT-8
+#[test]
+fn second_message_for_an_agent_that_cannot_go_on_is_answered_too() {
+    let (mut world, key) = turning();
+    let agent = in_background(&mut world, key);
+    world.input(ended(&agent));
+    send(&mut world, key, &agent, 50);
+    send(&mut world, key, &agent, 51);
+    world.input(answered(51, MessageFate::NotTaken));
+    let why = "the disk is full".into();
+    world.input(SessionInput::AgentRefused { agent: agent.clone(), why });
+    assert_eq!(last_of(&world, "RefuseMessage"), 1, "the first one");
+    assert_eq!(last_of(&world, "StartAgent"), 3, "the second one is tried anew");
+    world.input(answered(51, MessageFate::Taken));
+    assert_eq!(last_of(&world, "MessageDelivered"), 1);
+    world.finish();
+}
+
 // REQ: AGT-6
 #[test]
 fn agent_whose_type_was_not_written_down_does_not_go_on_as_what_the_name_denotes_now() {

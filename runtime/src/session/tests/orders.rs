@@ -123,9 +123,10 @@ fn messages_of_a_turn_that_is_over_have_no_effect() {
 #[test]
 fn session_whose_writer_is_lost_while_its_conversation_is_read_refuses_prompts_and_can_be_closed() {
     let (mut first, key) = turning();
-    first.done(key, None);
+    first.done(key, Some(RunEnd::NoPendingTools));
     write_all(&mut first);
-    let mut world = first.reopened(0);
+    let n_written = first.own_batches().len() as u64;
+    let mut world = first.reopened(n_written);
     world.owed.clear();
     world.input(SessionInput::Opened(OpenedTranscript::Existing));
     let Some(Owed::Earlier(earlier)) = world.owed.pop() else { panic!("nothing is read") };
