@@ -52,6 +52,8 @@ mod starts;
 mod suspects;
 mod unpacked;
 mod unpackers;
+mod vague;
+mod values;
 mod walk;
 mod wrappers;
 mod writers;
@@ -89,6 +91,8 @@ pub(crate) struct ShellCommand {
     changes: Vec<Changes>,
     /// Files that its words name.
     mentions: OnceLock<Vec<Mention>>,
+    /// What its parts may become.
+    vague: OnceLock<Vec<vague::VagueText>>,
     fault: Option<Fault>,
     around: CommandContext,
 }
@@ -96,10 +100,16 @@ pub(crate) struct ShellCommand {
 impl ShellCommand {
     /// Takes a command apart. Work is linear in its bytes.
     pub(crate) fn read(raw: &str, around: CommandContext) -> Self {
-        let (mut parts, fault) = walk::parts(raw, &around);
+        let (mut parts, mut given, fault) = walk::parts(raw, &around);
         parts.iter_mut().for_each(rules::recognise);
-        let changes = parts.iter().map(|it| files::changes(it, &around)).collect();
-        Self { raw: raw.into(), parts, changes, mentions: OnceLock::new(), fault, around }
+        let changes_of = |part: &CommandPart| {
+            let mut found = files::changes(part, &around);
+            given.complete(part, &around, &mut found);
+            found
+        };
+        let changes = parts.iter().map(changes_of).collect();
+        let (mentions, vague) = (OnceLock::new(), OnceLock::new());
+        Self { raw: raw.into(), parts, changes, mentions, vague, fault, around }
     }
 
     /// Returns the command as it was given.
@@ -131,6 +141,11 @@ impl ShellCommand {
     /// asks.
     pub(crate) fn mentions(&self) -> &[Mention] {
         self.mentions.get_or_init(|| mentions::mentioned(&self.parts, &self.around))
+    }
+
+    /// Returns what its parts may become once the shell has expanded them, where that is not known.
+    fn vague(&self) -> &[vague::VagueText] {
+        self.vague.get_or_init(|| self.parts.iter().flat_map(vague::texts).collect())
     }
 
     /// Returns the paths that get another name.

@@ -173,6 +173,19 @@ impl RuleBook {
         self.of_kind(RuleKind::Deny).find(is_one).map(Compiled::reference)
     }
 
+    /// Returns the first deny or ask rule that may be about a part of the command once the shell has expanded it.
+    pub(super) fn may_restrict(&self, tool: &str, command: &ShellCommand) -> Option<RuleRef> {
+        let is_one = |it: &&Compiled| match &it.spec {
+            Spec::Text(_, pattern) => {
+                it.rule.kind != RuleKind::Allow
+                    && it.rule.names(tool)
+                    && pattern.may_be_about(command)
+            }
+            Spec::Whole | Spec::Path(_) => false,
+        };
+        self.rules.iter().find(is_one).map(Compiled::reference)
+    }
+
     /// Returns whether something that gets another name may hold what a rule denies.
     pub(super) fn denies_inside(&self, command: &ShellCommand) -> bool {
         self.of_kind(RuleKind::Deny).any(|it| match &it.spec {

@@ -4,10 +4,10 @@
 pub(super) struct Grammar(u64);
 
 /// Texts that spoil a command.
-const SPOILS: [&str; 34] = [
+const SPOILS: [&str; 37] = [
     "\"", "'", "\\", "`", "$", "$(", ")", "(", "{", "}", ";", "&", "|", "\n", "#", " ", "<", ">",
     "<<X\n", "\nX\n", "((", "))", "[[", "]]", "=", "!", "${", "$'", "\\\n", "esac", "done", "\t",
-    "x=", "&&",
+    "x=", "&&", "<&-", ">&-", "<& -",
 ];
 
 impl Grammar {
@@ -72,7 +72,7 @@ impl Grammar {
         }
         let next = depth - 1;
         let (a, b) = (self.list(next), self.list(next));
-        let text = match self.below(16) {
+        let text = match self.below(18) {
             0 => format!("( {a} )"),
             1 => format!("{{ {a}; }}"),
             2 => format!("if {a}; then {b}; fi"),
@@ -88,6 +88,9 @@ impl Grammar {
             12 => format!("for ((i=0; i<1; i++)); do {a}; done"),
             13 => format!("select s in {}; do {a}; break; done", self.word(next)),
             14 => format!("coproc {{ {a}; }}"),
+            // Two brackets that are no sum, with a here-document in them or announced in front of them.
+            15 => format!("((aa ok <<X\n{a}\nX\n) )"),
+            16 => format!("bb ok <<'X'; (({a}\n{b}\n) )\nxx\nX\n"),
             _ => format!("((1 + 2)) && [[ -n {} && x == x* ]] || {a}", self.word(next)),
         };
         let more = self.of(&["", "", "", " >/dev/null", " 2>&1", " > f"]);
@@ -108,6 +111,9 @@ impl Grammar {
             ">/dev/null ",
             "2>&1 ",
             "<f ",
+            "<&-",
+            ">&-",
+            "3<& -",
             "x=1 ",
             "timeout 5 ",
             "nice ",

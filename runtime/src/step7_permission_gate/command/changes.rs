@@ -1,7 +1,7 @@
 //! What a part does to files, as a value. [`files`](super::files) finds it.
 
 use super::named::NamedFile;
-use crate::step7_permission_gate::rule::wildcard;
+use crate::step7_permission_gate::{rule::wildcard, shell::word::Word};
 
 /// What a part does to files.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -33,6 +33,8 @@ pub(crate) struct Changes {
     pub(crate) alters_through_links: bool,
     /// Protected paths that it names, of a program whose use of them is not known.
     pub(crate) suspected: Vec<NamedFile>,
+    /// Words of which nothing is known and that it removes with all that is below.
+    pub(super) unknown_trees: Vec<Word>,
     /// It removes something that needs a question first.
     pub(crate) is_critical: bool,
 }

@@ -95,6 +95,18 @@ impl CommandPattern {
         is_unread || command.parts().iter().any(|it| self.names(it))
     }
 
+    /// Returns whether a deny or ask rule with it may be about a part once the shell has expanded that.
+    pub(in super::super) fn may_be_about(&self, command: &ShellCommand) -> bool {
+        let is_met = |form: &PatternForm| {
+            let short = form.n_before_end.map(|it| &form.text[..it]);
+            command
+                .vague()
+                .iter()
+                .any(|it| it.may_meet(&form.text) || short.is_some_and(|short| it.may_meet(short)))
+        };
+        self.forms.iter().any(is_met)
+    }
+
     fn names(&self, part: &CommandPart) -> bool {
         part.called.iter().any(|it| self.covers(it))
             || part.ends.iter().any(|it| part.whole.get(*it..).is_some_and(|it| self.covers(it)))

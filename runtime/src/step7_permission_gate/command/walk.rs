@@ -13,6 +13,7 @@ mod texts;
 
 use std::{collections::BTreeMap, sync::Arc};
 
+use branches::Ends;
 use calls::Defined;
 pub(crate) use follow::destination;
 use loops::Loops;
@@ -20,7 +21,7 @@ use sums::Sums;
 
 use super::{
     CommandContext, CommandPart, class::is_run, dirs::Dirs, moves, piped::Piped, places,
-    programs::is_ordinary, scripts,
+    programs::is_ordinary, scripts, values::GivenValues,
 };
 use crate::step7_permission_gate::shell::{
     self, Fault, Script, braces,
@@ -40,8 +41,11 @@ const MAX_TEXTS: usize = 8;
 /// Bytes of all such texts.
 const MAX_TEXT_BYTES: usize = 256 * 1024;
 
-/// Returns the parts of a command, or why the gate cannot read it.
-pub(super) fn parts(raw: &str, around: &CommandContext) -> (Vec<CommandPart>, Option<Fault>) {
+/// Returns the parts of a command, values that it gives to variables, and why the gate cannot read it.
+pub(super) fn parts(
+    raw: &str,
+    around: &CommandContext,
+) -> (Vec<CommandPart>, GivenValues, Option<Fault>) {
     let script = shell::read(raw);
     let start = Dirs::one(&around.cwd, around);
     let mut walk = ScriptWalk {
@@ -75,7 +79,9 @@ pub(super) fn parts(raw: &str, around: &CommandContext) -> (Vec<CommandPart>, Op
     }
     walk.loops.end(&mut walk.parts);
     calls::end(&mut walk.parts);
-    (walk.parts, fault)
+    let mut given = std::mem::take(&mut walk.loops.given);
+    given.add_assignments(&walk.parts);
+    (walk.parts, given, fault)
 }
 
 struct ScriptWalk<'a> {
@@ -105,18 +111,6 @@ struct ScriptWalk<'a> {
     n_texts: usize,
     text_bytes: usize,
     fault: Option<Fault>,
-}
-
-/// Where the shell may be after a command: if it succeeded, and in any case.
-struct Ends {
-    ok: Dirs,
-    any: Dirs,
-}
-
-impl Ends {
-    fn both(dirs: &Dirs) -> Self {
-        Self { ok: dirs.clone(), any: dirs.clone() }
-    }
 }
 
 impl ScriptWalk<'_> {

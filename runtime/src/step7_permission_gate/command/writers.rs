@@ -12,7 +12,7 @@ use super::{
 use crate::step7_permission_gate::{
     path_rule::lies_in,
     protected::is_protected,
-    shell::word::{PieceKind, Word},
+    shell::word::{PieceKind, Word, WordSpan},
 };
 
 /// Directories of `-t` that are looked at. `cp` refuses a second one; with more of them it is not known where it
@@ -142,10 +142,27 @@ fn remove(
         let mut named = named(word, part, around);
         found.is_critical |= is_critical(word, &named, part, around);
         if is_recursive {
+            found.is_critical |= part.dirs.is_unknown() && is_all_here(&named);
+            found.unknown_trees.extend(is_unknown(word).then(|| Word::clone(word)));
             named.paths.iter_mut().filter(|it| it.ends_with("/*")).for_each(|it| it.push('*'));
         }
         found.removes.push(named);
     }
+}
+
+/// Whether a word is an expansion alone, so that it may be the root or home.
+fn is_unknown(word: &Word) -> bool {
+    let is_whole = |it: &WordSpan| it.start == 0 && it.end == word.text.len();
+    let is_open = |it: &WordSpan| it.piece != PieceKind::Quoted;
+    !matches!(&*word.text, "$PWD" | "${PWD}" | "$HOME" | "${HOME}")
+        && word.spans.first().is_some_and(|it| is_open(it) && is_whole(it))
+}
+
+/// Whether it is the directory that the shell is in, all in it, or what it lies in.
+fn is_all_here(named: &NamedFile) -> bool {
+    let mut parts = named.target.text().split('/');
+    !named.target.text().starts_with('/')
+        && parts.all(|it| matches!(it, "" | "." | ".." | "*" | ".*" | "**"))
 }
 
 /// Returns the directories of `-t` and `--target-directory`.

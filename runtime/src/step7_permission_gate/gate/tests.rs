@@ -27,6 +27,7 @@ mod command_files;
 mod confirmed;
 mod evaluated;
 mod everyday;
+mod given_values;
 mod hidden_options;
 mod hostile;
 mod invented;

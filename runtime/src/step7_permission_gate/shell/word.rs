@@ -37,6 +37,13 @@ impl Word {
         Self { text: text.to_owned(), ..Self::default() }
     }
 
+    /// Makes a word of which nothing is known.
+    pub(crate) fn open() -> Self {
+        let mut word = Self::plain("$@");
+        word.mark(0, PieceKind::Open { quoted: true });
+        word
+    }
+
     /// Takes a piece that began at `start`.
     pub(crate) fn mark(&mut self, start: usize, piece: PieceKind) {
         let end = self.text.len();

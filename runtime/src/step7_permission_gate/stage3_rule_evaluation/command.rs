@@ -55,6 +55,10 @@ pub(super) fn evaluate(
     if let Some(rule) = book.first(RuleKind::Ask, subject) {
         return ruled(RuleVerdict::Ask, "to be asked", rule);
     }
+    if let Some(rule) = book.may_restrict(facts.tool, command) {
+        let why = "asked because it may become what this rule is about:";
+        return ruled(RuleVerdict::Ask, why, rule);
+    }
     if let Some(rule) = book.first_unknown(subject) {
         return ruled(RuleVerdict::Ask, "asked because this specifier is not understood:", rule);
     }

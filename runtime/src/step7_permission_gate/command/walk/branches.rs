@@ -1,10 +1,22 @@
 //! Commands of which some run, or run more than once.
 
-use super::{Ends, ScriptWalk};
+use super::ScriptWalk;
 use crate::step7_permission_gate::{
     command::dirs::Dirs,
     shell::{tree::List, word::Word},
 };
+
+/// Where the shell may be after a command: if it succeeded, and in any case.
+pub(super) struct Ends {
+    pub(super) ok: Dirs,
+    pub(super) any: Dirs,
+}
+
+impl Ends {
+    pub(super) fn both(dirs: &Dirs) -> Self {
+        Self { ok: dirs.clone(), any: dirs.clone() }
+    }
+}
 
 /// Patterns of a `case`, what runs when one matches, and whether the next arm runs afterwards.
 type Arm = (Vec<Word>, List, bool);

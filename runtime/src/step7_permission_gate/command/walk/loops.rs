@@ -5,7 +5,7 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use crate::step7_permission_gate::{
-    command::{CommandPart, part::base},
+    command::{CommandPart, part::base, values::GivenValues},
     shell::{
         braces,
         tree::{CommandKind, List},
@@ -43,11 +43,14 @@ pub(super) struct Loops {
     shared: Option<Arc<[(String, Word)]>>,
     /// Variables that some loop gives values that are not known.
     unknown: BTreeSet<String>,
+    /// All values that loops give to variables.
+    pub(super) given: GivenValues,
 }
 
 impl Loops {
     /// Enters a loop over these values.
     pub(super) fn begin(&mut self, name: &str, values: Option<&[Word]>) {
+        self.given.add(name, values.unwrap_or(&[Word::open()]));
         let value = values.and_then(represented);
         if value.is_none() {
             self.unknown.insert(name.to_owned());
