@@ -213,11 +213,7 @@ impl SessionState {
                 Some(input) => input,
                 None => return Ok(None),
             },
-            SessionMsg::Status(reply) => {
-                // A caller that has left needs no answer.
-                let _gone = reply.send(self.status());
-                return Ok(None);
-            }
+            SessionMsg::Status(reply) => return self.reply_status(reply),
             SessionMsg::Ready(reply) => {
                 self.readiness.answer_when_known(reply);
                 return Ok(None);
@@ -233,9 +229,7 @@ impl SessionState {
             SessionMsg::Append { key, append } => SessionInput::Append { key, append },
             SessionMsg::Flush => SessionInput::Flush,
             SessionMsg::CallStarted { key, call, committed } => {
-                if let Some(turn) = self.turn_of(key) {
-                    turn.committed.push((call, committed));
-                }
+                let _over = self.turn_of(key).map(|it| it.committed.push((call, committed)));
                 return Ok(None);
             }
             SessionMsg::RunHooks { firing, context, request } => {
@@ -300,6 +294,12 @@ impl SessionState {
             },
         };
         self.advance(myself, input)
+    }
+
+    fn reply_status<'a>(&self, reply: oneshot::Sender<Status>) -> Starting<'a> {
+        // A caller that has left needs no answer.
+        let _gone = reply.send(self.status());
+        Ok(None)
     }
 
     /// Changes the permission mode here and in sub-agents, if it may be changed, and replies whether it may. Returns what
