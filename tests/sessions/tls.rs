@@ -217,7 +217,7 @@ async fn files_that_hold_no_certificate_are_named() {
         .unwrap();
     for (file, words) in [
         (directory.path().join("missing.pem"), ["cannot read `", "missing.pem"]),
-        (directory.path().to_owned(), ["cannot read `", "no regular file"]),
+        (directory.path().to_owned(), ["cannot read `", "not a regular file"]),
         (none, ["none.pem`", "holds no certificate in PEM"]),
     ] {
         for name in ["NODE_EXTRA_CA_CERTS", "SSL_CERT_FILE"] {

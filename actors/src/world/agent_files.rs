@@ -160,6 +160,6 @@ mod tests {
         assert_eq!(found.iter().map(|it| &*it.name).collect::<Vec<_>>(), ["poet"]);
         assert_eq!(problems.len(), 2, "{problems:?}");
         assert!(problems[0].contains("link.md") && problems[0].contains("leads out of"));
-        assert!(problems[1].contains("pipe.md") && problems[1].contains("no regular file"));
+        assert!(problems[1].contains("pipe.md") && problems[1].contains("not a regular file"));
     }
 }

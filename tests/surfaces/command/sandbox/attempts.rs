@@ -42,8 +42,8 @@ const WAYS: &[(&str, Open, &str)] = &[
     ("list keys", ToAll, "ls HOMEDIR/.ssh 2>/dev/null | grep -q id_ && echo ESC''APED"),
     ("read what is denied", ToAll, "cat OUT/kept3"),
     // The gate asks about a link to a protected file that a command names; these do not name it.
-    ("link a key in", ToAll, "f=$(echo HOMEDIR/.s*/id_test); ln \"$f\" k1; cat k1"),
-    ("link to a key", ToAll, "f=$(echo HOMEDIR/.s*/id_test); ln -s \"$f\" k2; cat k2"),
+    ("link a key in", ToAll, "echo HOMEDIR/.s*/id_test > n1; read f < n1; ln \"$f\" k1; cat k1"),
+    ("link to a key", ToAll, "echo HOMEDIR/.s*/id_test > n2; read f < n2; ln -s \"$f\" k2; cat k2"),
     ("write through a link", ToAll, "ln -s OUT/new2 k3; echo x > k3 && echo ESC''APED"),
     (
         "rename out",
