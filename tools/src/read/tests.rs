@@ -173,7 +173,7 @@ fn pdf_file_is_shown_as_a_document_and_a_broken_one_is_an_error() {
     assert_eq!(structured(&outcome)["type"], "pdf");
     let path = world.file("b.pdf", "%PDF-1.7\n1 0 obj\n");
     let text = world.failed::<Read>(json!({"file_path": path}));
-    assert!(text.contains("no whole PDF file"), "{text}");
+    assert!(text.contains("not a whole PDF file"), "{text}");
 }
 
 // REQ: SHP-3, SHP-6

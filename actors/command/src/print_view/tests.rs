@@ -144,8 +144,9 @@ fn line_of_progress_says_step_tools_and_sub_agents_in_ascii() {
         in_background: false,
     };
     assert!(observe(&agent).ends_with("; 1 sub-agent"));
-    let used = Event::Agent { agent: "x".into(), event: Arc::new(completed(1, "a")) };
-    assert!(observe(&used).ends_with("; 1 sub-agent; 3 tokens"), "{}", observe(&used));
+    let usage = Usage { input_tokens: 2, output_tokens: 1, ..Usage::default() };
+    let used = Event::Agent { agent: "x".into(), event: Arc::new(Event::TokensUsed { usage }) };
+    assert!(observe(&used).ends_with("; 1 sub-agent; 3 tokens"));
     let end = Event::RunFinished { run: "r".into(), reason: "done" };
     let end = Event::Agent { agent: "x".into(), event: Arc::new(end) };
     assert!(!observe(&end).contains("sub-agent"));

@@ -191,7 +191,7 @@ async fn answer_that_cannot_be_read_fails_its_call_and_the_server_goes_on() {
         r#"echo '{"jsonrpc":"2.0","id":3,"result":{"content":[{"type":"text","text":"good"}]}}'"#;
     for (bad, why) in [
         (r#"echo '{"jsonrpc":"2.0","id":2,"result":{oops'"#, "what is not JSON"),
-        (r#"echo '{"jsonrpc":"2.0","id":2,"outcome":{}}'"#, "no message of the protocol"),
+        (r#"echo '{"jsonrpc":"2.0","id":2,"outcome":{}}'"#, "not a message of the protocol"),
         (
             r#"printf '{"jsonrpc":"2.0","id":2,"result":{"content":[{"type":"text","text":"\377"}]}}\n'"#,
             "bytes that are not UTF-8",

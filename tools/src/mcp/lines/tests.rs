@@ -87,8 +87,8 @@ async fn futures_now<T>(future: impl Future<Output = T>) -> Option<T> {
 fn answer_that_cannot_be_read_becomes_an_error_for_the_call_that_it_names() {
     let cases: [(&[u8], &str); 5] = [
         (br#"{"jsonrpc":"2.0","id":7,"result":{oops}}"#, "what is not JSON"),
-        (br#"{"id":7,"result":{}}"#, "no message of the protocol"),
-        (br#"{"jsonrpc":"1.0","result":{},"id":7}"#, "no message of the protocol"),
+        (br#"{"id":7,"result":{}}"#, "not a message of the protocol"),
+        (br#"{"jsonrpc":"1.0","result":{},"id":7}"#, "not a message of the protocol"),
         (b"{\"jsonrpc\":\"2.0\",\"id\":7,\"result\":{\"x\":\"\xff\"}}", "bytes that are not UTF-8"),
         (br#"{"jsonrpc":"2.0","id":7,"result":{"x":"cut"#, "what is not JSON"),
     ];
