@@ -55,6 +55,8 @@ pub(crate) struct HostedData {
     pub(crate) parks_for: Option<StartBlocker>,
     pub(crate) is_deleted: bool,
     pub(crate) last_used: Timestamp,
+    /// When somebody last read of it, which keeps it in memory and is no use of it.
+    pub(crate) last_read: Timestamp,
     /// The model that answered its last run.
     pub(crate) last_model: Option<Arc<str>>,
     /// Readers of its events.
@@ -118,6 +120,7 @@ impl Hosted {
             parks_for: None,
             is_deleted: false,
             last_used: saved.last_used_at.unwrap_or(saved.record.created_at),
+            last_read: Timestamp::default(),
             last_model: saved.last_model,
             n_readers: 0,
         };

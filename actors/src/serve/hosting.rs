@@ -104,7 +104,7 @@ impl Server {
 
     fn read_runs<T>(&self, hosted: &Hosted, read: impl FnOnce(&Runs) -> T) -> Result<T, Problem> {
         let mut state = hosted.state();
-        state.last_used = self.now();
+        state.last_read = self.now();
         match &state.runs {
             Some(runs) => Ok(read(runs)),
             None => Err(Problem::new(Code::Internal, "the session was let go of just now")),
@@ -237,7 +237,7 @@ impl Server {
             is_loaded
                 && has_nothing
                 && !state.has_worker
-                && idle <= self.now().millis_since(state.last_used)
+                && idle <= self.now().millis_since(state.last_used.max(state.last_read))
         };
         if !is_due() {
             return;

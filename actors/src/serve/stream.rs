@@ -249,7 +249,7 @@ impl Drop for StreamReader {
     fn drop(&mut self) {
         let mut state = self.hosted.state();
         state.n_readers = state.n_readers.saturating_sub(1);
-        state.last_used = state.last_used.max(self.server.now());
+        state.last_read = self.server.now();
     }
 }
 

@@ -24,7 +24,8 @@ async fn session_keeps_its_model_and_when_it_was_last_used_over_a_restart() {
     let shown = rig.ask(&format!("GET {used}"), None).await.ok(200);
     assert_eq!(shown["model"], model);
     let at = |it: &serde_json::Value| it["last_used_at"].as_u64().unwrap();
-    assert!((at(&last)..=ended).contains(&at(&shown)), "{shown} after {last}");
+    let made = last["created_at"].as_u64().unwrap();
+    assert!((made..=ended).contains(&at(&shown)), "{shown} after {last}");
     let shown = rig.ask(&format!("GET {unused}"), None).await.ok(200);
     assert_eq!(shown["last_used_at"], shown["created_at"]);
     assert!(shown["model"].is_null(), "no run has shown it");
