@@ -155,7 +155,7 @@ pub(crate) fn unexplained(text: &str) -> Option<String> {
     unescape_harness_marks(text)
 }
 
-/// Puts back what [`escape_harness_marks`] has replaced in a text that a model read so; `None` where there is nothing of that.
+/// Puts back what `escape_harness_marks` has replaced in a text that a model read so; `None` where there is nothing of that.
 /// Takes time linear in the bytes.
 pub fn unescape_harness_marks(text: &str) -> Option<String> {
     let mut out = String::new();
