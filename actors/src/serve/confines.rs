@@ -1,7 +1,7 @@
 //! What the sessions of a tenant keep off on the disk: what the server keeps, and the directories of other tenants.
 //!
-//! Who works with a session answers its questions, too, so what is asked about is no wall. A deny rule is one: nothing
-//! that is said later takes it back. What a command does by itself is seen by no rule; the sandbox holds that.
+//! The tenant answers the questions of its own sessions, so a rule that asks would keep nothing closed. A deny rule does:
+//! no later rule or answer lifts it. What a command does by itself is not seen by rules; the sandbox confines that.
 
 use std::path::Path;
 
@@ -44,7 +44,7 @@ pub(crate) fn confined(
         "permissions": { "deny": ClosedPlaces { closed, open }.rules() },
         "sandbox": {
             "filesystem": { "denyRead": of_commands, "allowRead": of_tenant },
-            // Whoever prompts a command may answer the question whether it runs outside.
+            // The tenant that prompts a command would answer the question whether it runs outside of the sandbox.
             "allowUnsandboxedCommands": false,
         },
     }));

@@ -13,7 +13,7 @@ use crate::{
     step2_state_initialization::FiringReason,
     step3_context_assembly::InstructionFile,
     step4_context_shapers::Stage,
-    tokens::{Size, Tokens},
+    tokens::Tokens,
 };
 
 impl Turn {
@@ -62,7 +62,7 @@ impl Turn {
             Scope::Local => "Local",
             Scope::CliArg | Scope::Session | Scope::Project => "Project",
         };
-        let tokens = Tokens::from_chars(Size::of(text).chars);
+        let tokens = Tokens::from_chars(text.chars().count() as u64);
         self.publish(Event::InstructionsLoaded { path: path.into(), memory_type, reason, tokens });
         if !self.has_hooks(HookEvent::InstructionsLoaded, reason) {
             return;

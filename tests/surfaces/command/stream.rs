@@ -244,7 +244,7 @@ reply = [{ text = "done" }]
         std::thread::yield_now();
     }
     let shell = pid_of();
-    // As the ends of one that was killed are closed; nothing else is told to the command.
+    // The kernel closes these ends for a program that is killed. No signal is sent to the command.
     drop((driver.child.stdin.take(), driver.output));
     driver.child.wait().unwrap();
     let alive = fs::read_to_string(format!("/proc/{shell}/stat")).unwrap_or_default();

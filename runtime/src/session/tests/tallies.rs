@@ -9,7 +9,7 @@ use crate::{
     session::{CallName, MessageNumber, PromptId, SpawnId, WriteTicket},
 };
 
-/// What was counted.
+/// Counts of what the machine was given and what it answered.
 #[derive(Default)]
 pub(super) struct Tallies {
     /// Prompts that are messages of the session above, and how often their beginning was reported.

@@ -100,7 +100,7 @@ pub(super) struct SessionWorld {
 }
 
 impl SessionWorld {
-    /// A top session.
+    /// The session is at the top of its tree.
     pub(super) fn new() -> Self {
         Self::at(true)
     }

@@ -10,7 +10,7 @@ const MAX_BYTES: usize = 512;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum VaguePiece {
     Byte(u8),
-    /// Anything.
+    /// Any text, with or without blanks.
     Open,
     /// Anything without a blank: a pattern, or an expansion in quotes.
     Within,

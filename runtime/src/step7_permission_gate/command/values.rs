@@ -131,18 +131,24 @@ impl GivenValues {
             };
             choices = choices.iter().flat_map(with).collect();
         }
-        let forms: Vec<CommandPart> = choices.iter().map(|it| form(part, it)).collect();
-        self.n_forms += forms.len();
-        (!self.is_cut && self.n_forms <= MAX_ALL_FORMS).then_some(forms)
+        // They are counted before they are made: a command of many parts costs no more.
+        self.n_forms += choices.len();
+        let is_looked_at = !self.is_cut && self.n_forms <= MAX_ALL_FORMS;
+        is_looked_at.then(|| choices.iter().map(|it| form(part, it)).collect())
     }
 }
 
 /// A part with these values.
 fn form(part: &CommandPart, choice: &[(&str, &Word)]) -> CommandPart {
-    let words = part.words.iter().flat_map(|it| replaced(it, choice)).collect();
+    with_words(part, |it| replaced(it, choice))
+}
+
+/// A part with other words in the place of each of its words.
+fn with_words(part: &CommandPart, other: impl Fn(&Word) -> Vec<Word>) -> CommandPart {
+    let words = part.words.iter().flat_map(&other).collect();
     let redirections = part.redirections.iter();
     let redirections = redirections
-        .flat_map(|(kind, word)| replaced(word, choice).into_iter().map(|it| (*kind, it)))
+        .flat_map(|(kind, word)| other(word).into_iter().map(|it| (*kind, it)))
         .collect();
     let mut found =
         CommandPart::new(part.assignments.clone(), words, redirections, part.dirs.clone());
@@ -165,12 +171,7 @@ fn with_dotted_names(part: &CommandPart) -> Option<CommandPart> {
     all.any(has_one).then(|| {
         let opened =
             |word: &Word| if has_one(word) { Word::plain(&pattern(word)) } else { word.clone() };
-        let words = part.words.iter().map(opened).collect();
-        let redirections = part.redirections.iter().map(|it| (it.0, opened(&it.1))).collect();
-        let mut found =
-            CommandPart::new(part.assignments.clone(), words, redirections, part.dirs.clone());
-        (found.is_lost, found.is_fed) = (part.is_lost, part.is_fed);
-        found
+        with_words(part, |it| vec![opened(it)])
     })
 }
 

@@ -101,8 +101,8 @@ impl ProgramHost {
             hello = guest::hello(&mut stream) => hello,
             () = self.ending.cancelled() => return,
         };
-        let Ok(hello) = hello else { return };
-        let asked = hello.arguments.clone();
+        let Ok(mut hello) = hello else { return };
+        let asked = std::mem::take(&mut hello.arguments);
         let asked = tokio::task::spawn_blocking(move || print_of(asked)).await;
         let (print, place) = match (asked, self.objection(&hello), place) {
             (Ok(Some(print)), None, Ok(place)) => (print, place),

@@ -31,7 +31,7 @@ impl Observed {
     ///
     /// # Errors
     ///
-    /// A filter that is none, a file that cannot be opened, or a collector that cannot be used.
+    /// The filter cannot be read, the file cannot be opened, or the collector cannot be used.
     pub(crate) fn begin(runtime: &Runtime, log: &Log) -> Result<Self, Failure> {
         let _within = runtime.enter();
         let observed = Self {

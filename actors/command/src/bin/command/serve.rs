@@ -116,7 +116,7 @@ async fn serve(args: Serve) -> Result<Exit, Failure> {
         _exit = signals.next() => {
             show::note("Ending: runs under way settle, and no new ones begin.");
             let draining = async {
-                // Whoever asks a second time waits for no load balancer.
+                // A second signal ends the notice.
                 let notice = std::pin::pin!(server.announce_end(Duration::from_secs(args.notice)));
                 futures::future::select(notice, std::pin::pin!(signals.next())).await;
                 server.drain(Duration::from_secs(args.drain)).await;

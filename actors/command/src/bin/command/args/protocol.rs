@@ -127,10 +127,10 @@ pub(crate) enum HostChoice {
 /// What becomes of a run whose program is gone.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum OnDisconnect {
-    /// It ends.
+    /// The run is interrupted, and all that it has started ends.
     #[default]
     End,
-    /// It goes on to its end.
+    /// The run goes on until it has its answer.
     Finish,
 }
 
